@@ -476,20 +476,20 @@ static const char *const *known_names(dt_config *c, const dt_config_lookup *look
 static dt_status reject_guide_section(const dt_config *c, const dt_node *n, const char *path)
 {
     dt_str text = {0};
-    int told = 0;
-    for (const dt_node *child = n->first; child != NULL && told < 6; child = child->next) {
+    int n_listed = 0;
+    for (const dt_node *child = n->first; child != NULL && n_listed < 6; child = child->next) {
         char key[PATH_BYTES];
         snprintf(key, sizeof(key), "%s.%s", n->key, child->key != NULL ? child->key : "");
         const size_t before = text.bytes;
         dt_str_addf(&text, "; %s: ", key);
         if (dt_guide_explain(c->keys, key, &text)) {
-            told++;
+            n_listed++;
         } else if (text.text != NULL) {
             text.bytes = before;
             text.text[before] = '\0';
         }
     }
-    if (told == 0) {
+    if (n_listed == 0) {
         dt_str_add(&text, "; ");
         (void)dt_guide_explain(c->keys, n->key, &text);
     }

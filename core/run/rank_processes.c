@@ -220,7 +220,7 @@ dt_status dt_processes_begin(const dt_launch *l, uint64_t n, dt_comm **out_p)
 
 enum { MOST_PLUGINS = 64 };
 
-typedef struct told {
+typedef struct rank_facts {
     char version[32], config[65];
     char device[64], cpu[32], bf16[32]; /* what it computes with; bf16: "none" where no phase has such products */
     char libraries[64], uuid[48];       /* of a GPU: what else its bits rest on, and which one it is; "" without one */
@@ -234,7 +234,7 @@ typedef struct told {
         char name[40];
         uint64_t hash;
     } plugin[MOST_PLUGINS]; /* in the order of their names */
-} told;
+} rank_facts;
 
 static const char *const word_name[] = {"--run-dir", "--name", "--resume", "--phase", "--init-from"};
 
@@ -243,7 +243,7 @@ static int by_name(const void *x, const void *y)
     return strcmp(x, y); /* the name comes first */
 }
 
-static void tell_plugins(const dt_loader *l, told *out)
+static void describe_plugins(const dt_loader *l, rank_facts *out)
 {
     for (uint32_t i = 0; i < dt_loader_n_plugins(l) && out->n_plugins < MOST_PLUGINS; i++) {
         const dt_loaded_plugin *p = dt_loader_plugin_at(l, i);
@@ -267,7 +267,7 @@ static dt_status hash_program(uint64_t *out_p)
 }
 
 /* The first plugin that is not the same; NULL: all are. */
-static const char *other_plugin(const told *x, const told *y)
+static const char *other_plugin(const rank_facts *x, const rank_facts *y)
 {
     const uint32_t n = x->n_plugins > y->n_plugins ? x->n_plugins : y->n_plugins;
     for (uint32_t i = 0; i < n; i++) {
@@ -281,7 +281,7 @@ static const char *other_plugin(const told *x, const told *y)
 }
 
 /* Ranks that round differently would drift apart. */
-static dt_status compare_arithmetic(const told *one, const told *other, uint32_t r)
+static dt_status compare_arithmetic(const rank_facts *one, const rank_facts *other, uint32_t r)
 {
     const bool is_gpu = one->uuid[0] != '\0' && other->uuid[0] != '\0', is_free = is_gpu && one->is_exact == 0;
     const struct {
@@ -305,7 +305,7 @@ static dt_status compare_arithmetic(const told *one, const told *other, uint32_t
     return DT_OK;
 }
 
-static dt_status compare_two(uint32_t r, const told *first, const told *other)
+static dt_status compare_two(uint32_t r, const rank_facts *first, const rank_facts *other)
 {
     const char *plugin = other_plugin(first, other);
     const char *what = strcmp(other->version, first->version) != 0 ? "version of dtrain"
@@ -332,7 +332,7 @@ static dt_status compare_two(uint32_t r, const told *first, const told *other)
 }
 
 /* Two ranks on a GPU would take turns on it, and half of its memory each. */
-static dt_status compare_places(const told *all, uint32_t r)
+static dt_status compare_places(const rank_facts *all, uint32_t r)
 {
     for (uint32_t k = 0; k < r; k++) {
         if (all[r].uuid[0] != '\0' && strcmp(all[k].uuid, all[r].uuid) == 0) {
@@ -346,7 +346,7 @@ static dt_status compare_places(const told *all, uint32_t r)
     return DT_OK;
 }
 
-static dt_status compare(dt_comm *c, const told *mine, told *all)
+static dt_status compare(dt_comm *c, const rank_facts *mine, rank_facts *all)
 {
     DT_TRY(dt_comm_all_gather(c, mine, sizeof(*mine), all));
     for (uint32_t r = 1; r < dt_comm_size(c); r++) {
@@ -357,7 +357,7 @@ static dt_status compare(dt_comm *c, const told *mine, told *all)
     return DT_OK;
 }
 
-static dt_status tell_device(const dt_session_device *d, told *out)
+static dt_status describe_device(const dt_session_device *d, rank_facts *out)
 {
     dt_device_versions v;
     snprintf(out->device, sizeof(out->device), "%s", d->ops != NULL ? d->ops->info(d->handle)->name : "the processor");
@@ -371,12 +371,12 @@ static dt_status tell_device(const dt_session_device *d, told *out)
 }
 
 /* out must be zeroed: all its bytes are compared and sent. */
-static dt_status tell(const dt_session *s, const dt_args *a, uint64_t max_steps, told *out)
+static dt_status describe_rank(const dt_session *s, const dt_args *a, uint64_t max_steps, rank_facts *out)
 {
     const char *const word[] = {a->run_dir, a->name, a->resume, a->phase, a->init_from};
     const dt_session_device *d = &s->device;
     snprintf(out->version, sizeof(out->version), "%s", PACKAGE_VERSION);
-    DT_TRY(tell_device(d, out));
+    DT_TRY(describe_device(d, out));
     snprintf(out->cpu, sizeof(out->cpu), "%s", dt_cpu_class());
     snprintf(out->bf16, sizeof(out->bf16), "none");
     for (int64_t i = s->first; i < s->last && d->ops == NULL; i++) {
@@ -401,15 +401,15 @@ static dt_status tell(const dt_session *s, const dt_args *a, uint64_t max_steps,
     for (size_t i = 0; i < sizeof(word) / sizeof(word[0]); i++) {
         out->words[i] = word[i] != NULL ? dt_hash64(word[i], strlen(word[i]), 1) : 0;
     }
-    tell_plugins(s->loader, out);
+    describe_plugins(s->loader, out);
     DT_TRY(hash_program(&out->program));
     return dt_config_hash(s->config, out->config);
 }
 
 dt_status dt_processes_compare(dt_comm *c, const dt_session *s, const dt_args *a, uint64_t max_steps)
 {
-    told *all = dt_alloc_n(dt_comm_size(c) + (size_t)1, sizeof(*all));
-    dt_status st = all != NULL ? tell(s, a, max_steps, all + dt_comm_size(c))
+    rank_facts *all = dt_alloc_n(dt_comm_size(c) + (size_t)1, sizeof(*all));
+    dt_status st = all != NULL ? describe_rank(s, a, max_steps, all + dt_comm_size(c))
                                : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", dt_comm_size(c));
     st = dt_comm_agree(c, st);
     if (st == DT_OK) {

@@ -81,8 +81,8 @@ DT_EXPORT dt_status dt_policy_act(dt_policy *p, const dt_policy_io *io, char *me
  * a row for every place that was alive or truncated, in order; dim [DT_MAX_DIMS] and *rank_p are filled in. NULL when
  * there is none. Lives until the next act. */
 DT_EXPORT const float *dt_policy_output(const dt_policy *p, const char *name, int64_t *dim, uint32_t *rank_p);
-/* What environment plugins want from who drives them: errors (dt_policy_host_error), memory, the service
- * dtrain.features/1; warnings and errors of plugins go to standard error. */
+/* The host of environment plugins in a program: errors (dt_policy_host_error), memory, the service traffic.features/1.
+ * Warnings and errors of plugins go to standard error. */
 DT_EXPORT const dt_host *dt_policy_host(void);
 DT_EXPORT const char *dt_policy_host_error(void); /* what a plugin reported last on this thread, "" when nothing */
 

@@ -56,7 +56,7 @@ static dt_status add_estimates(void *user, const dt_rows *r)
 /* As many rows as there are, at most those of a round. */
 static dt_status evaluate_draws(offline_state *s, seen *x)
 {
-    const uint64_t draw = s->replay->draw_size(s->memory), all = (s->told.samples + draw - 1) / draw;
+    const uint64_t draw = s->replay->draw_size(s->memory), all = (s->stats.samples + draw - 1) / draw;
     const uint64_t n = all < (uint64_t)s->config.updates ? all : (uint64_t)s->config.updates;
     for (uint64_t i = 0; i < n; i++) {
         DT_TRY_H(s->replay->draw(s->memory));
@@ -67,10 +67,10 @@ static dt_status evaluate_draws(offline_state *s, seen *x)
 
 dt_status offline_estimate_costs(offline_state *s, offline_costs *out)
 {
-    const double an_episode = (double)s->told.rows / (double)s->told.episodes;
+    const double an_episode = (double)s->stats.rows / (double)s->stats.episodes;
     seen x = {.s = s};
     DT_TRY_H(evaluate_draws(s, &x));
-    const double rows = fmin(x.rows, (double)s->told.rows); /* draws are with replacement */
+    const double rows = fmin(x.rows, (double)s->stats.rows); /* draws are with replacement */
     for (uint32_t i = 1; i < s->n_heads; i++) {
         const double mean = x.sum[i] / x.rows;
         const double error = sqrt(fmax(0, x.squares[i] / x.rows - mean * mean) / rows);
@@ -90,7 +90,7 @@ static void log_limit(const offline_state *s, const offline_costs *c, uint32_t i
 {
     const char *name = s->models.spec->costs[s->cost_of[i]];
     const double limit = s->limits.at[s->cost_of[i]], low = fmax(0, c->mean[i] - c->off[i]);
-    const double high = c->mean[i] + c->off[i], before = s->told.cost[s->cost_of[i]] / (double)s->told.episodes;
+    const double high = c->mean[i] + c->off[i], before = s->stats.cost[s->cost_of[i]] / (double)s->stats.episodes;
     const bool is_far = c->share < MIN_EFFECTIVE_SHARE;
     if (high <= limit && !is_far) {
         dt_logf(

@@ -43,7 +43,7 @@ typedef struct offline_state {
     dt_rollout *experience;
     dt_replay *memory;
     dt_train *trainer;
-    dt_replay_stats told;
+    dt_replay_stats stats;
     limits limits;
     multiplier_rule rule;
     uint32_t n_heads;                    /* the reward, then every cost with a limit */
@@ -70,7 +70,7 @@ static inline bool offline_is_clone(const offline_state *s)
 /* 1 - gamma (1 - p), p: the share of terminal steps. */
 static inline double offline_rate(const offline_state *s)
 {
-    return 1 - s->config.gamma * (1 - (double)s->told.terminated / (double)s->told.rows);
+    return 1 - s->config.gamma * (1 - (double)s->stats.terminated / (double)s->stats.rows);
 }
 
 /* Reports <group>/<cost of head i>. */

@@ -88,27 +88,27 @@ static dt_status open_rollouts(offline_state *s)
                                .normalise_obs = c->normalise_obs,
                                .clip_obs = c->clip_obs};
     const dt_replay_desc memory = {.struct_size = sizeof(memory), .stored = c->rollouts};
-    s->told.struct_size = sizeof(s->told);
+    s->stats.struct_size = sizeof(s->stats);
     DT_TRY_H(s->rollout->create(s->h, s->models.wiring->env, &d, &s->experience));
     DT_TRY_H(s->replay->create(s->h, s->experience, &memory, &s->memory));
-    return s->replay->stats(s->memory, &s->told);
+    return s->replay->stats(s->memory, &s->stats);
 }
 
 static double scale_from_squares(const offline_state *s, double squares)
 {
-    const double size = s->told.rows > 0 ? sqrt(squares / (double)s->told.rows) : 0;
+    const double size = s->stats.rows > 0 ? sqrt(squares / (double)s->stats.rows) : 0;
     return size > 0 ? TARGET_VALUE_SIZE * (1 - s->config.gamma) / size : 1;
 }
 
 static void set_scales(offline_state *s)
 {
-    s->scale[0] = scale_from_squares(s, s->told.reward_squares);
+    s->scale[0] = scale_from_squares(s, s->stats.reward_squares);
     for (uint32_t i = 1; i < s->n_heads; i++) {
-        s->scale[i] = scale_from_squares(s, s->told.cost_squares[s->cost_of[i]]);
+        s->scale[i] = scale_from_squares(s, s->stats.cost_squares[s->cost_of[i]]);
     }
-    for (uint32_t i = 0; i < s->n_heads && s->told.rows > 0; i++) {
-        const double sum = i == 0 ? s->told.reward : s->told.cost[s->cost_of[i]];
-        s->known[i] = s->scale[i] * sum / (double)s->told.rows / offline_rate(s);
+    for (uint32_t i = 0; i < s->n_heads && s->stats.rows > 0; i++) {
+        const double sum = i == 0 ? s->stats.reward : s->stats.cost[s->cost_of[i]];
+        s->known[i] = s->scale[i] * sum / (double)s->stats.rows / offline_rate(s);
         s->kept.offset[i] = s->known[i];
     }
 }
@@ -116,17 +116,17 @@ static void set_scales(offline_state *s)
 /* Evaluations have no rollouts. */
 static dt_status check_rollouts(const offline_state *s)
 {
-    if (s->told.samples > 0 && s->told.rows == 0) {
+    if (s->stats.samples > 0 && s->stats.rows == 0) {
         return DT_FAIL_H(s->h, DT_EDATA,
                          ID
                          ".rollouts: no agent acted in any of the %llu samples of %s; there is nothing to learn from",
-                         (unsigned long long)s->told.samples, s->config.rollouts);
+                         (unsigned long long)s->stats.samples, s->config.rollouts);
     }
-    if (s->told.samples > 0 && s->told.episodes == 0 && s->n_heads > 1) {
+    if (s->stats.samples > 0 && s->stats.episodes == 0 && s->n_heads > 1) {
         return DT_FAIL_H(s->h, DT_ECONFIG,
                          ID ".limits = \"%s\" are of episodes, and none ended in the %llu samples of %s; keep more "
                             "rounds (rollouts.keep), or set no limits",
-                         s->config.limits, (unsigned long long)s->told.samples, s->config.rollouts);
+                         s->config.limits, (unsigned long long)s->stats.samples, s->config.rollouts);
     }
     return DT_OK;
 }
@@ -335,15 +335,15 @@ static dt_status train_round(const offline_state *s, dt_step_report *r, double *
 /* Once in a run. */
 static void report_rollouts(const offline_state *s)
 {
-    const double episodes = (double)s->told.episodes;
-    s->metrics->scalar(s->h, "rollouts/samples", (double)s->told.samples);
+    const double episodes = (double)s->stats.episodes;
+    s->metrics->scalar(s->h, "rollouts/samples", (double)s->stats.samples);
     s->metrics->scalar(s->h, "rollouts/episodes", episodes);
-    if (s->told.episodes == 0) {
+    if (s->stats.episodes == 0) {
         return; /* their return and costs are unknown */
     }
-    s->metrics->scalar(s->h, "rollouts/return", s->told.reward / episodes);
+    s->metrics->scalar(s->h, "rollouts/return", s->stats.reward / episodes);
     for (uint32_t i = 1; i < s->n_heads; i++) {
-        offline_report(s, "rollouts", i, s->told.cost[s->cost_of[i]] / episodes);
+        offline_report(s, "rollouts", i, s->stats.cost[s->cost_of[i]] / episodes);
     }
 }
 

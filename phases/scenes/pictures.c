@@ -232,10 +232,10 @@ void pictures_report(pictures *s, const dt_metrics_api *m, const uint32_t *step,
         marked[i] = (float)step[i];
     }
     m->picture(s->h, "trajectories/horizon", marked, 0, n);
-    for (uint32_t i = 0, told = 0; i < PICTURES_SHOWN; i++) {
+    for (uint32_t i = 0, n_reported = 0; i < PICTURES_SHOWN; i++) {
         const uint32_t rank = (uint32_t)lround(shown[i] * (double)(s->n_scenes - 1));
         if (rank != last) {
-            report_scene(s, m, told++, order[rank], rank);
+            report_scene(s, m, n_reported++, order[rank], rank);
         }
         last = rank;
     }

@@ -21,7 +21,7 @@
  *   seq_node    "S"    i32  its node
  *   agent_seq   "A 2"  i32  the agent's own sequence, and that of the vehicle ahead; -1: none
  *
- * A vehicle that leaves is seen a last time where it was. Errors: DT_EIO (SUMO), DT_ENOMEM, what dtrain.features/1
+ * A vehicle that leaves is seen a last time where it was. Errors: DT_EIO (SUMO), DT_ENOMEM, what traffic.features/1
  * says. Threads: [worker].
  */
 #ifndef DTRAIN_ENV_SUMO_DRIVERS_H

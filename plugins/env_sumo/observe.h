@@ -39,7 +39,7 @@ dt_status reward_by_formula(const state *s, float *reward);
 uint32_t describe_columns(const state *s, dt_column *out);
 /* Lanes whose traffic waits for green for longer than starve_s. */
 uint32_t starving_lanes(state *s, const agent *a);
-/* Writes all ports; io->mask is written already. Errors: DT_ENOMEM, what dtrain.features/1 says. */
+/* Writes all ports; io->mask is written already. Errors: DT_ENOMEM, what traffic.features/1 says. */
 dt_status observe(state *s, const dt_env_io *io);
 
 #endif

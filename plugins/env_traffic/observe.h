@@ -60,7 +60,7 @@ typedef struct graph_view { /* where the graph goes; size: live N and E */
     int32_t *node_of; /* [max_vehicles] node of each vehicle, or NULL */
 } graph_view;
 
-/* frame [max_vehicles + n_places]: scratch. Errors: what dtrain.features/1 says. */
+/* frame [max_vehicles + n_places]: scratch. Errors: what traffic.features/1 says. */
 dt_status observe_graph(const sim *s, const dt_features_api *f, dt_vehicle *frame, const graph_view *out);
 void observe_ego(const sim *s, float *ego);
 void observe_ahead(const sim *s, float *ahead);

@@ -264,7 +264,8 @@ static void read_slice(dt_replay *p, uint64_t first, uint32_t n)
 static void use(dt_replay *p)
 {
     const uint32_t n = p->added < MOST_SAMPLES ? (uint32_t)p->added : MOST_SAMPLES;
-    fuzz_hold(p->told.samples == p->added && p->told.rows >= p->told.samples && p->told.terminated <= p->told.rows);
+    fuzz_hold(p->totals.samples == p->added && p->totals.rows >= p->totals.samples &&
+              p->totals.terminated <= p->totals.rows);
     for (uint64_t i = 0; i < p->added; i++) {
         p->slot[i] = i;
         p->weight[i] = 1;

@@ -403,14 +403,14 @@ static void open_state(offline_state *s, mock_host *h)
                                  .margin = 0.25,
                                  .limits = "second:8",
                                  .rollouts = "folder"};
-    s->told = (dt_replay_stats){.samples = 300,
-                                .rows = 200,
-                                .episodes = 10,
-                                .terminated = 10,
-                                .reward = -400,
-                                .reward_squares = 200 * 16,
-                                .cost = {7, 100},
-                                .cost_squares = {1e9, 200 * 0.25}};
+    s->stats = (dt_replay_stats){.samples = 300,
+                                 .rows = 200,
+                                 .episodes = 10,
+                                 .terminated = 10,
+                                 .reward = -400,
+                                 .reward_squares = 200 * 16,
+                                 .cost = {7, 100},
+                                 .cost_squares = {1e9, 200 * 0.25}};
     s->n_heads = HEADS;
     s->cost_of[1] = LIMITED;
     s->limits = (limits){.has = {0, 1}, .at = {0, 8}};
@@ -432,17 +432,17 @@ static void test_measures(void **state)
     is_near("known", s.known[1], 2 * 0.5 / rate);
     is_near("offset", s.kept.offset[0], s.known[0]);
     is_near("offset", s.kept.offset[1], s.known[1]);
-    s.told.reward_squares = 0; /* nothing was earned: no scale follows */
+    s.stats.reward_squares = 0; /* nothing was earned: no scale follows */
     set_scales(&s);
     is_near("scale", s.scale[0], 1);
     assert_int_equal(check_rollouts(&s), DT_OK);
-    s.told.episodes = 0;
+    s.stats.episodes = 0;
     assert_int_equal(check_rollouts(&s), DT_ECONFIG); /* limits are of episodes */
     s.n_heads = 1;
     assert_int_equal(check_rollouts(&s), DT_OK);
-    s.told.rows = 0;
+    s.stats.rows = 0;
     assert_int_equal(check_rollouts(&s), DT_EDATA);
-    s.told.samples = 0;
+    s.stats.samples = 0;
     assert_int_equal(check_rollouts(&s), DT_OK); /* of an evaluation */
 }
 
@@ -558,12 +558,12 @@ static void test_costs(void **state)
     assert_int_equal(offline_estimate_costs(&s, &out), DT_OK);
     assert_int_equal(n_draws, 7);
     is_near("off", out.off[1], off / sqrt(7 * N));
-    s.told.rows = 20, s.told.episodes = 1; /* fewer rows than were drawn: as many count */
+    s.stats.rows = 20, s.stats.episodes = 1; /* fewer rows than were drawn: as many count */
     n_recorded = 0;
     assert_int_equal(offline_estimate_costs(&s, &out), DT_OK);
     const double other = 1 - 0.9 * (1 - 10.0 / 20);
     assert_true(fabs(other - rate) > 0.1 && out.off[1] > 0);
-    s.told.terminated = 1; /* p as it was */
+    s.stats.terminated = 1; /* p as it was */
     n_recorded = 0;
     assert_int_equal(offline_estimate_costs(&s, &out), DT_OK);
     is_near("cost", out.mean[1], want);

@@ -514,10 +514,10 @@ static dt_status train_set(dt_train *t, const char *name, const float *value, ui
 static void record_groups(const dt_stage *s)
 {
     const dt_group_state *group = NULL;
-    const uint32_t n = dt_trainer_groups(s->trainer, &group), told = dt_trainer_reported_groups(s->trainer);
+    const uint32_t n = dt_trainer_groups(s->trainer, &group), reported = dt_trainer_reported_groups(s->trainer);
     char name[64];
     for (uint32_t g = 0; g < n; g++) {
-        if ((told >> g & 1) != 0) {
+        if ((reported >> g & 1) != 0) {
             snprintf(name, sizeof(name), "grad_norm/%s", group[g].name);
             dt_metrics_scalar(s->d.metrics, name, group[g].norm);
             snprintf(name, sizeof(name), "learning_rate/%s", group[g].name);

@@ -270,9 +270,9 @@ static void check_manual_loss(dt_checker *k, const dt_loaded *comp)
 {
     enum { MOST = 32 }; /* far more than there are steps */
     component_trial c = {.k = k, .comp = comp};
-    dt_str told = {0};
+    dt_str reported = {0};
     dt_trial_result r;
-    k->told = &told;
+    k->reported = &reported;
     for (int n = 0; n < MOST; n++) {
         const dt_status st = dt_trial_execute(try_component, hear, &c, timeout_of(k), &r);
         if (st >= 0) {
@@ -284,8 +284,8 @@ static void check_manual_loss(dt_checker *k, const dt_loaded *comp)
         }
         dt_str_addf(&c.broken, "%s\n", r.step);
     }
-    k->told = NULL;
-    dt_str_fini(&told);
+    k->reported = NULL;
+    dt_str_fini(&reported);
     dt_str_fini(&c.broken);
 }
 

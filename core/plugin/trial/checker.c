@@ -19,15 +19,15 @@ static void count(dt_checker *k, const char *line)
 }
 
 /* Told before, by a process that did not live to the end? Else it is known from now on. */
-static bool is_known(dt_str *told, const char *line)
+static bool is_known(dt_str *reported, const char *line)
 {
     const size_t bytes = strlen(line);
-    for (const char *p = dt_str_text(told); *p != '\0'; p += strcspn(p, "\n") + 1) {
+    for (const char *p = dt_str_text(reported); *p != '\0'; p += strcspn(p, "\n") + 1) {
         if (strcspn(p, "\n") == bytes && memcmp(p, line, bytes) == 0) {
             return true;
         }
     }
-    dt_str_addf(told, "%s\n", line);
+    dt_str_addf(reported, "%s\n", line);
     return false;
 }
 
@@ -36,7 +36,7 @@ void dt_check_print(dt_checker *k)
     char *line = k->out.text, *end = NULL;
     while (line != NULL && (end = strchr(line, '\n')) != NULL) {
         *end = '\0';
-        if (k->told == NULL || !is_known(k->told, line)) {
+        if (k->reported == NULL || !is_known(k->reported, line)) {
             count(k, line);
             k->desc->tell(k->desc->user, line);
         }

@@ -16,7 +16,7 @@ typedef struct dt_checker {
     uint32_t n_pass, n_skip, n_fail;
     dt_probe_host quiet; /* serves nothing, for check() of components */
     dt_trial *trial;     /* in the process where a component is on trial, else NULL */
-    dt_str *told;        /* of the component on trial: lines that are not told once more; NULL: all are */
+    dt_str *reported;    /* of the component on trial: lines that are not told once more; NULL: all are */
 } dt_checker;
 
 /* A line each: told at once, and counted where it is told. */

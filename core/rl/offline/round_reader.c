@@ -297,19 +297,19 @@ static void add_sums(dt_replay *p, const sample *x, const size_t *at)
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const float *v = (const float *)(const void *)(x->record + at[i]);
         for (size_t j = 0; j < rows && p->field[i].kind == DT_REPLAY_REWARD; j++) {
-            p->told.reward += (double)v[j];
-            p->told.reward_squares += (double)v[j] * (double)v[j];
+            p->totals.reward += (double)v[j];
+            p->totals.reward_squares += (double)v[j] * (double)v[j];
         }
         for (size_t j = 0; j < rows * K && p->field[i].kind == DT_REPLAY_COST; j++) {
-            p->told.cost[j % K] += (double)v[j];
-            p->told.cost_squares[j % K] += (double)v[j] * (double)v[j];
+            p->totals.cost[j % K] += (double)v[j];
+            p->totals.cost_squares[j % K] += (double)v[j] * (double)v[j];
         }
     }
     for (size_t j = 0; j < rows; j++) {
-        p->told.terminated += x->terminated[j] != 0;
+        p->totals.terminated += x->terminated[j] != 0;
     }
-    p->told.rows += rows;
-    p->told.samples++;
+    p->totals.rows += rows;
+    p->totals.samples++;
 }
 
 /* Observations are normalised by the statistics of all that there are. */
@@ -361,7 +361,7 @@ static dt_status read_samples(dt_replay *p, const file *f, const uint8_t *every)
         sizes_of(p, f, x.number, x.size);
         DT_TRY(read_sample(p, &x, row, every));
     }
-    p->told.episodes += f->head.episodes;
+    p->totals.episodes += f->head.episodes;
     return DT_OK;
 }
 
@@ -539,7 +539,7 @@ static dt_status read_rounds(dt_replay *p, const char *path)
 {
     const size_t agents = (size_t)p->r->all->l->spec.n_agents;
     DT_TRACE("rollout", "read stored rollouts");
-    p->told = (dt_replay_stats){.n_costs = p->r->all->l->spec.n_costs};
+    p->totals = (dt_replay_stats){.n_costs = p->r->all->l->spec.n_costs};
     p->stored_size = dt_alloc_n((size_t)p->d.capacity, p->n_sizes * sizeof(*p->stored_size));
     uint8_t *every = dt_alloc_n(agents, 1);
     dt_status st = p->stored_size != NULL && every != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", path);

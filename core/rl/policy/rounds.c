@@ -238,14 +238,14 @@ static dt_status run_pass(rounds *r, uint64_t number, uint64_t steps, dt_step_re
     for (uint32_t i = 0; i < m.n; i++) {
         m.sum[i] /= (double)m.steps;
     }
-    const dt_pass_report told = {.struct_size = sizeof(told),
-                                 .n_losses = m.n,
-                                 .pass = number,
-                                 .passes = (uint64_t)r->config.sgd_epochs,
-                                 .steps = m.steps,
-                                 .loss_name = m.name,
-                                 .loss_value = m.sum};
-    return r->d.after_pass != NULL && m.steps > 0 ? r->d.after_pass(r->d.user, &told) : DT_OK;
+    const dt_pass_report report = {.struct_size = sizeof(report),
+                                   .n_losses = m.n,
+                                   .pass = number,
+                                   .passes = (uint64_t)r->config.sgd_epochs,
+                                   .steps = m.steps,
+                                   .loss_name = m.name,
+                                   .loss_value = m.sum};
+    return r->d.after_pass != NULL && m.steps > 0 ? r->d.after_pass(r->d.user, &report) : DT_OK;
 }
 
 /* samples_p: how many were learnt from, in all passes together. */

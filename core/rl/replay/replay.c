@@ -529,7 +529,7 @@ dt_status dt_replay_describe(const dt_replay *p, dt_replay_stats *out)
     if (!p->is_stored) {
         return DT_FAIL(DT_EPLUGIN, "a replay without stored rollouts cannot describe them");
     }
-    memcpy(out, &p->told, bytes);
+    memcpy(out, &p->totals, bytes);
     out->struct_size = bytes;
     return DT_OK;
 }

@@ -66,7 +66,7 @@ struct dt_replay {
     uint64_t unread; /* fields of the rollout that are not kept, as bits */
     bool is_stored;  /* its samples are those of stored rollouts (stored.h): fields that these have, and no others */
     int32_t *stored_size;                /* [capacity, n_sizes] of those, on every rank */
-    dt_replay_stats told;                /* of those */
+    dt_replay_stats totals;              /* of those */
     const char *origin;                  /* where records that are checked come from; NULL: the checkpoint */
     uint32_t lists[DT_REPLAY_MAX_SIZES]; /* by symbol: 1 + the field DT_REPLAY_LISTS of its rows; 0: there is none */
     const char *symbol[DT_REPLAY_MAX_SIZES];

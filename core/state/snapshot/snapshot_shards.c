@@ -12,14 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct told { /* of a shard, to all */
+typedef struct shard_summary { /* of a shard, to all */
     uint64_t bytes;
     uint32_t n_crc;
     char sha256[68];
-} told;
+} shard_summary;
 
 typedef struct exchange { /* [ranks] each */
-    told *all;
+    shard_summary *all;
     dt_comm_out *out;
     dt_comm_in *in;
 } exchange;
@@ -63,9 +63,9 @@ static dt_status make_room(const exchange *x, dt_ckpt_shard *others, uint32_t n_
 static dt_status gather_shards(dt_comm *c, exchange *x, const dt_ckpt_shard *own, dt_ckpt_shard *others,
                                uint32_t n_shards)
 {
-    told mine = {.bytes = 0};
+    shard_summary mine = {.bytes = 0};
     if (own != NULL) {
-        mine = (told){.bytes = own->bytes, .n_crc = own->n_crc};
+        mine = (shard_summary){.bytes = own->bytes, .n_crc = own->n_crc};
         memcpy(mine.sha256, own->sha256, sizeof(own->sha256));
         x->out[0] = (dt_comm_out){.data = own->crc, .bytes = own->n_crc * sizeof(*own->crc)};
     }

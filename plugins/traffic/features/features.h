@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Graph features of one frame of traffic: the one function behind recordings, simulations and SUMO alike (service
- * "dtrain.features/1" hands it to plugins). Nothing here looks at the future, except the risk label, which is one.
+ * "traffic.features/1" hands it to plugins). Nothing here looks at the future, except the risk label, which is one.
  *
  * Node features [n,9], unnormalised:
  *   0 x, 1 y           m      as given: relative to the scene's origin, not rotated

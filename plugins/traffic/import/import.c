@@ -21,23 +21,23 @@ static dt_status import_at_once(const char *const *src, uint32_t n_src, const ch
                                 uint64_t bytes, dt_str *notes)
 {
     dt_rows *rows = NULL;
-    dt_rows_report told = {0};
+    dt_rows_report report = {0};
     dt_status st = dt_rows_create(out, opt, notes, &rows);
     if (st == DT_OK) {
         dt_rows_expect(rows, bytes);
         st = dt_import_read(src, n_src, opt, notes, rows);
     }
     if (st == DT_OK) {
-        st = dt_rows_finish(rows, &told);
+        st = dt_rows_finish(rows, &report);
     }
     if (st == DT_OK) {
-        dt_rows_report_print(&told, notes);
+        dt_rows_report_print(&report, notes);
         st = dt_str_status(notes); /* before the store is there */
     }
     if (st == DT_OK) {
         st = dt_rows_commit(rows);
     }
-    dt_str_fini(&told.warnings);
+    dt_str_fini(&report.warnings);
     dt_rows_destroy(rows);
     return st;
 }

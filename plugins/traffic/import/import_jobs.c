@@ -110,20 +110,20 @@ static void note_progress(void *user, const dt_import_progress *now)
     }
 }
 
-static dt_status fill_part(part *p, const dt_import_options *opt, dt_rows *rows, dt_rows_report *told, dt_str *notes)
+static dt_status fill_part(part *p, const dt_import_options *opt, dt_rows *rows, dt_rows_report *report, dt_str *notes)
 {
     const char *folder = dt_str_text(&p->folder);
     dt_rows_as_part(rows);
     dt_rows_expect(rows, p->group->bytes);
     DT_TRY(dt_import_read(p->all->src + p->group->first, p->group->n, opt, notes, rows));
     if (dt_rows_count(rows) > 0) {
-        DT_TRY(dt_rows_finish(rows, told));
+        DT_TRY(dt_rows_finish(rows, report));
         DT_TRY(dt_rows_commit(rows));
     } else {
         DT_TRY(dt_fs_mkdirs(folder));
     }
     DT_TRY(dt_str_status(notes));
-    return dt_part_seal(folder, p->key, rows, told, notes);
+    return dt_part_seal(folder, p->key, rows, report, notes);
 }
 
 static dt_status make_part(part *p)
@@ -132,7 +132,7 @@ static dt_status make_part(part *p)
     const size_t bytes = (j->opt->memory_bytes > 0 ? j->opt->memory_bytes : sort_bytes) / j->n_jobs;
     dt_import_options opt = *j->opt;
     dt_rows *rows = NULL;
-    dt_rows_report told = {0};
+    dt_rows_report report = {0};
     dt_str notes = {0};
     opt.memory_bytes = bytes > LEAST_SORT_BYTES ? bytes : LEAST_SORT_BYTES;
     opt.jobs = j->threads;
@@ -144,10 +144,10 @@ static dt_status make_part(part *p)
         st = dt_rows_create(dt_str_text(&p->folder), &opt, &notes, &rows);
     }
     if (st == DT_OK) {
-        st = fill_part(p, &opt, rows, &told, &notes);
+        st = fill_part(p, &opt, rows, &report, &notes);
     }
     dt_rows_destroy(rows);
-    dt_str_fini(&told.warnings);
+    dt_str_fini(&report.warnings);
     dt_str_fini(&notes);
     return st;
 }
@@ -225,7 +225,7 @@ typedef struct join {
     dt_names scenes;
     const char **path; /* [paths_cap] of the file of each scene */
     int32_t paths_cap;
-    dt_rows_report told;
+    dt_rows_report report;
     dt_str *notes;
 } join;
 
@@ -293,7 +293,7 @@ static dt_status add_part(join *c, const part *p)
     if (st == DT_OK && r.rows > 0) {
         st = dt_store_append(c->writer, folder);
     }
-    dt_rows_report_add(&c->told, &r.told);
+    dt_rows_report_add(&c->report, &r.report);
     dt_part_record_fini(&r);
     return st;
 }
@@ -313,7 +313,7 @@ static dt_status join_parts(jobs *j, dt_str *notes)
     }
     if (st == DT_OK) {
         report_progress(j);
-        dt_rows_report_print(&c.told, notes);
+        dt_rows_report_print(&c.report, notes);
         st = dt_str_status(notes); /* before the store is there */
     }
     if (st == DT_OK) {
@@ -322,7 +322,7 @@ static dt_status join_parts(jobs *j, dt_str *notes)
     dt_store_destroy(c.writer);
     dt_names_fini(&c.scenes);
     dt_free(c.path);
-    dt_str_fini(&c.told.warnings);
+    dt_str_fini(&c.report.warnings);
     return st;
 }
 

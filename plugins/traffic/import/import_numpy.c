@@ -215,13 +215,13 @@ static dt_status read_rows(numpy *p, dt_str *notes)
     }
     dt_str_addf(notes, "arrays of numpy: %" PRId64 " rows at %g Hz; edges are recomputed\n", p->node.rows,
                 p->opt->frame_rate_hz);
-    dt_rows_report told = {0};
-    dt_status st = dt_rows_finish(p->rows, &told);
+    dt_rows_report report = {0};
+    dt_status st = dt_rows_finish(p->rows, &report);
     if (st == DT_OK) {
-        dt_rows_report_print(&told, notes);
+        dt_rows_report_print(&report, notes);
         st = dt_str_status(notes); /* before the store is there */
     }
-    dt_str_fini(&told.warnings);
+    dt_str_fini(&report.warnings);
     return st == DT_OK ? dt_rows_commit(p->rows) : st;
 }
 

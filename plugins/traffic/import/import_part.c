@@ -228,30 +228,30 @@ static dt_status write_text(const char *folder, const char *name, const dt_str *
 static const char *const checked_key[DT_UNITS_N] = {"checked_speed", "checked_heading", "checked_accel"},
                          *const off_key[DT_UNITS_N] = {"off_speed", "off_heading", "off_accel"};
 
-static void record(const dt_rows *rows, const dt_rows_report *told, dt_str *text)
+static void record(const dt_rows *rows, const dt_rows_report *report, dt_str *text)
 {
     dt_json_out o = {.s = text};
     dt_json_obj(&o, NULL);
     dt_json_i64(&o, "rows", dt_rows_count(rows));
     dt_json_f64(&o, "rate_hz", dt_rows_rate(rows));
     dt_json_str(&o, "layout", dt_rows_layout(rows));
-    dt_json_i64(&o, "runs", told->runs);
-    dt_json_i64(&o, "repeats", told->repeats);
-    dt_json_i64(&o, "no_length", told->no_length);
-    dt_json_i64(&o, "no_heading", told->no_heading);
-    dt_json_i64(&o, "no_width", told->no_width);
-    dt_json_i64(&o, "no_accel", told->no_accel);
-    dt_json_i64(&o, "unknown_heading", told->unknown_heading);
-    dt_json_i64(&o, "axis_heading", told->axis_heading);
-    dt_json_i64(&o, "fronts", told->fronts);
+    dt_json_i64(&o, "runs", report->runs);
+    dt_json_i64(&o, "repeats", report->repeats);
+    dt_json_i64(&o, "no_length", report->no_length);
+    dt_json_i64(&o, "no_heading", report->no_heading);
+    dt_json_i64(&o, "no_width", report->no_width);
+    dt_json_i64(&o, "no_accel", report->no_accel);
+    dt_json_i64(&o, "unknown_heading", report->unknown_heading);
+    dt_json_i64(&o, "axis_heading", report->axis_heading);
+    dt_json_i64(&o, "fronts", report->fronts);
     for (int q = 0; q < DT_UNITS_N; q++) {
-        dt_json_i64(&o, checked_key[q], told->checked[q]);
-        dt_json_i64(&o, off_key[q], told->off[q]);
+        dt_json_i64(&o, checked_key[q], report->checked[q]);
+        dt_json_i64(&o, off_key[q], report->off[q]);
     }
-    if (told->has_heading_off) {
-        dt_json_f64(&o, "heading_off", told->heading_off);
+    if (report->has_heading_off) {
+        dt_json_f64(&o, "heading_off", report->heading_off);
     }
-    dt_json_bool(&o, "is_heading_fixed", told->is_heading_fixed);
+    dt_json_bool(&o, "is_heading_fixed", report->is_heading_fixed);
     dt_json_arr(&o, "scenes");
     for (int32_t i = 0; i < dt_rows_scenes(rows); i++) {
         int32_t file = 0;
@@ -265,11 +265,11 @@ static void record(const dt_rows *rows, const dt_rows_report *told, dt_str *text
     dt_str_add(text, "\n");
 }
 
-dt_status dt_part_seal(const char *folder, const char *key, const dt_rows *rows, const dt_rows_report *told,
+dt_status dt_part_seal(const char *folder, const char *key, const dt_rows *rows, const dt_rows_report *report,
                        const dt_str *notes)
 {
     dt_str text = {0}, line = {0};
-    record(rows, told, &text);
+    record(rows, report, &text);
     dt_status st = dt_str_status(&text);
     if (st == DT_OK) {
         st = write_text(folder, "part.json", &text);
@@ -278,7 +278,7 @@ dt_status dt_part_seal(const char *folder, const char *key, const dt_rows *rows,
         st = write_text(folder, "notes.txt", notes);
     }
     if (st == DT_OK) {
-        st = write_text(folder, "warnings.txt", &told->warnings);
+        st = write_text(folder, "warnings.txt", &report->warnings);
     }
     if (st == DT_OK) {
         st = digest_of(folder, key, &line);
@@ -340,15 +340,15 @@ static dt_status read_member(dt_json *j, const char *key, dt_part_record *p)
         const char *name;
         int64_t *to;
     } number[] = {{"rows", &p->rows},
-                  {"runs", &p->told.runs},
-                  {"repeats", &p->told.repeats},
-                  {"no_length", &p->told.no_length},
-                  {"no_heading", &p->told.no_heading},
-                  {"no_width", &p->told.no_width},
-                  {"no_accel", &p->told.no_accel},
-                  {"unknown_heading", &p->told.unknown_heading},
-                  {"axis_heading", &p->told.axis_heading},
-                  {"fronts", &p->told.fronts}};
+                  {"runs", &p->report.runs},
+                  {"repeats", &p->report.repeats},
+                  {"no_length", &p->report.no_length},
+                  {"no_heading", &p->report.no_heading},
+                  {"no_width", &p->report.no_width},
+                  {"no_accel", &p->report.no_accel},
+                  {"unknown_heading", &p->report.unknown_heading},
+                  {"axis_heading", &p->report.axis_heading},
+                  {"fronts", &p->report.fronts}};
     for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
         if (strcmp(key, number[i].name) == 0) {
             return dt_expect_i64(j, key, number[i].to);
@@ -356,21 +356,21 @@ static dt_status read_member(dt_json *j, const char *key, dt_part_record *p)
     }
     for (int q = 0; q < DT_UNITS_N; q++) {
         if (strcmp(key, checked_key[q]) == 0 || strcmp(key, off_key[q]) == 0) {
-            return dt_expect_i64(j, key, key[0] == 'c' ? &p->told.checked[q] : &p->told.off[q]);
+            return dt_expect_i64(j, key, key[0] == 'c' ? &p->report.checked[q] : &p->report.off[q]);
         }
     }
     if (strcmp(key, "rate_hz") == 0) {
         return dt_expect_f64(j, key, &p->rate_hz, NULL);
     }
     if (strcmp(key, "heading_off") == 0) {
-        p->told.has_heading_off = true;
-        return dt_expect_f64(j, key, &p->told.heading_off, NULL);
+        p->report.has_heading_off = true;
+        return dt_expect_f64(j, key, &p->report.heading_off, NULL);
     }
     if (strcmp(key, "layout") == 0) {
         return dt_expect_str(j, key, p->layout, sizeof(p->layout));
     }
     if (strcmp(key, "is_heading_fixed") == 0) {
-        return dt_expect_bool(j, key, &p->told.is_heading_fixed);
+        return dt_expect_bool(j, key, &p->report.is_heading_fixed);
     }
     if (strcmp(key, "scenes") != 0) {
         return dt_json_fail(j, "a part has no \"%s\"", key);
@@ -412,7 +412,7 @@ dt_status dt_part_read(const char *folder, dt_part_record *out, dt_str *notes)
     dt_str_fini(&text);
     dt_str_fini(&path);
     DT_TRY(st);
-    DT_TRY(read_text(folder, "warnings.txt", &out->told.warnings));
+    DT_TRY(read_text(folder, "warnings.txt", &out->report.warnings));
     st = read_text(folder, "notes.txt", &text);
     dt_columns_add_notes(notes, dt_str_text(&text));
     dt_str_fini(&text);
@@ -421,7 +421,7 @@ dt_status dt_part_read(const char *folder, dt_part_record *out, dt_str *notes)
 
 void dt_part_record_fini(dt_part_record *p)
 {
-    dt_str_fini(&p->told.warnings);
+    dt_str_fini(&p->report.warnings);
     dt_names_fini(&p->scenes);
     dt_free(p->file);
     *p = (dt_part_record){.rows = 0};

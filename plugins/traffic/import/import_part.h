@@ -25,7 +25,7 @@ dt_status dt_part_key(const char *const *src, uint32_t n_src, const dt_import_op
     DT_NODISCARD;
 
 /* The rest of a part whose store is written, or is not there. DT_EIO, DT_ENOMEM. */
-dt_status dt_part_seal(const char *folder, const char *key, const dt_rows *rows, const dt_rows_report *told,
+dt_status dt_part_seal(const char *folder, const char *key, const dt_rows *rows, const dt_rows_report *report,
                        const dt_str *notes) DT_NODISCARD;
 /* Reads every byte. No error: what cannot be read is not finished. */
 bool dt_part_is_finished(const char *folder, const char *key);
@@ -34,7 +34,7 @@ typedef struct dt_part_record { /* zeroed is empty */
     int64_t rows;               /* read; 0: there is no store */
     double rate_hz;
     char layout[DT_PART_LAYOUT_BYTES];
-    dt_rows_report told;
+    dt_rows_report report;
     dt_names scenes;
     int32_t *file; /* [scenes.n] of the part's files */
     int32_t files_cap;

@@ -53,7 +53,7 @@ dt_status dt_motion_check_frame(dt_motion_check *m, int64_t frame, const dt_vehi
         const dt_table_row row = row_of(&v[i]);
         const double before_s = is_new ? 0 : (double)(frame - l->frame) / m->rate_hz;
         dt_units_add(&m->units, &l->window, &row, before_s, l->last_x, l->last_y);
-        count_unknown(&m->told, &v[i]);
+        count_unknown(&m->report, &v[i]);
         l->frame = frame;
         l->last_x = row.x;
         l->last_y = row.y;
@@ -64,14 +64,14 @@ dt_status dt_motion_check_frame(dt_motion_check *m, int64_t frame, const dt_vehi
 
 dt_status dt_motion_check_report(dt_motion_check *m, const char *path, dt_str *notes)
 {
-    dt_rows_report_units(&m->told, &m->units, path, NULL);
-    DT_TRY(dt_str_status(&m->told.warnings));
-    dt_rows_report_print(&m->told, notes);
+    dt_rows_report_units(&m->report, &m->units, path, NULL);
+    DT_TRY(dt_str_status(&m->report.warnings));
+    dt_rows_report_print(&m->report, notes);
     return dt_str_status(notes);
 }
 
 void dt_motion_check_fini(dt_motion_check *m)
 {
     dt_tracker_fini(&m->live);
-    dt_str_fini(&m->told.warnings);
+    dt_str_fini(&m->report.warnings);
 }

@@ -14,7 +14,7 @@ typedef struct dt_motion_check {
     dt_tracker live;
     dt_units units;
     double rate_hz;
-    dt_rows_report told;
+    dt_rows_report report;
 } dt_motion_check;
 
 void dt_motion_check_init(dt_motion_check *m, double rate_hz);

@@ -575,7 +575,7 @@ static dt_status feed_store(dt_rows *r)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-dt_status dt_rows_finish(dt_rows *r, dt_rows_report *told)
+dt_status dt_rows_finish(dt_rows *r, dt_rows_report *report)
 {
     DT_TRY(feed_store(r));
     report_units(r);
@@ -585,8 +585,8 @@ dt_status dt_rows_finish(dt_rows *r, dt_rows_report *told)
     r->said.no_length = r->n_no_length;
     r->said.no_heading = r->n_no_heading;
     r->said.is_heading_fixed = r->is_heading_fixed;
-    dt_rows_report_add(told, &r->said);
-    return dt_str_status(&told->warnings);
+    dt_rows_report_add(report, &r->said);
+    return dt_str_status(&report->warnings);
 }
 
 dt_status dt_rows_commit(dt_rows *r)

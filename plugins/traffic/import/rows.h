@@ -69,9 +69,9 @@ void dt_rows_report_units(dt_rows_report *to, const dt_units *u, const char *pat
 void dt_rows_report_print(const dt_rows_report *t,
                           dt_str *notes); /* doubts as warnings of the log, the rest to notes */
 
-/* Everything into the store, which appears by a commit after it; told accumulates. Errors: DT_EDATA with file and line,
- * DT_EINTERRUPTED (the options' stops), DT_EIO, DT_ENOMEM. */
-dt_status dt_rows_finish(dt_rows *r, dt_rows_report *told) DT_NODISCARD;
+/* Everything into the store, which appears by a commit after it; report accumulates. Errors: DT_EDATA with file and
+ * line, DT_EINTERRUPTED (the options' stops), DT_EIO, DT_ENOMEM. */
+dt_status dt_rows_finish(dt_rows *r, dt_rows_report *report) DT_NODISCARD;
 dt_status dt_rows_commit(dt_rows *r) DT_NODISCARD; /* DT_EIO, DT_ENOMEM */
 
 /* Of an import in parts: the store is a part (store.h), by a call right after create; and what is known once its files
