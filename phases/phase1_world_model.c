@@ -297,7 +297,7 @@ static const char *const results[] = {
 
 static const void *extension(const char *id)
 {
-    return strcmp(id, "dtrain.results/1") == 0 ? (const void *)results : defaults(id);
+    return strcmp(id, DT_EXT_RESULTS) == 0 ? (const void *)results : defaults(id);
 }
 
 DT_PHASE_DEFINE(component, "phase1_world_model", "learns to predict vehicles and their risk from recorded trajectories",

@@ -166,7 +166,7 @@ static dt_status write_host(void)
 
 static void write_defaults(const dt_component *d)
 {
-    const char *const *set = d->extension != NULL ? d->extension("dtrain.defaults/1") : NULL;
+    const char *const *set = d->extension != NULL ? d->extension(DT_EXT_DEFAULTS) : NULL;
     if (d->kind != DT_KIND_PHASE || set == NULL || *set == NULL) {
         return;
     }

@@ -131,7 +131,7 @@ static dt_status write_host(void)
 
 static dt_status write_component(const dt_component *d)
 {
-    const char *const *set = d->extension != NULL ? d->extension("dtrain.defaults/1") : NULL;
+    const char *const *set = d->extension != NULL ? d->extension(DT_EXT_DEFAULTS) : NULL;
     printf("\n## %s\n\n", d->id);
     if (d->role != NULL) {
         printf("Role `%s`: ", d->role);

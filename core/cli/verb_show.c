@@ -399,7 +399,7 @@ static dt_status read_section(dt_config *c, int64_t phase, const char *section, 
 dt_status dt_tools_enter_phase(dt_config *c, const dt_loaded *comp)
 {
     const dt_component *d = &comp->desc;
-    const char *const *defaults = d->extension != NULL ? d->extension("dtrain.defaults/1") : NULL;
+    const char *const *defaults = d->extension != NULL ? d->extension(DT_EXT_DEFAULTS) : NULL;
     DT_TRY(dt_config_declare_phase(c, d->id, d->options, comp->plugin->desc.name));
     DT_TRY(dt_config_use_plugin(c, d->id, "dtrain show"));
     DT_TRY(dt_config_add_defaults(c, 0, d->id, defaults));

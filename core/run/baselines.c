@@ -54,7 +54,7 @@ static dt_status add_environment_baselines(dt_config *c, dt_loader *l, int64_t p
         dt_error_clear();
         return DT_OK;
     }
-    const char *const *usual = found->desc.extension("dtrain.baselines/1");
+    const char *const *usual = found->desc.extension(DT_EXT_BASELINES);
     for (uint32_t i = 0; usual != NULL && usual[i] != NULL && i < DT_BASELINES_MAX; i++) {
         const dt_status st = add_name(c, l, usual[i], strlen(usual[i]), out);
         if (st == DT_ENOMEM) {

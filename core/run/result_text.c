@@ -173,7 +173,7 @@ static bool find_row(const char *const *rows, const char *key, row *out)
 
 static const char *const *rows_of(const dt_loaded *c)
 {
-    return c != NULL && c->desc.extension != NULL ? c->desc.extension("dtrain.results/1") : NULL;
+    return c != NULL && c->desc.extension != NULL ? c->desc.extension(DT_EXT_RESULTS) : NULL;
 }
 
 /* What a key is by the tables of the phase, the environment and the host: each field by the first that says it. */

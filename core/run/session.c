@@ -118,7 +118,7 @@ static dt_status load_phases(dt_session *s)
         }
         const dt_component *desc = &s->phase[i]->desc;
         DT_TRY(declare(s->config, s->phase[i]));
-        const char *const *defaults = desc->extension != NULL ? desc->extension("dtrain.defaults/1") : NULL;
+        const char *const *defaults = desc->extension != NULL ? desc->extension(DT_EXT_DEFAULTS) : NULL;
         if (defaults != NULL) {
             DT_TRY(dt_config_add_defaults(s->config, i, desc->id, defaults));
         }

@@ -206,7 +206,7 @@ static dt_status check_target(const dt_session *s, int64_t phase, const char *me
 static bool is_default_best(const dt_component *phase, const char *name)
 {
     static const char key[] = "checkpoint.best_by=";
-    const char *const *one = phase->extension != NULL ? phase->extension("dtrain.defaults/1") : NULL;
+    const char *const *one = phase->extension != NULL ? phase->extension(DT_EXT_DEFAULTS) : NULL;
     for (; one != NULL && *one != NULL; one++) {
         if (strncmp(*one, key, sizeof(key) - 1) == 0 && strcmp(*one + sizeof(key) - 1, name) == 0) {
             return true;

@@ -149,7 +149,7 @@ static inline dt_status dt_no_sizes(const void *self, const uint64_t *index, uin
     static const void *FN(const char *id)                                                                              \
     {                                                                                                                  \
         static const char *const text_[] = {__VA_ARGS__, NULL};                                                        \
-        return strcmp(id, "dtrain.defaults/1") == 0 ? (const void *)text_ : NULL;                                      \
+        return strcmp(id, DT_EXT_DEFAULTS) == 0 ? (const void *)text_ : NULL;                                          \
     }                                                                                                                  \
     struct dt_define_needs_a_semicolon
 
@@ -159,7 +159,7 @@ static inline dt_status dt_no_sizes(const void *self, const uint64_t *index, uin
     static const void *FN(const char *id)                                                                              \
     {                                                                                                                  \
         static const char *const text_[] = {__VA_ARGS__, NULL};                                                        \
-        return strcmp(id, "dtrain.results/1") == 0 ? (const void *)text_ : NULL;                                       \
+        return strcmp(id, DT_EXT_RESULTS) == 0 ? (const void *)text_ : NULL;                                           \
     }                                                                                                                  \
     struct dt_define_needs_a_semicolon
 

@@ -365,6 +365,15 @@ typedef struct dt_plugin {
     const void *(*extension)(const char *id); /* [any] optional; what belongs to no component, such as ext/verbs.h */
 } dt_plugin;
 
+/* Ids for dt_plugin.extension and dt_component.extension, explained below; those with a header of their own are in
+ * ext/. */
+#define DT_EXT_DEFAULTS  "dtrain.defaults/1"
+#define DT_EXT_BASELINES "dtrain.baselines/1"
+#define DT_EXT_PROGRAM   "dtrain.program/1"
+#define DT_EXT_SERVICES  "dtrain.services/1"
+#define DT_EXT_RESULTS   "dtrain.results/1"
+#define DT_EXT_COLUMNS   "dtrain.columns/1"
+
 /* Extension "dtrain.defaults/1" of a phase: const char *const *, "section.key=value" ..., NULL. Its defaults for host
  * sections (training, data, checkpoint); they rank above the built-in ones and below every file and option.
  *
@@ -382,7 +391,10 @@ typedef struct dt_plugin {
  * Extension "dtrain.results/1" of a phase or an environment: const char *const *, NULL at the end: what the
  * numbers of an evaluation are, a row "KEY|GROUP|UNIT|BETTER|TEXT" each. KEY is as it is reported, without /mean, and
  * may have * for any text ("metrics/delay_s", "costs/x"); GROUP is the title above it; BETTER is "higher", "lower" or
- * nothing; each part may be empty. The first row that fits counts, those of the phase before the environment's. */
+ * nothing; each part may be empty. The first row that fits counts, those of the phase before the environment's.
+ *
+ * Extension "dtrain.columns/1" of an environment: const dt_column *, port == NULL at the end: what its observations
+ * hold when no instance exists, for `dtrain show`; dt_env_spec.columns says it of an instance. */
 
 typedef struct dt_provided {
     const char *id; /* "traffic.store/1" */

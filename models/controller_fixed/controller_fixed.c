@@ -8,7 +8,7 @@
 
 static const void *program(const char *id)
 {
-    return strcmp(id, "dtrain.program/1") == 0 ? "" : NULL;
+    return strcmp(id, DT_EXT_PROGRAM) == 0 ? "" : NULL;
 }
 
 RULE_PLUGIN_OF("controller_fixed", "3", "0", "signals by the scenario's own program",

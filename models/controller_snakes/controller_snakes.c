@@ -85,7 +85,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
 
 static const void *extension(const char *id)
 {
-    return strcmp(id, "dtrain.program/1") == 0 ? "" : NULL;
+    return strcmp(id, DT_EXT_PROGRAM) == 0 ? "" : NULL;
 }
 
 DT_MODEL_DEFINE(component, "controller_snakes", "plays env_snakes by a rule",

@@ -450,10 +450,10 @@ static const void *extension(const char *id)
     if (strcmp(id, DT_EXT_SCENE) == 0) {
         return &ipp_scene;
     }
-    if (strcmp(id, "dtrain.results/1") == 0) {
+    if (strcmp(id, DT_EXT_RESULTS) == 0) {
         return results;
     }
-    return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
+    return strcmp(id, DT_EXT_BASELINES) == 0 ? baselines : NULL;
 }
 
 DT_ENV_DEFINE(component, "env_ipp", "informative path planning: UAVs map the area of interest of a field",

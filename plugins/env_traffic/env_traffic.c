@@ -877,16 +877,16 @@ static const void *extension(const char *id)
     if (strcmp(id, DT_EXT_SCENE) == 0) {
         return &scene;
     }
-    if (strcmp(id, "dtrain.program/1") == 0) {
+    if (strcmp(id, DT_EXT_PROGRAM) == 0) {
         return program;
     }
-    if (strcmp(id, "dtrain.results/1") == 0) {
+    if (strcmp(id, DT_EXT_RESULTS) == 0) {
         return results;
     }
-    if (strcmp(id, "dtrain.columns/1") == 0) {
+    if (strcmp(id, DT_EXT_COLUMNS) == 0) {
         return signal_columns_few;
     }
-    return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
+    return strcmp(id, DT_EXT_BASELINES) == 0 ? baselines : NULL;
 }
 
 DT_ENV_DEFINE(component, "env_traffic", "microscopic traffic: vehicles, signals or both as agents",

@@ -32,7 +32,7 @@ static const void *extension(const char *id)
     if (strcmp(id, DT_EXT_KEYS) == 0) {
         return &dt_guide_keys;
     }
-    return strcmp(id, "dtrain.services/1") == 0 ? dt_traffic_services : NULL;
+    return strcmp(id, DT_EXT_SERVICES) == 0 ? dt_traffic_services : NULL;
 }
 
 static const dt_plugin traffic = {DT_PLUGIN_PREFIX,   .name = "traffic",       .version = "1.0",

@@ -144,7 +144,7 @@ static void test_spec(void **state)
         rig_close(&r);
     }
     assert_string_equal(
-        ((const char *const *)mock_load("plugins", "env_snakes", "env_snakes")->extension("dtrain.baselines/1"))[0],
+        ((const char *const *)mock_load("plugins", "env_snakes", "env_snakes")->extension(DT_EXT_BASELINES))[0],
         "controller_snakes");
 }
 

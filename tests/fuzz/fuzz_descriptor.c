@@ -172,7 +172,7 @@ static const void *operations(uint32_t kind)
 static const void *defaults(const char *id)
 {
     static const char *const list[] = {"training.epochs=3", "data.batch=16", "x", NULL};
-    return strcmp(id, "dtrain.defaults/1") == 0 ? list : NULL;
+    return strcmp(id, DT_EXT_DEFAULTS) == 0 ? list : NULL;
 }
 
 static const dt_component *component(void)

@@ -389,7 +389,7 @@ static void test_defaults_of_host_sections(void **test)
     (void)test;
     const dt_component *c = mock_load("phases", "phase1_world_model", "phase1_world_model");
     assert_non_null(c);
-    const char *const *d = c->extension("dtrain.defaults/1");
+    const char *const *d = c->extension(DT_EXT_DEFAULTS);
     static const char *const want[] = {"data.batch=64",
                                        "training.epochs=50",
                                        "training.learning_rate=1e-3",

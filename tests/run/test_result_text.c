@@ -80,7 +80,7 @@ static const void *described(const char *id)
 {
     static const char *const rows[] = {"trip|times|s|lower|of a vehicle", "sites/*/trip||s|lower|",
                                        "wide|times|||columns", "odd|||lower|", NULL};
-    return strcmp(id, "dtrain.results/1") == 0 ? rows : NULL;
+    return strcmp(id, DT_EXT_RESULTS) == 0 ? rows : NULL;
 }
 
 static void test_explained(void **state)

@@ -487,7 +487,7 @@ static const char *const defaults[] = {"env.id=cartpole",
 
 static const void *extension(const char *id)
 {
-    return strcmp(id, "dtrain.defaults/1") == 0 ? defaults : NULL;
+    return strcmp(id, DT_EXT_DEFAULTS) == 0 ? defaults : NULL;
 }
 
 /* ---- what this file holds ---------------------------------------------------------------------------------------- */

@@ -743,7 +743,7 @@ static void find_service(void *user, const void *table, const dt_loaded_plugin *
 
 const void *dt_loader_service(const dt_loader *l, const char *id)
 {
-    static const char services[] = "dtrain.services/1";
+    static const char services[] = DT_EXT_SERVICES;
     wanted_service w = {.id = id};
     if (l != NULL) {
         dt_loader_extensions(l, services, find_service, &w);

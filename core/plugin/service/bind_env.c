@@ -211,14 +211,14 @@ static const void *extension_of(const dt_loaded *c, const char *id)
 static dt_status add_program(const dt_stage *s, const dt_loaded *env, settings *set)
 {
     const char *id = s->d.controller != NULL ? s->d.controller : dt_config_model(s->d.config, s->d.index, "controller");
-    const char *const *program = extension_of(env, "dtrain.program/1");
+    const char *const *program = extension_of(env, DT_EXT_PROGRAM);
     const dt_loaded *controller = NULL;
     if (program == NULL || id == NULL || id[0] == '\0' ||
         dt_loader_find(s->d.loader, DT_KIND_MODEL, id, &controller) < 0) {
         dt_error_clear(); /* a controller that is not there is refused where the phase binds it */
         return DT_OK;
     }
-    if (extension_of(controller, "dtrain.program/1") != NULL) {
+    if (extension_of(controller, DT_EXT_PROGRAM) != NULL) {
         for (uint32_t i = 0; program[i] != NULL; i++) {
             const char *equals = strchr(program[i], '=');
             if (set->n == SETTINGS_MAX || equals == NULL || equals - program[i] >= KEY_BYTES) {

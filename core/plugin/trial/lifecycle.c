@@ -366,7 +366,7 @@ static void check_defaults(dt_checker *k, const dt_loaded *p)
     if (c->extension == NULL || !dt_check_may(k, c, "extension", true)) {
         return;
     }
-    const char *const *defaults = c->extension("dtrain.defaults/1");
+    const char *const *defaults = c->extension(DT_EXT_DEFAULTS);
     if (defaults == NULL) {
         return;
     }

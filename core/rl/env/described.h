@@ -9,8 +9,6 @@
 #include "base/json.h"
 #include "dtrain/plugin.h"
 
-#define DT_EXT_COLUMNS "dtrain.columns/1" /* plugin.h */
-
 /* Member "columns": [ {"port", "first", "n", "stride", "name", "unit", "low", "high", "meaning"}, ... ] of a port;
  * NULL: of all. Bounds that are open are null. */
 void dt_describe_columns(const dt_column *c, uint32_t n, const char *port, dt_json_out *out);
