@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Recordings as a table, plain or packed by gzip or xz: cut into cells, and read as an import reads it; and the table
- * beside one that says its rate and lanes. Cells are texts without what separates them.
+ * beside one that says its rate and lanes. Line breaks in cells, which only quotes allow, are counted as lines.
  */
 #include <config.h>
 
@@ -19,7 +19,7 @@ static void cut(const uint8_t *bytes, size_t n, int is_ahead)
     dt_csv *c = NULL;
     char *const *cell = NULL;
     int n_cells = 0;
-    int64_t line = 0;
+    int64_t last = 0; /* line on which the row before ends, at least */
     if (dt_csv_open_mem(bytes, n, "input", &c) != DT_OK) {
         fuzz_hold(*dt_error_text() != '\0');
         return;
@@ -28,11 +28,13 @@ static void cut(const uint8_t *bytes, size_t n, int is_ahead)
         dt_csv_read_ahead(c);
     }
     while (dt_csv_next(c, &cell, &n_cells) == DT_OK) {
-        fuzz_hold(n_cells > 0 && n_cells <= DT_CSV_CELLS && dt_csv_line(c) > line);
-        line = dt_csv_line(c);
+        fuzz_hold(n_cells > 0 && n_cells <= DT_CSV_CELLS && dt_csv_line(c) > last);
+        last = dt_csv_line(c);
         for (int i = 0; i < n_cells; i++) {
-            fuzz_hold(strchr(cell[i], '\n') == NULL);
             fuzz_touch_text(cell[i]);
+            for (const char *at = cell[i]; (at = strchr(at, '\n')) != NULL; at++) {
+                last++;
+            }
         }
     }
     dt_csv_close(c);
