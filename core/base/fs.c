@@ -569,6 +569,32 @@ dt_status dt_fs_program_dir(dt_str *out)
     return dt_str_status(out);
 }
 
+void dt_fs_relocate(const char *configured, const char *bindir, const char *program_dir, dt_str *out)
+{
+    size_t common = 0; /* bytes of the folders that both paths begin with */
+    for (size_t i = 0; configured[i] == bindir[i] && bindir[i] != '\0'; i++) {
+        common = bindir[i] == '/' ? i : common;
+    }
+    const size_t bytes = strlen(program_dir), own = strlen(bindir + common);
+    if (own > 0 && bytes >= own && strcmp(program_dir + bytes - own, bindir + common) == 0) {
+        dt_str_addf(out, "%.*s%s", (int)(bytes - own), program_dir, configured + common);
+    }
+}
+
+dt_status dt_fs_installed_dir(const char *configured, dt_str *out)
+{
+    dt_str program = {0}, moved = {0};
+    if (dt_fs_program_dir(&program) == DT_OK) {
+        dt_fs_relocate(configured, DTRAIN_BINDIR, dt_str_text(&program), &moved);
+    } else {
+        dt_error_clear(); /* without /proc nothing is moved */
+    }
+    dt_str_add(out, moved.bytes > 0 && dt_fs_is_dir(dt_str_text(&moved)) ? dt_str_text(&moved) : configured);
+    dt_str_fini(&moved);
+    dt_str_fini(&program);
+    return dt_str_status(out);
+}
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

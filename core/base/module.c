@@ -27,7 +27,7 @@ static bool try_path(const char *path, dt_str *tried)
 }
 
 /* Tests run below the build tree, at most two folders deep. */
-static bool find_near(const dt_module_desc *d, const char *dir, char *path, dt_str *tried)
+static bool find_built(const dt_module_desc *d, const char *dir, char *path)
 {
     static const char *const up[] = {"", "/..", "/../.."};
     for (size_t i = 0; i < sizeof(up) / sizeof(up[0]); i++) {
@@ -36,8 +36,7 @@ static bool find_near(const dt_module_desc *d, const char *dir, char *path, dt_s
             return true;
         }
     }
-    snprintf(path, PATH_BYTES, "%s/../lib/dtrain/modules/%s", dir, d->file);
-    return try_path(path, tried);
+    return false;
 }
 
 static bool find_file(const dt_module_desc *d, char *path, dt_str *tried)
@@ -56,13 +55,14 @@ static bool find_file(const dt_module_desc *d, char *path, dt_str *tried)
         p += n + (p[n] == ':');
     }
     dt_str dir = {0};
-    const bool is_near = dt_fs_program_dir(&dir) == DT_OK && find_near(d, dt_str_text(&dir), path, tried);
-    dt_str_fini(&dir);
-    if (is_near) {
-        return true;
+    bool is_found = dt_fs_program_dir(&dir) == DT_OK && find_built(d, dt_str_text(&dir), path);
+    dt_str_clear(&dir);
+    if (!is_found && dt_fs_installed_dir(DTRAIN_PLUGINDIR, &dir) == DT_OK) {
+        snprintf(path, PATH_BYTES, "%s/modules/%s", dt_str_text(&dir), d->file);
+        is_found = try_path(path, tried);
     }
-    snprintf(path, PATH_BYTES, "%s/modules/%s", DTRAIN_PLUGINDIR, d->file);
-    return try_path(path, tried);
+    dt_str_fini(&dir);
+    return is_found;
 }
 
 bool dt_module_exists(const dt_module_desc *d)

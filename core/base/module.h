@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Modules of the host: shared objects that need an optional library (CUDA, MPI), opened when a run uses them. They are
- * searched in DTRAIN_PLUGIN_PATH, in the build tree or next to the program, and in lib/dtrain/modules of the
- * installation. Threads: any.
+ * searched in DTRAIN_PLUGIN_PATH, in the build tree, and in the folder modules of the installed plugins. Threads: any.
  */
 #ifndef DTRAIN_CORE_BASE_MODULE_H
 #define DTRAIN_CORE_BASE_MODULE_H

@@ -19,7 +19,8 @@ dt_status dt_find_shipped(const char *in_build, const char *installed, dt_str *o
     dt_str_addf(out, "/%s", in_build);
     if (st != DT_OK || !dt_fs_is_dir(dt_str_text(out))) {
         dt_str_clear(out);
-        dt_str_addf(out, "%s/%s", DTRAIN_PKGDATADIR, installed);
+        DT_TRY(dt_fs_installed_dir(DTRAIN_PKGDATADIR, out));
+        dt_str_addf(out, "/%s", installed);
     }
     return dt_str_status(out);
 }
@@ -42,7 +43,12 @@ static dt_status each_profile_folder(folder_fn *fn, void *user)
         at += bytes + (at[bytes] == ':');
     }
     if (st == DT_OK && !is_done) {
-        fn(user, DTRAIN_PLUGINDIR "/profiles");
+        dt_str_clear(&dir);
+        st = dt_fs_installed_dir(DTRAIN_PLUGINDIR, &dir);
+        dt_str_add(&dir, "/profiles");
+        if (st == DT_OK) {
+            fn(user, dt_str_text(&dir));
+        }
     }
     dt_str_fini(&dir);
     return st;

@@ -465,9 +465,39 @@ static void test_sync_dir(void **state)
     assert_int_equal(dt_fs_sync_dir(at("missing")), DT_ENOTFOUND);
 }
 
+/* A program that was moved, or installed with DESTDIR, finds what was installed with it. */
+static void test_relocate(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *configured, *bindir, *program_dir, *expected;
+    } rows[] = {
+        {"/usr/local/lib/dtrain", "/usr/local/bin", "/usr/local/bin", "/usr/local/lib/dtrain"},
+        {"/usr/local/lib/dtrain", "/usr/local/bin", "/home/a/dtrain/bin", "/home/a/dtrain/lib/dtrain"},
+        {"/usr/local/lib/dtrain", "/usr/local/bin", "/tmp/stage/usr/local/bin", "/tmp/stage/usr/local/lib/dtrain"},
+        {"/usr/lib/x86/dtrain", "/usr/bin", "/bin", "/lib/x86/dtrain"},
+        {"/opt/plugins", "/usr/bin", "/tmp/stage/usr/bin", "/tmp/stage/opt/plugins"},
+        {"/opt/plugins", "/usr/bin", "/tmp/bin", ""},
+        {"/usr/local/lib/dtrain", "/usr/local/bin", "/home/a/build-check", ""},
+        {"/usr/local/lib/dtrain", "/usr/local/bin", "/home/a/cabin", ""},
+        {"/usr/local/lib/dtrain", "/usr/local/bin", "", ""},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        dt_str out = {0};
+        dt_fs_relocate(rows[i].configured, rows[i].bindir, rows[i].program_dir, &out);
+        assert_string_equal(dt_str_text(&out), rows[i].expected);
+        dt_str_fini(&out);
+    }
+    dt_str out = {0}; /* no program of the tests is in a bindir */
+    assert_int_equal(dt_fs_installed_dir("/no/where/dtrain", &out), DT_OK);
+    assert_string_equal(dt_str_text(&out), "/no/where/dtrain");
+    dt_str_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_relocate),
         cmocka_unit_test_setup_teardown(test_mkdirs, begin, end),
         cmocka_unit_test_setup_teardown(test_write_atomic_replaces_or_keeps, begin, end),
         cmocka_unit_test_setup_teardown(test_pipe_is_no_data, begin, end),

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Opening a device module and choosing a device. The module of "cuda" is backend_cuda.so: searched in the folders of
- * DTRAIN_PLUGIN_PATH, below the program when that lies in a build tree, in ../lib/dtrain beside the program (a folder
- * that was moved), and where it was installed. Modules are never unloaded. Threads: [main].
+ * DTRAIN_PLUGIN_PATH, below the program in a build tree, and with the installed plugins. Modules are never unloaded. Threads: [main].
  */
 #ifndef DTRAIN_CORE_ENGINE_DEVICE_OPEN_H
 #define DTRAIN_CORE_ENGINE_DEVICE_OPEN_H

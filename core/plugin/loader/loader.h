@@ -41,7 +41,7 @@ typedef struct dt_loader_desc {
     const dt_host *host;     /* handed to init; must outlive the loader */
     const char *plugin_path; /* folders separated by ':', DTRAIN_PLUGIN_PATH; NULL = none */
     const char *program_dir; /* where a build tree may begin; NULL = the folder of the running program */
-    const char *plugin_dir;  /* installed plugins; NULL = DTRAIN_PLUGINDIR of the build */
+    const char *plugin_dir;  /* installed plugins; NULL = by dt_fs_installed_dir */
 } dt_loader_desc;
 
 dt_status dt_loader_create(const dt_loader_desc *desc, dt_loader **out_p) DT_NODISCARD;

@@ -68,8 +68,16 @@ dt_status dt_search_init(dt_search *s, const dt_loader_desc *desc)
     if (st == DT_ENOMEM) {
         return st; /* without /proc there is no build tree */
     }
-    const char *installed = desc->plugin_dir != NULL ? desc->plugin_dir : DTRAIN_PLUGINDIR;
-    return add_dir(s, installed, strlen(installed));
+    dt_str installed = {0};
+    if (desc->plugin_dir != NULL) {
+        dt_str_add(&installed, desc->plugin_dir);
+        st = dt_str_status(&installed);
+    } else {
+        st = dt_fs_installed_dir(DTRAIN_PLUGINDIR, &installed);
+    }
+    st = st == DT_OK ? add_dir(s, dt_str_text(&installed), installed.bytes) : st;
+    dt_str_fini(&installed);
+    return st;
 }
 
 void dt_search_fini(dt_search *s)
