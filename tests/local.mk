@@ -50,6 +50,7 @@ include tests/env_snakes/local.mk
 include tests/env_traffic/local.mk
 include tests/rl/evaluate/local.mk
 include tests/export/local.mk
+include tests/plan/local.mk
 include tests/plan/machine/local.mk
 include tests/models/local.mk
 include tests/engine/ops/local.mk

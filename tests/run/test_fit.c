@@ -138,6 +138,13 @@ static void test_limits(void **state)
     (void)dt_limits_get(top, &r);
     assert_in_range(r.processes, 1, 40);
     assert_int_equal(r.cores, 1);
+    const uint32_t all = dt_limits_cores("/nowhere");
+    put("sys/fs/cgroup/c/cpu.max", "100001 100000\n"); /* a part of a core is one */
+    assert_int_equal(dt_limits_cores(top), all < 2 ? all : 2);
+    put("sys/fs/cgroup/c/cpu.max", "200000 100000\n");
+    assert_int_equal(dt_limits_cores(top), all < 2 ? all : 2);
+    put("sys/fs/cgroup/c/cpu.max", "100000 100000\n");
+    assert_int_equal(dt_limits_cores(top), 1);
     put("sys/fs/cgroup/c/cpu.max", "max 100000\n");
     assert_int_equal(dt_limits_cores(top), dt_limits_cores("/nowhere"));
 }

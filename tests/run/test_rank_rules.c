@@ -2,7 +2,8 @@
  *
  * Rules of the training loop, on ranks made by hand: when a phase ends (rank_loop.c, rank_evaluate.c), when a
  * checkpoint is due (rank_requests.c) or tried again (rank_save.c), how much is done and how a trend changes
- * (rank_record.c).
+ * (rank_record.c), which checkpoint.best_by is a mistake (rank_evaluate.c), which cost is above its limit
+ * (rank_finish.c).
  */
 #include "run/rank.h"
 
@@ -11,6 +12,7 @@
 static double fake_clock_s(void);
 static double fake_phase_s(const dt_rank *k);
 #include "../../core/run/rank_evaluate.c"
+#include "../../core/run/rank_finish.c"
 #include "../../core/run/rank_loop.c"
 #include "../../core/run/rank_record.c"
 #include "../../core/run/rank_requests.c"
@@ -169,6 +171,86 @@ static void test_stop_target(void **state)
     assert_false(is_target_met(1.5));
 }
 
+/* ---- checkpoint.best_by ------------------------------------------------------------------------------------------ */
+
+static bool is_mistake(const dt_session *s, int64_t index, const char *best_by, int64_t n_without_best)
+{
+    static dt_stage stage;
+    char key[] = "score";
+    double value = 1;
+    bool is = false;
+    stage.d.index = index;
+    stage.results.n = 1;
+    stage.results.at[0] = (dt_result){.key = key, .value = &value, .n = 1};
+    assert_int_equal(is_best_by_mistake(s, &stage, best_by, n_without_best, &is), DT_OK);
+    return is;
+}
+
+static dt_status evaluate_nothing(void *self, dt_progress *p)
+{
+    (void)self;
+    (void)p;
+    return DT_OK;
+}
+
+/* Three phases of four are evaluated; the name may be a result of any of them. */
+static void test_best_by(void **state)
+{
+    static dt_loaded evaluated, other;
+    dt_session s = {.n_phases = 4, .phase = {&evaluated, &other, &evaluated, &evaluated}};
+    (void)state;
+    evaluated.ops.phase.evaluate = evaluate_nothing;
+    assert_int_equal(dt_config_create(&s.config), DT_OK);
+    assert_int_equal(dt_config_set(s.config, "checkpoint.best_by=min:return/mean"), DT_OK);
+    assert_false(is_mistake(&s, 0, "min:return/mean", 0));
+    assert_false(is_mistake(&s, 2, "min:return/mean", 1));
+    assert_false(is_mistake(&s, 3, "min:return/mean", 1)); /* another one reported it */
+    assert_true(is_mistake(&s, 3, "min:return/mean", 2));
+    assert_false(is_mistake(&s, 2, "min:return/mean", 2)); /* the last phase may report it */
+    assert_true(is_mistake(&s, 0, "return/mean", 0));      /* the phase's own */
+    assert_int_equal(dt_config_set(s.config, "checkpoint.best_by=scroe"), DT_OK);
+    assert_true(is_mistake(&s, 0, "scroe", 0));
+    assert_int_equal(dt_config_set(s.config, "checkpoint.best_by=return/mean"), DT_OK);
+    s.n_phases = 2; /* no other phase is evaluated */
+    assert_true(is_mistake(&s, 0, "return/mean", 0));
+    dt_config_destroy(s.config);
+}
+
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
+
+static char heard[1024];
+
+static void hear(void *user, int level, const char *text)
+{
+    (void)user;
+    (void)level;
+    strncat(heard, text, sizeof(heard) - strlen(heard) - 1);
+}
+
+static const char *limit_warning(double limit, double cost)
+{
+    static dt_stage stage;
+    char limit_key[] = "limits/hits", cost_key[] = "costs/hits/mean";
+    heard[0] = '\0';
+    stage.results.n = isinf(cost) ? 1 : 2;
+    stage.results.at[0] = (dt_result){.key = limit_key, .value = &limit, .n = 1};
+    stage.results.at[1] = (dt_result){.key = cost_key, .value = &cost, .n = 1};
+    dt_log_sink_set(hear, NULL);
+    dt_result_warn_limits(&stage);
+    dt_log_sink_set(NULL, NULL);
+    return heard;
+}
+
+static void test_limit_warnings(void **state)
+{
+    (void)state;
+    assert_string_equal(limit_warning(2, 1.5), "");
+    assert_string_equal(limit_warning(2, 2), ""); /* a cost may equal its limit */
+    assert_non_null(strstr(limit_warning(2, 2.5), "hits is 2.5"));
+    assert_non_null(strstr(limit_warning(2, NAN), "hits"));
+    assert_non_null(strstr(limit_warning(2, INFINITY), "hits")); /* not reported */
+}
+
 /* ---- progress ---------------------------------------------------------------------------------------------------- */
 
 static void test_part_done(void **state)
@@ -240,8 +322,8 @@ static void test_histograms_due(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {OF(test_stop_rules),    OF(test_checkpoint_due), OF(test_retry_delay),
-                                       OF(test_stop_target),   OF(test_part_done),      OF(test_trend),
-                                       OF(test_histograms_due)};
+    const struct CMUnitTest tests[] = {OF(test_stop_rules),  OF(test_checkpoint_due), OF(test_retry_delay),
+                                       OF(test_stop_target), OF(test_best_by),        OF(test_limit_warnings),
+                                       OF(test_part_done),   OF(test_trend),          OF(test_histograms_due)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * core/run/run_start.c: where a run continues, by the checkpoint that it finds; core/run/layers.c: which layer of a
- * configuration overrides which; core/run/session.c: phases that --phase selects.
+ * configuration overrides which; core/run/session.c: phases that --phase selects; core/run/initial_weights.c: shapes
+ * that the phases before hand over.
  */
 #include "../../core/run/session.c"
+#include "run/initial_weights.h"
 #include "run/run_start.h"
 
 #include "base/fs.h"
@@ -355,13 +357,69 @@ static void test_short_options(void **state)
     dt_config_destroy(c);
 }
 
+/* ---- shapes of the phases before --------------------------------------------------------------------------------- */
+
+static dt_stage planned_stage(int64_t index, dt_param *param, uint32_t n)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static dt_loaded net;
+    net.desc.id = "net";
+    return (dt_stage){.d = {.index = index, .phase = s.phase[index], .config = s.config, .config_lock = &lock},
+                      .n_models = n > 2 ? 2 : 1,
+                      .model = {{.role = "world", .comp = &net}, {.role = "critic", .comp = &net}},
+                      .params = {.param = param, .n = n}};
+}
+
+static dt_status hand_over(const dt_planned_shapes *p, dt_param *param, uint32_t n, bool is_fresh)
+{
+    static const char *const fresh[] = {"world", NULL};
+    const dt_initial_weights_desc desc = {.session = &s, .planned = p};
+    const dt_initial_weights from = {.is_after = true, .fresh = is_fresh ? fresh : NULL};
+    const dt_stage stage = planned_stage(2, param, n);
+    return dt_initial_weights_check_shapes(&desc, &from, &stage);
+}
+
+static void test_planned_shapes(void **state)
+{
+    char w[] = "world.w", b[] = "world.b", target[] = "world@target.w", other[] = "critic.w";
+    dt_planned_shapes *p = NULL;
+    dt_param first[] = {{.name = w, .dim = {2, 3}, .n_dims = 2}, {.name = b, .dim = {4, 5, 6}, .n_dims = 3}};
+    dt_param then[] = {{.name = w, .dim = {2, 3}, .n_dims = 2},
+                       {.name = b, .dim = {4, 5, 6}, .n_dims = 3},
+                       {.name = target, .dim = {9}, .n_dims = 1, .is_shadow = true},
+                       {.name = other, .dim = {7}, .n_dims = 1}};
+    (void)state;
+    assert_int_equal(dt_planned_shapes_create(&p), DT_OK);
+    assert_int_equal(hand_over(p, then, 4, false), DT_OK); /* no phase before has any */
+    dt_stage stage = planned_stage(0, first, 2);
+    assert_int_equal(dt_planned_shapes_add(p, &stage), DT_OK);
+    assert_int_equal(hand_over(p, then, 4, false), DT_OK); /* a target network is a copy, a new role random */
+    then[1].n_dims = 2;
+    assert_int_equal(hand_over(p, then, 4, false), DT_ESHAPE);
+    assert_int_equal(hand_over(p, then, 4, true), DT_OK);
+    then[1].n_dims = 3;
+    then[1].dim[2] = 7;
+    assert_int_equal(hand_over(p, then, 4, false), DT_ESHAPE);
+    first[1].dim[2] = 7; /* the newest phase that has the role counts */
+    stage = planned_stage(1, first, 2);
+    assert_int_equal(dt_planned_shapes_add(p, &stage), DT_OK);
+    assert_int_equal(hand_over(p, then, 4, false), DT_OK);
+    stage = planned_stage(1, first, 1); /* without world.b */
+    assert_int_equal(dt_planned_shapes_add(p, &stage), DT_OK);
+    assert_int_equal(hand_over(p, then, 4, false), DT_ESHAPE);
+    dt_planned_shapes_remove(p, &stage); /* created, and not started: nothing is known */
+    assert_int_equal(hand_over(p, then, 4, false), DT_OK);
+    dt_error_clear();
+    dt_planned_shapes_destroy(p);
+}
+
 #define OF(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        OF(test_fresh),         OF(test_within_phase),    OF(test_end_of_phase), OF(test_baselines_are_pending),
-        OF(test_refusals),      OF(test_reproducible),    OF(test_retryable),    OF(test_layers),
-        OF(test_short_options), OF(test_choice_of_phases)};
+        OF(test_fresh),         OF(test_within_phase),     OF(test_end_of_phase),  OF(test_baselines_are_pending),
+        OF(test_refusals),      OF(test_reproducible),     OF(test_retryable),     OF(test_layers),
+        OF(test_short_options), OF(test_choice_of_phases), OF(test_planned_shapes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

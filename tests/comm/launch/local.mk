@@ -3,3 +3,4 @@ dt_tests += tests/comm/launch/test_listen
 dt_tests += tests/comm/launch/test_lives
 dt_tests += tests/comm/launch/test_cause
 dt_tests += tests/comm/launch/test_notes
+dt_tests += tests/comm/launch/test_hostfile

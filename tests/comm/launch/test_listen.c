@@ -86,6 +86,20 @@ static void test_a_lost_process_is_read(void **state)
     }
 }
 
+/* After a block, lines pass again, whatever they contain. */
+static void test_lines_after_a_block_pass(void **state)
+{
+    (void)state;
+    dt_listen l;
+    listen_to(&l,
+              RULE "mpirun noticed that process rank 1 with PID 0 on node x exited on signal 9\n" RULE
+                   "info  started by mpirun: process rank 4\n",
+              64);
+    assert_string_equal(passed, "info  started by mpirun: process rank 4\n");
+    assert_int_equal(l.rank, 1);
+    assert_false(l.is_inside);
+}
+
 static void test_what_keeps_it_from_starting_passes(void **state)
 {
     (void)state;
@@ -141,6 +155,7 @@ int main(void)
         cmocka_unit_test(test_lines_pass),
         cmocka_unit_test(test_a_lost_process_is_read),
         cmocka_unit_test(test_a_lost_machine_is_read),
+        cmocka_unit_test(test_lines_after_a_block_pass),
         cmocka_unit_test(test_what_keeps_it_from_starting_passes),
         cmocka_unit_test(test_more_than_there_is_room_for),
     };

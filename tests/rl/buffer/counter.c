@@ -28,6 +28,7 @@ typedef struct counter {
     counter_config config;
     uint64_t seed;
     int64_t step, length, episodes;
+    uint64_t told; /* io->episode of the last reset */
     int32_t last;
     bool is_liar, is_wide;
 } counter;
@@ -172,6 +173,7 @@ static dt_status counter_reset(void *self, const dt_env_io *io, uint64_t seed)
     s->length = s->is_liar && strcmp(s->config.lie, "ends") == 0 ? 7 : 3 + (int64_t)(seed % 5);
     s->last = -1;
     s->episodes++;
+    s->told = io->episode;
     io->alive[0] = 1;
     counter_look(s, io);
     s->is_wide = s->is_liar && s->episodes == s->config.lie_episode && strcmp(s->config.lie, "spec") == 0;
@@ -228,7 +230,9 @@ static dt_status counter_step(void *self, const dt_env_io *io)
     io->terminated[0] = over && s->seed % 2 == 0 && !lies(s, "ends");
     io->truncated[0] = over && !io->terminated[0];
     io->metric[0] = lies(s, "unsaid") && s->seed % 2 != 0 ? NAN : 10.0 * (double)(s->seed % 100);
-    if (lies(s, "both")) {
+    if (lies(s, "episode")) {
+        io->metric[0] = (double)s->told;
+    } else if (lies(s, "both")) {
         io->terminated[0] = io->truncated[0] = over;
     } else if (lies(s, "debt") && s->step == 1 && s->seed % 64 == 5) {
         io->reward[0] = -1000;

@@ -209,11 +209,37 @@ static void test_foreign(void **state)
     dt_str_fini(&b.state);
 }
 
+/* What was drawn of no sample, as of a run that draws another number, which reads nothing of it. */
+static void test_drawn_of_nothing(void **state)
+{
+    (void)state;
+    enum { DRAW_AT = 40, IS_DRAWN_AT = 48, HEAD = 88 }; /* where they lie in the state */
+    static const uint64_t one = 1;
+    static const char drawn[sizeof(uint64_t) + sizeof(float)]; /* a slot and its weight */
+    dt_str saved = {0}, text = {0};
+    world w;
+    world_begin(&w, foreign);
+    assert_done(dt_rollout_prepare_replay(w.stage->rollout));
+    assert_done(dt_rollout_save_replay(w.stage->rollout, &saved));
+    assert_int_equal(dt_rollout_replay_bytes(w.stage->rollout), 0);
+    world_close(&w);
+    assert_int_equal(load_blobs(saved.text, saved.bytes, NULL, 0), DT_OK);
+    dt_str_add_n(&text, saved.text, HEAD);
+    memcpy(text.text + DRAW_AT, &one, sizeof(one));
+    memcpy(text.text + IS_DRAWN_AT, &one, sizeof(one));
+    dt_str_add_n(&text, drawn, sizeof(drawn));
+    dt_str_add_n(&text, saved.text + HEAD, saved.bytes - HEAD);
+    says(load_blobs(text.text, text.bytes, NULL, 0), DT_EDATA, "contradicts itself");
+    dt_str_fini(&text);
+    dt_str_fini(&saved);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_drawn_of_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -697,6 +697,22 @@ static void test_unknown_metric(void **state)
     world_close(&w);
 }
 
+/* In training a reset is given how many episodes the instance had; no episode of an evaluation depends on that. */
+static void test_number_of_episode(void **state)
+{
+    (void)state;
+    const uint64_t seed = 4;
+    dt_rollout_report r = {.struct_size = sizeof(r)};
+    world w;
+    begin(&w, "liar", "liar.lie=episode");
+    assert_done(world_iterate(&w));
+    assert_done(world_iterate(&w));
+    assert_true(w.phase->report.metric[0] > 0);
+    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 20, 1, &r));
+    assert_true(r.metric[0] == 0);
+    world_close(&w);
+}
+
 /* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
 /* Stopped after two of four rounds and gone on from the checkpoint: the same bits as without a stop. */
@@ -1024,6 +1040,7 @@ int main(void)
         cmocka_unit_test(test_reward_bounds),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_unknown_metric),
+        cmocka_unit_test(test_number_of_episode),
         cmocka_unit_test(test_foreign_actions),
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_evaluate),

@@ -23,7 +23,8 @@
  *            torque_open: the same without an upper bound
  *   liar     counter until a step, then what its option `lie` says; "undying": none of its episodes ends, "open": and
  *            it says that they have no end, "ends": all are truncated after 7 steps; "both": who ends is terminated and
- *            truncated, "unsaid": an odd seed's metric is not known, "debt": few seeds' first reward is -1000
+ *            truncated, "unsaid": an odd seed's metric is not known, "debt": few seeds' first reward is -1000,
+ *            "episode": its metric is the number of the episode that its reset was given
  */
 #ifndef DTRAIN_TESTS_ROLLOUT_WORLDS_H
 #define DTRAIN_TESTS_ROLLOUT_WORLDS_H

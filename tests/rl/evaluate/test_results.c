@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/rl/evaluate/results.c: names, means and deviations over seeds.
+ * Tests of core/rl/evaluate: names, means and deviations over seeds (results.c); the numbers of a seed by those of its
+ * episodes (evaluate.c).
  */
+#include "../../../core/rl/evaluate/evaluate.c"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,6 +57,40 @@ static void test_numbers_over_seeds(void **state)
                               "shield/interventions 10\nshield/infeasible_rate 0.05\n");
 }
 
+/* Two episodes of a seed: items of a job, then the episode's return, length, cost and metric. */
+static void test_numbers_of_a_seed(void **state)
+{
+    (void)state;
+    static dt_rollout r;
+    static dt_env env;
+    const evaluation e = {.r = &r, .episodes = 2, .items = ITEM_EPISODE + 4};
+    double job[2][ITEM_EPISODE + 4] = {
+        {[ITEM_STEPS] = 4, [ITEM_ROWS] = 10, [ITEM_CHANGED] = 3, [ITEM_INFEASIBLE] = 1, [ITEM_ENV_S] = 0.5},
+        {[ITEM_STEPS] = 6, [ITEM_ROWS] = 30, [ITEM_CHANGED] = 5, [ITEM_INFEASIBLE] = 3, [ITEM_ENV_S] = 1}};
+    const double of_episode[2][4] = {{1, 4, 2, 7}, {3, 6, 0, NAN}};
+    dt_rollout_report all = {.struct_size = sizeof(all)};
+    env.layout.spec.n_costs = env.layout.spec.n_metrics = 1;
+    r.env = &env;
+    memcpy(job[0] + ITEM_EPISODE, of_episode[0], sizeof(of_episode[0]));
+    memcpy(job[1] + ITEM_EPISODE, of_episode[1], sizeof(of_episode[1]));
+    summarise_seed(&e, job[0], &all);
+    assert_true(all.env_steps == 10 && all.agent_steps == 40 && all.episodes == 2);
+    assert_float_equal(all.interventions, 0.2, 0); /* of the actions, not of the steps */
+    assert_float_equal(all.infeasible, 0.1, 0);
+    assert_float_equal(all.env_s, 1.5, 0);
+    assert_true(isnan(all.explained_variance));
+    assert_float_equal(all.episode_return, 2, 0);
+    assert_float_equal(all.episode_return_std, sqrt(2), 1e-12);
+    assert_float_equal(all.episode_length, 5, 0);
+    assert_float_equal(all.episode_cost[0], 1, 0);
+    assert_float_equal(all.episode_cost_std[0], sqrt(2), 1e-12);
+    assert_float_equal(all.metric[0], 7, 0); /* the second episode's is not known */
+    assert_true(isnan(all.metric_std[0]));
+    job[0][ITEM_ROWS] = job[1][ITEM_ROWS] = 0;
+    summarise_seed(&e, job[0], &all);
+    assert_true(isnan(all.interventions) && isnan(all.infeasible));
+}
+
 static void test_one_seed_has_no_deviation(void **state)
 {
     (void)state;
@@ -71,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_over_seeds),
+        cmocka_unit_test(test_numbers_of_a_seed),
         cmocka_unit_test(test_one_seed_has_no_deviation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

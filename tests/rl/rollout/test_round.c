@@ -13,10 +13,11 @@
 
 #include "base/err.h"
 #include "comm/comm.h"
-#include "rl/rollout/episode_log.h"
 #include "rl/rollout/exchange.h"
 #include "rl/rollout/obs_stats.h"
 #include "rl/rollout/round.h"
+
+#include "../../../core/rl/rollout/episode_log.c"
 
 #include <math.h>
 #include <setjmp.h>
@@ -429,6 +430,42 @@ static void test_episode_logs(void **state)
     close_round(&r);
 }
 
+/* Actions in a checkpoint are foreign: those of the first place, which acts, and of the second, where nobody does. */
+static dt_status check_of(round_of *r, size_t place, int32_t choice, float value)
+{
+    char record[4096] = {0}, action[A * (sizeof(int32_t) + sizeof(float))] = {0};
+    const dt_instance x = {.record = record};
+    const char *why = NULL;
+    assert_true(r->layout.alive + A <= sizeof(record) && r->layout.mask + A * sizeof(choices) <= sizeof(record));
+    record[r->layout.alive] = 1;
+    memset(record + r->layout.mask, 1, A * (size_t)choices[0]);
+    record[r->layout.mask + 1] = 0; /* choice 1 of the first place is forbidden */
+    memcpy(action + place * sizeof(choice), &choice, sizeof(choice));
+    memcpy(action + A * sizeof(choice) + place * sizeof(value), &value, sizeof(value));
+    const dt_status st = check_action(&r->layout, &x, action, place, &why);
+    assert_int_equal(st == DT_OK, why == NULL);
+    return st;
+}
+
+static void test_foreign_actions(void **state)
+{
+    (void)state;
+    round_of r;
+    open_round(&r);
+    assert_int_equal(check_of(&r, 0, 0, -1), DT_OK);
+    assert_int_equal(check_of(&r, 0, 2, 1), DT_OK);
+    assert_int_equal(check_of(&r, 0, 1, 0), DT_EDATA);
+    assert_int_equal(check_of(&r, 0, -1, 0), DT_EDATA);
+    assert_int_equal(check_of(&r, 0, 3, 0), DT_EDATA); /* where the next place's mask permits its choice 0 */
+    assert_int_equal(check_of(&r, 0, 0, 1.5F), DT_EDATA);
+    assert_int_equal(check_of(&r, 0, 0, -1.5F), DT_EDATA);
+    assert_int_equal(check_of(&r, 0, 0, NAN), DT_EDATA);
+    assert_int_equal(check_of(&r, 1, 0, 0), DT_OK);
+    assert_int_equal(check_of(&r, 1, 1, 0), DT_EDATA);
+    assert_int_equal(check_of(&r, 1, 0, 0.5F), DT_EDATA);
+    close_round(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_estimates),
         cmocka_unit_test(test_observations),
         cmocka_unit_test(test_episode_logs),
+        cmocka_unit_test(test_foreign_actions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

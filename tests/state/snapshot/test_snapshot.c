@@ -48,6 +48,49 @@ static dt_ckpt *save(world *w, const dt_snapshot_desc *d, dt_ckpt_info *info)
 
 /* ---- state.json -------------------------------------------------------------------------------------------------- */
 
+/* The stage has the statistics of observations of a checkpoint. */
+static void assert_normaliser(world *w, const dt_ckpt *c)
+{
+    dt_str now = {0};
+    dt_ckpt_blob saved;
+    assert_true(dt_ckpt_blob_find(c, dt_ckpt_blob_name(DT_BLOB_NORMALISER), &saved));
+    assert_done(dt_rollout_save_normaliser(w->stage->rollout, &now));
+    assert_int_equal(now.bytes, saved.bytes);
+    assert_memory_equal(now.text, saved.data, now.bytes);
+    dt_str_fini(&now);
+}
+
+/* The list of stores of a checkpoint that the stage saves. */
+static void assert_stores(world *w, const char *expected)
+{
+    const dt_snapshot_desc d = {.run_dir = dir, .ranks = 1};
+    dt_ckpt_info info;
+    dt_state v;
+    dt_ckpt *c = save(w, &d, &info);
+    assert_done(dt_state_read(c, &v));
+    assert_string_equal(dt_str_text(&v.stores.lines), expected);
+    dt_state_fini(&v);
+    dt_ckpt_close(c);
+}
+
+/* Open stores, then those that the weights were trained on before; each once. */
+static void test_stores(void **state)
+{
+    world w;
+    (void)state;
+    world_begin(&w, counter);
+    assert_int_equal(w.stage->n_datasets, 0);
+    w.stage->dataset[0].digest = 0xabc;
+    w.stage->dataset[1].digest = 0x123456789abcdef0;
+    w.stage->n_datasets = 2;
+    assert_stores(&w, "0000000000000abc\n123456789abcdef0\n");
+    dt_str_add(&w.stage->seen_before, "123456789abcdef0\n00000000000000ff\n");
+    assert_stores(&w, "0000000000000abc\n123456789abcdef0\n00000000000000ff\n");
+    w.stage->n_datasets = 0;
+    assert_stores(&w, "123456789abcdef0\n00000000000000ff\n");
+    world_close(&w);
+}
+
 static void test_fields(void **state)
 {
     world w;
@@ -117,6 +160,7 @@ static void test_fields(void **state)
 
     world_begin(&w, counter);
     assert_done(dt_snapshot_load(w.stage, c));
+    assert_normaliser(&w, c);
     assert_int_equal(dt_trainer_step_number(w.stage->trainer), step);
     assert_int_equal(dt_trainer_updates(w.stage->trainer), updates);
     assert_int_equal(dt_trainer_bypassed_steps(w.stage->trainer), 4);
@@ -363,6 +407,41 @@ static void test_wanted_roles(void **state)
     world_close(&w);
 }
 
+/* A whole evaluation needs the weights of every role but a shield, which guards without training too. */
+static void test_untrained_shield(void **state)
+{
+    static const struct {
+        const char *role;
+        char param[16];
+        dt_status st;
+    } of[] = {{"shield", "shield.w", DT_OK}, {"shields", "shields.w", DT_ESHAPE}};
+    const dt_snapshot_desc d = {.run_dir = dir, .ranks = 1};
+    dt_handover *h = NULL;
+    dt_ckpt_info info;
+    world w;
+    (void)state;
+    world_begin(&w, counter);
+    dt_ckpt_close(save(&w, &d, &info));
+    assert_done(dt_handover_open(dir, NULL, &h));
+    dt_param *last = &w.stage->params.param[w.stage->params.n - 1];
+    char *const name = last->name;
+    w.stage->n_models = 2;
+    for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+        char param[16];
+        memcpy(param, of[i].param, sizeof(param));
+        last->name = param;
+        w.stage->model[1] = w.stage->model[0];
+        w.stage->model[1].role = of[i].role;
+        assert_int_equal(dt_handover_load(h, w.stage, NULL, DT_HANDOVER_WHOLE), of[i].st);
+        assert_done(dt_handover_load(h, w.stage, NULL, DT_HANDOVER_SOME));
+    }
+    dt_error_clear();
+    last->name = name;
+    w.stage->n_models = 1;
+    dt_handover_close(h);
+    world_close(&w);
+}
+
 /* ---- options that differ ----------------------------------------------------------------------------------------- */
 
 static void test_mismatch(void **state)
@@ -391,8 +470,18 @@ static void test_mismatch(void **state)
     assert_int_equal(dt_mismatch_explain(DT_FAIL(DT_ESHAPE, "shapes"), w.stage, c), DT_ESHAPE);
     assert_non_null(strstr(dt_error_text(), "models.controller"));
     dt_error_clear();
-    dt_str_fini(&text);
     dt_ckpt_close(c);
+    for (uint32_t index = 0; index < 2; index++) { /* its configuration has one phase */
+        dt_ckpt_save_desc other = by_hand("{}");
+        other.info.phase_index = index;
+        other.config = "phases = ({plugin = \"tiny\";});\nmodels = {controller = \"tiny_net\";};\n";
+        c = save_by_hand(&other);
+        dt_mismatch_find(w.stage, &w.stage->model[0], c, &m);
+        assert_int_equal(m.model.bytes > 0, index == 0);
+        dt_mismatch_fini(&m);
+        dt_ckpt_close(c);
+    }
+    dt_str_fini(&text);
     world_close(&w);
 }
 
@@ -400,8 +489,8 @@ static void test_mismatch(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {OF(test_fields),  OF(test_older_and_damaged), OF(test_refusals),
-                                       OF(test_backup),  OF(test_which_checkpoint),  OF(test_wanted_roles),
-                                       OF(test_mismatch)};
+    const struct CMUnitTest tests[] = {OF(test_fields),       OF(test_stores),           OF(test_older_and_damaged),
+                                       OF(test_refusals),     OF(test_backup),           OF(test_which_checkpoint),
+                                       OF(test_wanted_roles), OF(test_untrained_shield), OF(test_mismatch)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
