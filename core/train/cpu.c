@@ -74,15 +74,11 @@ static dt_status cpu_create(dt_trainer *t)
 
 static dt_status cpu_check(const dt_trainer *t)
 {
-    (void)t;
     return DT_OK;
 }
 
 /* The arenas are the trainer's. */
-static void cpu_destroy(dt_trainer *t)
-{
-    (void)t;
-}
+static void cpu_destroy(dt_trainer *t) {}
 
 /* ---- shards ------------------------------------------------------------------------------------------------------ */
 
@@ -184,8 +180,6 @@ static dt_status cpu_update(dt_trainer *t, dt_step_report *out)
 /* update has reported it. */
 static dt_status cpu_read_result(dt_trainer *t, dt_step_report *out)
 {
-    (void)t;
-    (void)out;
     return DT_OK;
 }
 
@@ -193,14 +187,10 @@ static dt_status cpu_read_result(dt_trainer *t, dt_step_report *out)
 
 static dt_status cpu_synchronize(dt_trainer *t)
 {
-    (void)t;
     return DT_OK;
 }
 
-static void cpu_invalidate(dt_trainer *t)
-{
-    (void)t;
-}
+static void cpu_invalidate(dt_trainer *t) {}
 
 static const dt_samples *cpu_feed_source(const dt_trainer *t)
 {
@@ -226,7 +216,6 @@ static void cpu_memory_get(const dt_trainer *t, dt_trainer_memory *out)
 
 static uint64_t cpu_reduction_bytes(const dt_trainer *t)
 {
-    (void)t;
     return 0;
 }
 

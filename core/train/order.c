@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See order.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "train/order.h"
 
 #ifndef DT_ISA

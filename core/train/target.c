@@ -40,7 +40,6 @@ static void update_range(dt_trainer *t, int64_t begin, int64_t end)
 
 static dt_status update_job(void *user, uint32_t worker)
 {
-    (void)worker;
     dt_trainer *t = user;
     const int64_t base = t->d.params->base_total, end = t->d.params->total;
     DT_TRACE("step", "shadows");

@@ -28,7 +28,6 @@ static const dt_piece *next_piece(dt_trainer *t)
 /* Sums of squares of units, each in a fixed order of its own. */
 static dt_status norm_job(void *user, uint32_t worker)
 {
-    (void)worker;
     dt_trainer *t = user;
     DT_TRACE("step", "norm");
     for (const dt_piece *p = next_piece(t); p != NULL; p = next_piece(t)) {
@@ -52,7 +51,6 @@ static void update_range(const dt_trainer *t, const dt_optim_consts *k, dt_range
 /* Frozen tensors are left alone, and so are those of other groups, and those that the phase moves itself. */
 static dt_status update_job(void *user, uint32_t worker)
 {
-    (void)worker;
     dt_trainer *t = user;
     const dt_param_table *table = t->d.params;
     DT_TRACE("step", "update");

@@ -87,7 +87,6 @@ static void run(bool on_device, uint32_t threads, int set_at, outcome *o)
 
 static void test_no_step_moves_them(void **state)
 {
-    (void)state;
     outcome never, once, other;
     run(false, 1, -1, &never);
     run(false, 1, SET_AT, &once);
@@ -107,7 +106,6 @@ static void test_no_step_moves_them(void **state)
 
 static void test_ranks_and_resumes(void **state)
 {
-    (void)state;
     outcome one;
     outcome_train(with_constant, STEPS, &one);
     outcome_on_ranks(with_constant, STEPS, 3, &one);

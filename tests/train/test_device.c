@@ -60,7 +60,6 @@ static void on_cpu(outcome *o)
 
 static void test_equals_the_cpu(void **state)
 {
-    (void)state;
     outcome cpu, device;
     toy t;
     on_cpu(&cpu);
@@ -83,7 +82,6 @@ static void test_equals_the_cpu(void **state)
 /* Stored samples beside live ones, drawn again between steps. */
 static void test_mixed_data_equals_the_cpu(void **state)
 {
-    (void)state;
     enum { HALF = 5 };
     outcome o[2];
     for (int on_device = 0; on_device < 2; on_device++) {
@@ -111,7 +109,6 @@ static void test_mixed_data_equals_the_cpu(void **state)
 
 static void test_sgd_and_frozen_tensors(void **state)
 {
-    (void)state;
     outcome cpu, device;
     toy t;
     for (int on_device = 0; on_device < 2; on_device++) {
@@ -141,7 +138,6 @@ static const dt_scaler_config overflowing = {.kind = DT_SCALING_DYNAMIC,
 /* The device decides by itself, a step before the host knows: schedule, update count and scale must come out alike. */
 static void test_skipped_steps_equal_the_cpu(void **state)
 {
-    (void)state;
     const dt_scaler_config scaling = overflowing;
     toy t;
     outcome cpu, device;
@@ -176,7 +172,6 @@ static void test_skipped_steps_equal_the_cpu(void **state)
 /* However many steps were made, and whether the last one was skipped: who holds knows all of them. */
 static void test_held_state_counts_all_steps(void **state)
 {
-    (void)state;
     for (int steps = 1; steps <= STEPS; steps++) {
         outcome o[2];
         for (int on = 0; on < 2; on++) {
@@ -199,7 +194,6 @@ static void test_held_state_counts_all_steps(void **state)
 
 static void test_results_come_late(void **state)
 {
-    (void)state;
     outcome cpu, device;
     toy t;
     on_cpu(&cpu);
@@ -220,7 +214,6 @@ static void test_results_come_late(void **state)
 /* Once warm, a step is one launch of a graph and one wait for the step before; it allocates nothing. */
 static void test_steady_step(void **state)
 {
-    (void)state;
     toy t;
     init(&t, true);
     t.config.epochs = 100;
@@ -247,7 +240,6 @@ static void test_steady_step(void **state)
 
 static void test_resume_equals_no_interruption(void **state)
 {
-    (void)state;
     outcome cpu, device;
     on_cpu(&cpu);
     for (int cut = 1; cut < STEPS; cut += 3) {
@@ -280,7 +272,6 @@ static void test_resume_equals_no_interruption(void **state)
 /* A later epoch may hold a larger leaf than any of the first: memory grows, graphs are captured anew. */
 static void test_memory_grows(void **state)
 {
-    (void)state;
     outcome cpu, device;
     toy t;
     for (int on_device = 0; on_device < 2; on_device++) {
@@ -300,7 +291,6 @@ static void test_memory_grows(void **state)
 
 static void test_micro_batch_follows_memory(void **state)
 {
-    (void)state;
     outcome cpu, device;
     toy t;
     on_cpu(&cpu);
@@ -330,7 +320,6 @@ static void test_micro_batch_follows_memory(void **state)
 /* Of all leaves at once one arena of sums is kept; of groups one for each sum that waits for its sibling. */
 static void test_sums_that_are_kept(void **state)
 {
-    (void)state;
     const struct {
         uint32_t leaves, group, arenas;
     } kept[] = {{8, 8, 1}, {8, 4, 1}, {8, 2, 2}, {8, 1, 3}, {16, 1, 4}, {128, 128, 1}};
@@ -356,7 +345,6 @@ static void test_sums_that_are_kept(void **state)
 /* What the plan could not know: an allocation fails. Once the smaller group, then a clear stop, and nothing leaks. */
 static void test_out_of_memory(void **state)
 {
-    (void)state;
     outcome cpu, device;
     bool was_smaller = false;
     on_cpu(&cpu);
@@ -420,7 +408,6 @@ static dt_status look(void *user, const dt_rows *rows)
 
 static void test_evaluation(void **state)
 {
-    (void)state;
     static seen cpu[3], device[3];
     outcome unused;
     memset(cpu, 0, sizeof(cpu));
@@ -502,7 +489,6 @@ static void on_device_of_what_is_left(toy *t)
 
 static void test_ranks_equal_the_cpu(void **state)
 {
-    (void)state;
     enum { MOST = 8 };
     toy_change *const change[] = {on_device, on_device_in_groups, on_device_clipped, on_device_scaled,
                                   on_device_of_what_is_left};
@@ -527,7 +513,6 @@ static void test_ranks_equal_the_cpu(void **state)
 
 static void test_ranks_resume_on_others(void **state)
 {
-    (void)state;
     enum { CUT = 5 };
     const uint32_t to[] = {1, 2, 4};
     outcome cpu, half[3], rest[4];
@@ -589,7 +574,6 @@ static void fail_on_ranks(failing *f, int ranks, int64_t broken_sample, int64_t 
 
 static void test_a_rank_that_fails_is_named(void **state)
 {
-    (void)state;
     enum { RANKS = 3 };
     failing f[RANKS];
     fail_on_ranks(f, RANKS, 3, -1);
@@ -604,7 +588,6 @@ static void test_a_rank_that_fails_is_named(void **state)
 
 static void test_ranks_diverge_alike(void **state)
 {
-    (void)state;
     enum { RANKS = 2 };
     failing f[RANKS];
     fail_on_ranks(f, RANKS, -1, 17);
@@ -626,7 +609,6 @@ static void test_ranks_diverge_alike(void **state)
 
 static void test_divergence_is_named(void **state)
 {
-    (void)state;
     for (int synchronous = 0; synchronous < 2; synchronous++) {
         toy t;
         init(&t, true);
@@ -652,7 +634,6 @@ static void test_divergence_is_named(void **state)
 
 static void test_errors(void **state)
 {
-    (void)state;
     toy t;
     dt_step_report r = {.struct_size = sizeof(r)};
     init(&t, true);

@@ -98,7 +98,6 @@ static void on_device_in_buckets(toy *t)
 
 static void test_equals_the_cpu(void **state)
 {
-    (void)state;
     toy_change *const device[] = {on_device, on_device_uncaptured, on_device_behind};
     for (int c = 0; c < CHANGES; c++) {
         outcome cpu;
@@ -121,7 +120,6 @@ static void test_equals_the_cpu(void **state)
 
 static void test_ranks_and_resumes_equal_the_cpu(void **state)
 {
-    (void)state;
     for (int c = 0; c < CHANGES; c++) {
         outcome cpu, one, there[4];
         outcome_train(changes[c], STEPS, &cpu);
@@ -147,7 +145,6 @@ static void test_ranks_and_resumes_equal_the_cpu(void **state)
 /* Each choice of groups is captured once for each of the two buffers, whatever comes between. */
 static void test_steady_steps(void **state)
 {
-    (void)state;
     toy t;
     dt_step_report r = {.struct_size = sizeof(r)};
     host_device_reset(UINT64_C(1) << 32);
@@ -175,7 +172,6 @@ static void test_steady_steps(void **state)
 /* Asked for by hand between steps that are under way. */
 static void test_a_copy_is_exact(void **state)
 {
-    (void)state;
     outcome o[2];
     for (int there = 0; there < 2; there++) {
         toy t;
@@ -221,7 +217,6 @@ static dt_status keep_acts(void *user, const dt_rows *rows)
 
 static void test_they_act(void **state)
 {
-    (void)state;
     static acts k[2];
     for (int there = 0; there < 2; there++) {
         toy t;
@@ -243,7 +238,6 @@ static void test_they_act(void **state)
 /* Where groups share a block of the arena, its sum of squares would be nobody's. */
 static void test_a_shared_block_is_refused(void **state)
 {
-    (void)state;
     toy t;
     toy_init(&t);
     now = as_pair;

@@ -117,7 +117,6 @@ static void after(toy_change *change, uint32_t groups, toy *t, copy *before, cop
 
 static void test_each_moves_its_own(void **state)
 {
-    (void)state;
     toy t[3];
     copy before[3], now[3];
     for (uint32_t i = 0; i < 3; i++) {
@@ -155,7 +154,6 @@ static void plain_descent(toy *t)
  * differences of the loss. */
 static void test_equals_gradients_derived_apart(void **state)
 {
-    (void)state;
     toy t;
     dt_step_report r;
     double value = 0;
@@ -206,7 +204,6 @@ static void test_equals_gradients_derived_apart(void **state)
 /* A known optimum: the actor goes where the critic is largest, and the critic's error falls all the while. */
 static void test_they_learn(void **state)
 {
-    (void)state;
     toy t;
     dt_step_report r;
     toy_init(&t);
@@ -234,7 +231,6 @@ static void test_they_learn(void **state)
 
 static void test_each_counts_its_own(void **state)
 {
-    (void)state;
     static const uint32_t turns[] = {CRITIC, CRITIC, BOTH, ACTOR, CRITIC};
     const dt_group_state *group = NULL;
     toy t;
@@ -268,7 +264,6 @@ static void test_each_counts_its_own(void **state)
 /* Adam's first update is as long as the rate in every element, whichever step of the trainer it is in. */
 static void test_the_first_update_is_the_first(void **state)
 {
-    (void)state;
     toy t;
     dt_step_report r;
     toy_init(&t);
@@ -313,7 +308,6 @@ static double way_of(const toy *t, uint32_t from, uint32_t to, const float *befo
 
 static void test_each_is_clipped_by_its_own_norm(void **state)
 {
-    (void)state;
     const dt_group_state *group = NULL;
     toy t;
     dt_step_report r;
@@ -353,7 +347,6 @@ static void test_each_is_clipped_by_its_own_norm(void **state)
 /* A shadow follows after steps that moved its model. */
 static void test_shadows_follow_their_group(void **state)
 {
-    (void)state;
     toy t;
     dt_step_report r;
     toy_init(&t);
@@ -413,7 +406,6 @@ static void without_reuse(toy *t)
 
 static void test_threads_ranks_and_resumes_change_no_bit(void **state)
 {
-    (void)state;
     toy_change *const change[] = {in_turns, of_sgd, of_scaled_losses};
     for (size_t c = 0; c < sizeof(change) / sizeof(change[0]); c++) {
         outcome one;
@@ -439,7 +431,6 @@ static void the_critic_alone(toy *t)
 
 static void test_others_are_not_sent(void **state)
 {
-    (void)state;
     outcome all[2], one[2];
     outcome_of_ranks(as_groups, NULL, 0, 4, 2, all);
     outcome_of_ranks(the_critic_alone, NULL, 0, 4, 2, one);
@@ -453,7 +444,6 @@ static void test_others_are_not_sent(void **state)
 
 static void test_memory_plan_changes_no_bit(void **state)
 {
-    (void)state;
     outcome reuse, poisoned, separate;
     outcome_train(in_turns, STEPS, &reuse);
     outcome_train(poisoned_memory, STEPS, &poisoned);
@@ -476,7 +466,6 @@ static void refused(toy *t, dt_status st, const char *text)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     static const char *const both[] = {"critic", "actor"}, *const ghost[] = {"critic", "ghost"};
     toy t;
     toy_init(&t);

@@ -44,14 +44,12 @@ static const dt_port *fields(const void *self, uint32_t *n_p)
 
 static const char *const *symbols(const void *self, uint32_t *n_p)
 {
-    (void)self;
     *n_p = 2;
     return symbol;
 }
 
 static dt_status count(const void *self, uint64_t *n_p)
 {
-    (void)self;
     *n_p = SAMPLES;
     return DT_OK;
 }
@@ -68,7 +66,6 @@ static int64_t edges_of(uint64_t i)
 
 static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
 {
-    (void)self;
     size[0] = size[1] = 0;
     for (uint32_t i = 0; i < n; i++) {
         size[0] += rows_of(index[i]);
@@ -143,7 +140,6 @@ static void join(const dt_samples *s, const uint64_t *index, const uint64_t *key
 
 static void test_join(void **state)
 {
-    (void)state;
     const source c = {port, N_FIELDS};
     dt_samples s;
     uint64_t index[SAMPLES], key[SAMPLES];
@@ -184,7 +180,6 @@ static void obstacle(const dt_port *p, bool is_one)
 
 static void test_obstacles(void **state)
 {
-    (void)state;
     obstacle(&(dt_port){"class", "N", DT_I32, 0}, true);
     obstacle(&(dt_port){"class", "N", DT_I32, DT_PORT_PLAIN}, false);
     obstacle(&(dt_port){"pointers", "N+1", DT_I32, DT_PORT_PLAIN}, true);

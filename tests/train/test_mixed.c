@@ -45,7 +45,6 @@ static int64_t rows_of_stored(const dt_mixed *m, uint64_t live)
 
 static void test_faces(void **state)
 {
-    (void)state;
     toy live, stored;
     dt_mixed *m = NULL;
     pair_init(&live, &stored);
@@ -68,7 +67,6 @@ static void test_faces(void **state)
 /* Where each stored sample lies is told by its rows: 1 + 7 i mod 5 of them, so only their number is looked at here. */
 static void test_spread_is_even(void **state)
 {
-    (void)state;
     toy live, stored;
     dt_mixed *m = NULL;
     pair_init(&live, &stored);
@@ -113,8 +111,6 @@ static int by_bits(const void *a, const void *b)
 /* Rows of as many draws as there are stored samples: all of them, each once, in another order than before. */
 static void test_all_before_one_again(void **state)
 {
-    (void)state;
-
     toy live, stored;
     dt_mixed *m = NULL;
     static float x[2][MOST * IN], plain[MOST * IN];
@@ -155,7 +151,6 @@ static void test_all_before_one_again(void **state)
 /* Stored samples of one live sample are augmented by keys of their own. */
 static void test_keys_are_apart(void **state)
 {
-    (void)state;
     enum { FEW = 5, EACH = STORED / FEW };
     toy live, stored;
     dt_mixed *m = NULL;
@@ -182,7 +177,6 @@ static void test_keys_are_apart(void **state)
 
 static void test_what_cannot_be_mixed(void **state)
 {
-    (void)state;
     toy live, stored;
     dt_mixed *m = NULL;
     pair_init(&live, &stored);
@@ -224,7 +218,6 @@ static void without(toy *t)
 
 static void test_bits(void **state)
 {
-    (void)state;
     outcome whole, plain;
     outcome_train(with_stored, STEPS, &whole);
     outcome_train(without, STEPS, &plain);
@@ -238,7 +231,6 @@ static void test_bits(void **state)
 
 static void test_losses(void **state)
 {
-    (void)state;
     toy t;
     outcome o;
     double before[2], after[2], alone = 0;
@@ -279,7 +271,6 @@ static dt_status count_rows(void *user, const dt_rows *r)
 /* Evaluation over data that is not live is of the part for stored data. */
 static void test_evaluation(void **state)
 {
-    (void)state;
     toy t, held;
     int64_t rows = 0, all = 0;
     toy_init(&t);
@@ -301,7 +292,6 @@ static void test_evaluation(void **state)
 
 static void test_nothing_to_train(void **state)
 {
-    (void)state;
     toy t;
     toy_init(&t);
     with_stored(&t);

@@ -23,10 +23,7 @@ enum { STEPS = 12 };
 
 /* ---- configurations ---------------------------------------------------------------------------------------------- */
 
-static void plain(toy *t)
-{
-    (void)t;
-}
+static void plain(toy *t) {}
 
 static void in_bf16(toy *t)
 {
@@ -102,27 +99,23 @@ static void promises(toy_change *change)
 
 static void test_bf16_keeps_the_promises(void **state)
 {
-    (void)state;
     need_bf16();
     promises(in_bf16);
 }
 
 static void test_skipped_steps_keep_the_promises(void **state)
 {
-    (void)state;
     promises(overflowing);
 }
 
 static void test_skipped_steps_in_bf16_keep_the_promises(void **state)
 {
-    (void)state;
     need_bf16();
     promises(overflowing_in_bf16);
 }
 
 static void test_bf16_is_near_fp32_but_not_the_same(void **state)
 {
-    (void)state;
     outcome full, half;
     need_bf16();
     outcome_train(plain, STEPS, &full);
@@ -146,7 +139,6 @@ static void scaled(toy *t)
 
 static void test_a_scale_that_fits_changes_no_bit(void **state)
 {
-    (void)state;
     outcome one, scale;
     outcome_train(plain, STEPS, &one);
     outcome_train(scaled, STEPS, &scale);
@@ -161,7 +153,6 @@ static void test_a_scale_that_fits_changes_no_bit(void **state)
 /* hysteresis 2: the first overflow is let pass, each one in a row after it lowers the scale */
 static void test_skipped_steps_advance_nothing(void **state)
 {
-    (void)state;
     toy t;
     outcome one;
     outcome_train(plain, STEPS, &one);
@@ -202,7 +193,6 @@ static void test_skipped_steps_advance_nothing(void **state)
 
 static void test_gives_up_by_name(void **state)
 {
-    (void)state;
     toy t;
     dt_step_report r = {.struct_size = sizeof(r)};
     toy_init(&t);
@@ -221,7 +211,6 @@ static void test_gives_up_by_name(void **state)
 /* A broken sample costs one step an epoch, not the run. */
 static void test_one_bad_batch_is_survived(void **state)
 {
-    (void)state;
     toy t;
     dt_step_report r = {.struct_size = sizeof(r)};
     toy_init(&t);
@@ -257,13 +246,11 @@ static void allocates_nothing(toy_change *change)
 
 static void test_a_steady_step_allocates_nothing(void **state)
 {
-    (void)state;
     allocates_nothing(overflowing);
 }
 
 static void test_a_steady_step_in_bf16_allocates_nothing(void **state)
 {
-    (void)state;
     need_bf16();
     allocates_nothing(overflowing_in_bf16);
 }

@@ -37,7 +37,6 @@ static uint64_t key_at(uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t p
 
 static void test_each_once(void **state)
 {
-    (void)state;
     static const uint64_t n[] = {1, 2, 7, 64, 101, 1000};
     for (size_t i = 0; i < sizeof(n) / sizeof(n[0]); i++) {
         const dt_sampler s = {.count = n[i], .batch = 1};
@@ -64,7 +63,6 @@ static uint64_t differing(uint64_t seed, uint32_t phase, uint64_t epoch)
 
 static void test_orders_differ(void **state)
 {
-    (void)state;
     assert_int_equal(differing(1, 0, 4), 0);
     assert_true(differing(1, 0, 5) > 400);
     assert_true(differing(2, 0, 4) > 400);
@@ -73,7 +71,6 @@ static void test_orders_differ(void **state)
 
 static void test_keys(void **state)
 {
-    (void)state;
     enum { EPOCHS = 3, POSITIONS = 200 };
     uint64_t key[EPOCHS * POSITIONS];
     for (uint64_t i = 0; i < EPOCHS * POSITIONS; i++) {
@@ -90,7 +87,6 @@ static void test_keys(void **state)
 
 static void test_sequential(void **state)
 {
-    (void)state;
     const dt_sampler s = {.count = 37, .batch = 5, .kind = DT_SAMPLING_SEQUENTIAL};
     for (uint64_t p = 0; p < s.count; p++) {
         assert_int_equal(at(&s, 5, 1, p, p), p);
@@ -101,7 +97,6 @@ static void test_sequential(void **state)
 
 static void test_batches(void **state)
 {
-    (void)state;
     const dt_sampler whole = {.count = 23, .batch = 5, .drop_last = true}, all = {.count = 23, .batch = 5};
     const dt_sampler even = {.count = 20, .batch = 5};
     assert_int_equal(dt_sampler_steps(&whole), 4);
@@ -133,7 +128,6 @@ static dt_status init(dt_sampler *s, double *weight, uint64_t n)
 /* Shares of many draws are those of the weights within four standard errors; what has weight 0 never comes. */
 static void test_weighted(void **state)
 {
-    (void)state;
     enum { N = 6, DRAWS = 60000 };
     double weight[N] = {0, 1, 0, 4, 5, 0};
     uint32_t seen[N] = {0};
@@ -153,7 +147,6 @@ static void test_weighted(void **state)
 /* A draw is the first sample whose running sum is above u of the whole, u of 53 bits: at its very place. */
 static void test_place_of_a_draw(void **state)
 {
-    (void)state;
     double weight[2] = {0.5, 0.5};
     dt_sampler s;
     dt_sampler_epoch e;
@@ -206,7 +199,6 @@ static void refuses(const dt_data_ops *ops, double first, double second, dt_stat
 
 static void test_refusals(void **state)
 {
-    (void)state;
     refuses(&without, 1, 1, DT_ECONFIG, "has no weights");
     refuses(&with_weights, 1, -1, DT_EPLUGIN, "sample 1 the weight -1");
     refuses(&with_weights, NAN, 1, DT_EPLUGIN, "sample 0 the weight");
@@ -217,7 +209,6 @@ static void test_refusals(void **state)
 /* several at a time as one by one, from any position on, of any length, in every build */
 static void test_many_at_once(void **state)
 {
-    (void)state;
     static const uint64_t sizes[] = {1, 2, 5, 16, 17, 63, 1600, 4097, (UINT64_C(1) << 62) - 3};
     dt_order_run *const run[] = {
         dt_order_run_base,
@@ -249,14 +240,11 @@ static void test_many_at_once(void **state)
 
 static dt_status no_turn(void *self, uint64_t window)
 {
-    (void)self;
-    (void)window;
     return DT_OK;
 }
 
 static void test_windows(void **state)
 {
-    (void)state;
     enum { WINDOW = 60 };
     const dt_data_ops none = {.struct_size = sizeof(none)};
     const dt_samples source = {.ops = &none, .count = WINDOW, .turn = no_turn};

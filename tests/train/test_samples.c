@@ -62,10 +62,6 @@ static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int6
 
 static dt_status read_samples(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
-    (void)self;
-    (void)index;
-    (void)key;
-    (void)n;
     memset(out[0], 1, 4);
     return DT_OK;
 }
@@ -99,7 +95,6 @@ static void refuses(source *s, dt_status st, const char *text)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     source s = two_fields();
     s.field[0].dtype = 99;
     refuses(&s, DT_EPLUGIN, "data field x has dtype 99");
@@ -127,7 +122,6 @@ static void test_refusals(void **state)
 
 static void test_cut_and_read(void **state)
 {
-    (void)state;
     source from = two_fields();
     dt_samples s;
     assert_int_equal(dt_samples_open(&s, &ops, &from, 16), DT_OK);
@@ -169,14 +163,12 @@ static void test_cut_and_read(void **state)
 
 static uint64_t part_of_ten(const void *self, uint64_t index)
 {
-    (void)self;
     return index / 10;
 }
 
 /* However much room there is, what is read by different parts of a stream is not read together. */
 static void test_parts(void **state)
 {
-    (void)state;
     source c = two_fields();
     dt_samples s;
     const uint64_t index[] = {3, 7, 9, 10, 11, 40};
@@ -200,7 +192,6 @@ static void test_parts(void **state)
 /* What the sizes of samples are on average, and how far they are from it: 1 to 4 of the first symbol, alike often. */
 static void test_sizes_are_measured(void **state)
 {
-    (void)state;
     source c = two_fields();
     dt_samples s;
     assert_int_equal(dt_samples_open(&s, &ops, &c, 16), DT_OK);

@@ -106,7 +106,6 @@ static float *copy_of(const toy *t)
 
 static void test_they_follow_their_models(void **state)
 {
-    (void)state;
     toy t;
     toy_init(&t);
     as_pair(&t);
@@ -130,7 +129,6 @@ static void test_they_follow_their_models(void **state)
 /* Parameters of more elements than a worker moves at a time, which begin and end within what others move. */
 static void test_many_elements_follow(void **state)
 {
-    (void)state;
     toy t;
     toy_init(&t);
     as_pair(&t);
@@ -152,7 +150,6 @@ static void test_many_elements_follow(void **state)
 
 static void test_a_copy_is_exact(void **state)
 {
-    (void)state;
     toy t;
     toy_init(&t);
     as_pair(&t);
@@ -180,7 +177,6 @@ static void test_a_copy_is_exact(void **state)
 /* A step that is skipped for an overflow moves nothing and does not count. */
 static void test_a_skipped_step_moves_nothing(void **state)
 {
-    (void)state;
     toy t;
     int skipped = 0;
     toy_init(&t);
@@ -224,7 +220,6 @@ static void judged_by_target(toy *t)
  * nor the critic. */
 static void test_gradients_flow_through(void **state)
 {
-    (void)state;
     const char *const names[] = {"actor"};
     toy t;
     toy_init(&t);
@@ -289,7 +284,6 @@ static int64_t n_differ(toy *t)
 
 static void test_they_act(void **state)
 {
-    (void)state;
     toy t;
     toy_init(&t);
     as_pair(&t);
@@ -321,7 +315,6 @@ static void act_of_past(dt_policy *p, float *out)
  * has them elsewhere. */
 static void test_a_policy_holds_them(void **state)
 {
-    (void)state;
     toy t, other;
     dt_policy *p[2];
     dt_str saved = {0};
@@ -359,7 +352,6 @@ static void test_a_policy_holds_them(void **state)
 
 static void test_one_that_is_not_there(void **state)
 {
-    (void)state;
     toy t;
     toy_init(&t);
     as_pair(&t);
@@ -391,7 +383,6 @@ static void of_sgd(toy *t)
 
 static void test_threads_ranks_and_resumes_change_no_bit(void **state)
 {
-    (void)state;
     toy_change *const change[] = {on_two_threads, of_sgd};
     for (size_t c = 0; c < sizeof(change) / sizeof(change[0]); c++) {
         outcome one;
@@ -408,7 +399,6 @@ static void test_threads_ranks_and_resumes_change_no_bit(void **state)
 
 static void test_arenas_end_before_them(void **state)
 {
-    (void)state;
     toy t;
     toy_init(&t);
     as_pair(&t);

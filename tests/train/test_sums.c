@@ -44,7 +44,6 @@ static void drop_all(outcome *o, uint32_t n)
 
 static void test_fast_sums_of_one_rank_are_exact(void **state)
 {
-    (void)state;
     outcome exact, one;
     outcome_train(large, STEPS, &exact);
     outcome_train(fast, STEPS, &one);
@@ -70,7 +69,6 @@ static void check_near(const outcome *got, const outcome *want)
 
 static void test_fast_sums_are_near_and_repeat(void **state)
 {
-    (void)state;
     outcome exact, first[MOST], second[MOST], half[MOST], resumed[MOST];
     outcome_train(large, STEPS, &exact);
     for (uint32_t ranks = 2; ranks <= 3; ranks++) {
@@ -129,7 +127,6 @@ static void bf16_of_one_leaf(toy *t)
 
 static void test_halves_end_in_the_same_bits_on_any_ranks(void **state)
 {
-    (void)state;
     static toy_change *const kinds[] = {bf16, fp16};
     outcome whole;
     outcome_train(large, STEPS, &whole);
@@ -149,7 +146,6 @@ static void test_halves_end_in_the_same_bits_on_any_ranks(void **state)
 
 static void test_halves_go_on_on_another_number_of_ranks(void **state)
 {
-    (void)state;
     outcome one, half[MOST], resumed[MOST];
     outcome_train(bf16, STEPS, &one);
     outcome_of_ranks(bf16, NULL, 0, CUT, 3, half);
@@ -164,7 +160,6 @@ static void test_halves_go_on_on_another_number_of_ranks(void **state)
 
 static void test_halves_of_few_leaves(void **state)
 {
-    (void)state;
     outcome one, whole;
     outcome_train(bf16_of_two_leaves, STEPS, &one);
     outcome_on_ranks(bf16_of_two_leaves, STEPS, 2, &one);
@@ -199,7 +194,6 @@ static void scaled_fp16(toy *t)
 
 static void test_overflow_of_fp16_skips_a_step(void **state)
 {
-    (void)state;
     outcome whole, one;
     outcome_train(scaled, STEPS, &whole);
     assert_int_equal(whole.updates, STEPS);
@@ -215,7 +209,6 @@ static void test_overflow_of_fp16_skips_a_step(void **state)
 
 static void test_overflow_of_fp16_without_a_scale_ends_training(void **state)
 {
-    (void)state;
     toy t;
     dt_step_report r = {.struct_size = sizeof(r)};
     toy_init(&t);
@@ -259,7 +252,6 @@ static void many(toy *t)
 
 static void test_weights_change_no_bit(void **state)
 {
-    (void)state;
     static toy_change *const with[] = {weighed, weighed_bf16, weighed_many}, *const without[] = {large, bf16, many};
     for (size_t k = 0; k < 3; k++) {
         const int steps = k == 2 ? 2 : STEPS;
@@ -281,7 +273,6 @@ static void test_weights_change_no_bit(void **state)
 
 static void test_weights_that_leave_a_rank_without_work(void **state)
 {
-    (void)state;
     static const uint32_t small[] = {100, 1};
     dt_comm *comm[2];
     assert_int_equal(dt_comm_sim(2, 5, comm), DT_OK);
@@ -339,7 +330,6 @@ static uint64_t rest_of(const toy *t, uint32_t ranks, uint32_t rank)
 
 static void test_ranks_send_what_the_formula_says(void **state)
 {
-    (void)state;
     static toy_change *const modes[] = {large, fast, bf16, fp16};
     uint64_t all[4][MOST + 1] = {{0}};
     for (size_t m = 0; m < 4; m++) {

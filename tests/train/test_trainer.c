@@ -39,7 +39,6 @@ static void train(uint32_t threads, bool reuse, bool poison, bool fuse, outcome 
 
 static void test_threads_change_no_bit(void **state)
 {
-    (void)state;
     outcome one;
     train(1, true, false, true, &one);
     for (uint32_t threads = 2; threads <= 4; threads++) {
@@ -68,7 +67,6 @@ static void train_live(uint32_t threads, bool is_live, double dropout, outcome *
 /* Read by the workers themselves instead of ahead, with or without the field that nothing looks at. */
 static void test_a_live_source_changes_no_bit(void **state)
 {
-    (void)state;
     for (int with = 0; with < 2; with++) {
         outcome ahead;
         train_live(2, false, 0.1 * with, &ahead);
@@ -85,7 +83,6 @@ static void test_a_live_source_changes_no_bit(void **state)
 /* What is read by parts goes into slices of one each, on any threads. */
 static void test_parts(void **state)
 {
-    (void)state;
     outcome o[4];
     for (uint32_t threads = 1; threads <= 4; threads++) {
         toy t;
@@ -108,7 +105,6 @@ static void test_parts(void **state)
 
 static void test_memory_plan_changes_no_bit(void **state)
 {
-    (void)state;
     outcome reuse, separate, poisoned;
     train(2, true, false, true, &reuse);
     train(2, false, false, true, &separate);
@@ -136,7 +132,6 @@ static void of_many_leaves(toy *t)
 
 static void test_many_leaves_change_no_bit_over_ranks(void **state)
 {
-    (void)state;
     outcome one;
     outcome_train(of_many_leaves, 4, &one);
     outcome_on_ranks(of_many_leaves, 4, 3, &one);
@@ -146,7 +141,6 @@ static void test_many_leaves_change_no_bit_over_ranks(void **state)
 
 static void test_ranks_change_no_bit(void **state)
 {
-    (void)state;
     outcome one;
     outcome_train(on_two_threads, STEPS, &one);
     static const uint32_t counts[] = {2, 3, 4, 8};
@@ -184,7 +178,6 @@ static void of_too_few(toy *t)
 
 static void test_fewer_than_a_batch_are_one(void **state)
 {
-    (void)state;
     outcome one;
     outcome_train(of_too_few, STEPS, &one);
     outcome_on_ranks(of_too_few, STEPS, 2, &one);
@@ -205,7 +198,6 @@ static void test_fewer_than_a_batch_are_one(void **state)
 
 static void test_what_is_left_is_a_batch(void **state)
 {
-    (void)state;
     static void (*const of[])(toy *) = {of_what_is_left, of_what_is_left_in_order};
     for (size_t k = 0; k < sizeof(of) / sizeof(of[0]); k++) {
         outcome one;
@@ -232,7 +224,6 @@ static void test_what_is_left_is_a_batch(void **state)
 
 static void test_resume_equals_no_interruption(void **state)
 {
-    (void)state;
     outcome whole;
     outcome_train(on_two_threads, STEPS, &whole);
     for (int cut = 1; cut < STEPS; cut += 4) { /* also across the end of an epoch of 4 steps */
@@ -243,7 +234,6 @@ static void test_resume_equals_no_interruption(void **state)
 
 static void test_a_steady_step_allocates_nothing(void **state)
 {
-    (void)state;
     toy t;
     outcome o;
     toy_init(&t);
@@ -257,7 +247,6 @@ static void test_a_steady_step_allocates_nothing(void **state)
 
 static void test_training_learns(void **state)
 {
-    (void)state;
     toy t;
     dt_step_report r = {.struct_size = sizeof(r)};
     double first = 0;
@@ -298,7 +287,6 @@ static dt_status sum_rows(void *user, const dt_rows *rows)
 
 static void test_evaluation_sees_every_sample_once(void **state)
 {
-    (void)state;
     toy t;
     int64_t expected = 0;
     toy_init(&t);
@@ -379,7 +367,6 @@ static void look_on_ranks(uint32_t n, uint32_t stumbling, uint64_t want)
 
 static void test_ranks_evaluate_parts_and_see_all(void **state)
 {
-    (void)state;
     look_of_rank one = {.hash = 0};
     toy_init(&one.t);
     look(&one);
@@ -395,7 +382,6 @@ static void test_ranks_evaluate_parts_and_see_all(void **state)
 
 static void test_divergence_names_the_parameter(void **state)
 {
-    (void)state;
     toy t;
     dt_step_report r = {.struct_size = sizeof(r)};
     toy_init(&t);
@@ -413,7 +399,6 @@ static void test_divergence_names_the_parameter(void **state)
 
 static void test_unreadable_data_stops_the_step(void **state)
 {
-    (void)state;
     for (int is_live = 0; is_live < 2; is_live++) {
         toy t;
         dt_step_report r = {.struct_size = sizeof(r)};
@@ -481,10 +466,7 @@ static void fail_on_a_rank(toy_change *mode)
     assert_int_equal(n_named, RANKS - 1);
 }
 
-static void exact(toy *t)
-{
-    (void)t;
-}
+static void exact(toy *t) {}
 
 static void fast(toy *t)
 {
@@ -498,7 +480,6 @@ static void bf16(toy *t)
 
 static void test_a_rank_that_fails_takes_part_and_all_are_told(void **state)
 {
-    (void)state;
     fail_on_a_rank(exact);
     fail_on_a_rank(fast);
     fail_on_a_rank(bf16);
@@ -506,7 +487,6 @@ static void test_a_rank_that_fails_takes_part_and_all_are_told(void **state)
 
 static void test_wrong_sizes_are_refused(void **state)
 {
-    (void)state;
     toy t;
     toy_init(&t);
     t.config.batch = 151;
@@ -526,7 +506,6 @@ static void test_wrong_sizes_are_refused(void **state)
 
 static void test_step_inputs_must_be_set(void **state)
 {
-    (void)state;
     toy t;
     dt_step_report r = {.struct_size = sizeof(r)};
     toy_init(&t);
@@ -538,7 +517,6 @@ static void test_step_inputs_must_be_set(void **state)
 
 static void test_frozen_parameters_stay(void **state)
 {
-    (void)state;
     toy t;
     outcome o;
     uint32_t n = 0;
@@ -559,7 +537,6 @@ static void test_frozen_parameters_stay(void **state)
 /* Forgetting what was read ahead changes nothing while the data stays as it is. */
 static void test_refill(void **state)
 {
-    (void)state;
     outcome plain, refilled;
     train(2, true, false, true, &plain);
     toy t;
@@ -579,7 +556,6 @@ static void test_refill(void **state)
 /* Passed steps count for the schedule and for where training stands, not as updates. */
 static void test_seek(void **state)
 {
-    (void)state;
     dt_step_report r = {.struct_size = sizeof(r)};
     toy whole, t;
     toy_init(&whole);

@@ -39,10 +39,7 @@ static void with_hidden(toy *t)
     t->apart = "hidden";
 }
 
-static void as_it_is(toy *t)
-{
-    (void)t;
-}
+static void as_it_is(toy *t) {}
 
 static void look(toy *t, picture *p)
 {
@@ -97,7 +94,6 @@ static double error_of(toy *t, const double *w, double *hidden_p)
 
 static void test_equals_a_second_computation(void **state)
 {
-    (void)state;
     toy t;
     picture p;
     double w[TOTAL], hidden = 0;
@@ -159,7 +155,6 @@ static void *rank_main(void *arg)
 
 static void test_threads_and_ranks_change_no_bit(void **state)
 {
-    (void)state;
     picture one;
     picture_of(with_hidden, 1, false, &one);
     for (uint32_t threads = 2; threads <= 4; threads++) {
@@ -193,7 +188,6 @@ static void with_halves(toy *t)
 /* Gradients over all samples are never rounded to halves: their differences want the digits. */
 static void test_halves_are_for_steps_alone(void **state)
 {
-    (void)state;
     picture whole, halves;
     rank_run r[RANKS];
     dt_comm *comm[RANKS];
@@ -256,7 +250,6 @@ static void picture_of_steps(toy_change *change, bool on_device, picture *p)
 static void test_a_device_changes_no_bit(void **state)
 {
     static toy_change *const change[] = {as_it_is, with_hidden};
-    (void)state;
     for (size_t i = 0; i < sizeof(change) / sizeof(change[0]); i++) {
         picture first, cpu, device;
         picture_of(change[i], 2, false, &first);
@@ -273,7 +266,6 @@ static void test_a_device_changes_no_bit(void **state)
 
 static void test_steps_leave_what_is_apart(void **state)
 {
-    (void)state;
     dt_step_report report = {.struct_size = sizeof(report)};
     picture before, after;
     toy t;
@@ -301,7 +293,6 @@ static void test_steps_leave_what_is_apart(void **state)
 /* What looks does not touch: steps go on as if nobody had looked. */
 static void test_looking_changes_nothing(void **state)
 {
-    (void)state;
     enum { STEPS = 6 };
     outcome whole, seen;
     picture p;
@@ -325,7 +316,6 @@ static void test_looking_changes_nothing(void **state)
 /* A loss may be asked for without its gradient first, and the other way round: each is what it is alone. */
 static void test_losses_and_gradients_in_any_order(void **state)
 {
-    (void)state;
     static const char *const name[] = {"mse"};
     static float gradient[2][TOTAL];
     double value[2][2];
@@ -354,7 +344,6 @@ static void test_losses_and_gradients_in_any_order(void **state)
 
 static void test_frozen_ones_are_not_in_it(void **state)
 {
-    (void)state;
     toy t;
     toy_init(&t);
     t.freeze = "net.w1";
@@ -371,7 +360,6 @@ static void test_frozen_ones_are_not_in_it(void **state)
 
 static void test_errors(void **state)
 {
-    (void)state;
     static const char *const names[] = {"mse", "mse"}, *const strange[] = {"fun"};
     float gradient[TOTAL];
     double value[2];

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See toy.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "toy.h"
@@ -28,7 +25,6 @@ static const dt_port *toy_fields(const void *self, uint32_t *n)
 {
     static const dt_port f[] = {
         {"x", "N 5", DT_F32, 0}, {"y", "N 2", DT_F32, 0}, {"w", "N", DT_F32, 0}, {"key", "N", DT_I64, 0}};
-    (void)self;
     *n = 4;
     return f;
 }
@@ -36,7 +32,6 @@ static const dt_port *toy_fields(const void *self, uint32_t *n)
 static const char *const *toy_symbols(const void *self, uint32_t *n)
 {
     static const char *const s[] = {"N"};
-    (void)self;
     *n = 1;
     return s;
 }
@@ -49,7 +44,6 @@ static dt_status toy_count(const void *self, uint64_t *n)
 
 static dt_status toy_sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
 {
-    (void)self;
     size[0] = 0;
     for (uint32_t i = 0; i < n; i++) {
         size[0] += rows_of(index[i]);
@@ -59,7 +53,6 @@ static dt_status toy_sizes(const void *self, const uint64_t *index, uint32_t n, 
 
 static uint64_t toy_part(const void *self, uint64_t index)
 {
-    (void)self;
     return index / 7;
 }
 
@@ -101,7 +94,6 @@ static dt_status toy_read(void *self, const uint64_t *index, const uint64_t *key
 /* Samples with many rows are drawn more often; the first never is. */
 static dt_status toy_weights(void *self, double *out, uint64_t n)
 {
-    (void)self;
     for (uint64_t i = 0; i < n; i++) {
         out[i] = i == 0 ? 0 : (double)rows_of(i);
     }
@@ -134,7 +126,6 @@ static dt_status toy_record(void *user, dt_graph *g)
 /* What stored samples teach: the same net. */
 static dt_status toy_record_stored(void *user, dt_graph *g)
 {
-    (void)user;
     const dt_graph_api *api = g->api;
     dt_graph_set_scope(g, "net");
     dt_tensor *h = dt_tanh(g, dt_linear(g, api->input(g, "x"), api->param(g, "w1"), api->param(g, "b1")));
@@ -155,7 +146,6 @@ static dt_status pair_model(void *user, dt_graph *g, dt_model *m, const dt_named
                             uint32_t n_out)
 {
     const dt_graph_api *api = g->api;
-    (void)user;
     assert_int_equal(n_out, 1);
     assert_int_equal(n_in, (char *)m == actor ? 1 : 2);
     dt_graph_set_scope(g, (char *)m);

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See leaf_grads.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
 #endif

@@ -45,7 +45,6 @@ static dt_status check_per_head(dt_infer *q, uint32_t k, dt_extent e)
 /* per edge: logit and softmax of H heads, the weighted sum of H C */
 static double flops_gat(const dt_view *in, const dt_view *out, const dt_attr *attr)
 {
-    (void)out;
     double n = (double)in[0].dim[0], hc = (double)in[0].dim[1], e = (double)in[6].dim[0];
     double k = in[4].rank == 2 ? (double)in[4].dim[1] : 0, h = (double)attr->i[0];
     return 4 * n * hc + e * (2 * hc + h * (2 * k + 12));
@@ -110,7 +109,6 @@ const dt_op_info dt_op_gat_bwd = {
 
 static double flops_graph_qk(const dt_view *in, const dt_view *out, const dt_attr *attr)
 {
-    (void)out;
     return (double)in[5].dim[0] * (4 * (double)in[0].dim[1] + 12 * (double)attr->i[0]);
 }
 

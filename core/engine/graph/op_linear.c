@@ -18,7 +18,6 @@ static double flops_linear(const dt_view *in, const dt_view *out, const dt_attr 
 /* x[...,K] dy[...,M] */
 static double flops_linear_dw(const dt_view *in, const dt_view *out, const dt_attr *attr)
 {
-    (void)attr;
     return 2.0 * (double)dt_view_rows(&in[0], 1) * (double)dt_view_count(&out[0]);
 }
 

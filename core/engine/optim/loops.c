@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See loops.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/optim/loops.h"
 
 #include <math.h>
@@ -32,7 +29,6 @@ static void flush_end(unsigned mode)
 #if defined(__SSE2__)
     __builtin_ia32_ldmxcsr(mode);
 #else
-    (void)mode;
 #endif
 }
 

@@ -53,7 +53,6 @@ static dt_status save_phase(dt_stage *s, dt_str *out)
 static dt_status load_phase(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blob *blob)
 {
     memory_reader m = {.at = blob->data};
-    (void)c;
     m.face = (dt_reader){.struct_size = sizeof(dt_reader), .priv = &m, .bytes_left = blob->bytes, .read = read_bytes};
     return s->d.phase->ops.phase.load != NULL ? s->d.phase->ops.phase.load(s->self, &m.face, blob->version) : DT_OK;
 }
@@ -72,7 +71,6 @@ static dt_status save_rollout(dt_stage *s, dt_str *out)
 
 static dt_status load_rollout(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blob *blob)
 {
-    (void)c;
     return s->rollout != NULL ? dt_rollout_load(s->rollout, blob->data, blob->bytes) : DT_OK;
 }
 
@@ -83,7 +81,6 @@ static dt_status save_normaliser(dt_stage *s, dt_str *out)
 
 static dt_status load_normaliser(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blob *blob)
 {
-    (void)c;
     return s->rollout != NULL ? dt_rollout_load_normaliser(s->rollout, blob->data, blob->bytes) : DT_OK;
 }
 
@@ -127,7 +124,6 @@ static dt_status save_opponents(dt_stage *s, dt_str *out)
 
 static dt_status load_opponents(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blob *blob)
 {
-    (void)c;
     return s->rollout != NULL ? dt_rollout_load_pool(s->rollout, blob->data, blob->bytes) : DT_OK;
 }
 

@@ -41,7 +41,6 @@ dt_status dt_device_ranks_create(dt_trainer *t, dt_train_device *d)
 {
     dt_device_ranks *r = dt_alloc(sizeof(*r));
     void *there = NULL;
-    (void)t;
     if (r == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
     }

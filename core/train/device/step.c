@@ -401,7 +401,6 @@ dt_status dt_device_reduce(dt_trainer *t, dt_status mine)
 
 dt_status dt_device_update(dt_trainer *t, dt_step_report *out)
 {
-    (void)out;
     dt_device_buffer *b = next_buffer(t);
     if (t->device->ranks == NULL) {
         return DT_OK;

@@ -40,7 +40,6 @@ static void assert_says(const char *text, const char *piece)
 
 static void test_normal_is_silent(void **state)
 {
-    (void)state;
     dt_amp_monitor m = {0};
     assert_string_equal(window(&m, &scaling, 65536, 1, 0), "");
     assert_string_equal(window(&m, &scaling, 1024, 0.11, 1), "");
@@ -53,7 +52,6 @@ static void test_normal_is_silent(void **state)
 
 static void test_each_range(void **state)
 {
-    (void)state;
     dt_amp_monitor m = {0};
     assert_says(window(&m, &scaling, 512, 1, 0), "the loss scale is 512, normal is 1024 to 1.67772e+07");
     assert_says(window(&m, &scaling, 65536, 1, 2), "1 % of the last 200 steps overflowed and were skipped, normal");
@@ -64,7 +62,6 @@ static void test_each_range(void **state)
 
 static void test_said_once_until_it_was_back(void **state)
 {
-    (void)state;
     dt_amp_monitor m = {0};
     assert_says(window(&m, &scaling, 65536, 20, 0), "norm");
     assert_string_equal(window(&m, &scaling, 65536, 20, 0), "");
@@ -75,7 +72,6 @@ static void test_said_once_until_it_was_back(void **state)
 
 static void test_without_scaling_only_the_norm_counts(void **state)
 {
-    (void)state;
     dt_amp_monitor m = {0};
     const dt_scaler_config none = {.kind = DT_SCALING_NONE};
     assert_string_equal(window(&m, &none, 1, 1, 0), "");
@@ -84,7 +80,6 @@ static void test_without_scaling_only_the_norm_counts(void **state)
 
 static void test_rate_before_the_first_window(void **state)
 {
-    (void)state;
     dt_amp_monitor m = {0};
     char text[64];
     (void)dt_amp_monitor_step(&m, &scaling, 65536, true, 1, text, sizeof(text));
@@ -94,7 +89,6 @@ static void test_rate_before_the_first_window(void **state)
 
 static void test_short_room_is_not_overrun(void **state)
 {
-    (void)state;
     dt_amp_monitor m = {0};
     char text[32];
     memset(text, 'z', sizeof(text));

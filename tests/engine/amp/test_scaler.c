@@ -52,7 +52,6 @@ static void play(const dt_scaler_config *c, const char *steps, const char *want)
 /* torch.amp.GradScaler: every overflow halves, interval good steps in a row double. */
 static void test_hysteresis_of_one_is_pytorchs(void **state)
 {
-    (void)state;
     dt_scaler_config c = dynamic();
     play(&c, "....x...x....x", "55565555444454");
     c.refill = true;
@@ -62,7 +61,6 @@ static void test_hysteresis_of_one_is_pytorchs(void **state)
 /* Apex: overflows in a row use the tolerance up, a good step gives it back. */
 static void test_consecutive(void **state)
 {
-    (void)state;
     dt_scaler_config c = dynamic();
     c.hysteresis = 3;
     c.refill = true;
@@ -73,7 +71,6 @@ static void test_consecutive(void **state)
 /* Megatron: overflows use the tolerance up between growths, then each one backs off. */
 static void test_until_growth(void **state)
 {
-    (void)state;
     dt_scaler_config c = dynamic();
     c.hysteresis = 3;
     play(&c, "x.x.x.x....x.x", "55554433334444");
@@ -81,7 +78,6 @@ static void test_until_growth(void **state)
 
 static void test_bounds(void **state)
 {
-    (void)state;
     dt_scaler_config c = dynamic();
     c.interval = 1;
     c.max = 4 * c.initial;
@@ -91,7 +87,6 @@ static void test_bounds(void **state)
 
 static void test_static_scale_stays(void **state)
 {
-    (void)state;
     dt_scaler_config c = dynamic();
     c.kind = DT_SCALING_STATIC;
     c.initial = 8192;
@@ -100,7 +95,6 @@ static void test_static_scale_stays(void **state)
 
 static void test_no_scaling(void **state)
 {
-    (void)state;
     dt_scaler_config c = {.kind = DT_SCALING_NONE, .initial = 3};
     dt_scaler s;
     dt_scaler_init(&s, &c);
@@ -115,7 +109,6 @@ static void test_no_scaling(void **state)
 /* The scale must not decay for ever while all gradients are NaN. */
 static void test_gives_up_after_so_many_in_a_row(void **state)
 {
-    (void)state;
     dt_scaler_config c = dynamic();
     c.max_skips = 3;
     dt_scaler s;
@@ -135,7 +128,6 @@ static void test_gives_up_after_so_many_in_a_row(void **state)
 /* A scaler put back from its numbers goes on as if nothing had happened. */
 static void test_state_is_all_there_is(void **state)
 {
-    (void)state;
     dt_scaler_config c = dynamic();
     c.hysteresis = 2;
     dt_scaler whole, cut, back;

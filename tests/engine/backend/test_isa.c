@@ -89,14 +89,12 @@ static int unknown_is_refused(void)
 
 static void test_default_is_the_best(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(NULL, best_is_used), 0);
     assert_int_equal(in_child("", best_is_used), 0);
 }
 
 static void test_it_can_be_lowered(void **state)
 {
-    (void)state;
     assert_int_equal(in_child("base", base_is_used), 0);
     assert_int_equal(in_child("base", bf16_is_refused), 0);
     if (dt_cpu_isa_best() >= DT_CPU_ISA_AVX512_BF16) {
@@ -107,7 +105,6 @@ static void test_it_can_be_lowered(void **state)
 /* Vectors of any width are one class, base is another one. */
 static void test_class(void **state)
 {
-    (void)state;
     static const char *const names[] = {"avx2", "avx512", "avx512_bf16", "amx_bf16"};
     assert_int_equal(in_child("base", class_is_base), 0);
     for (int i = 0; i < (int)dt_cpu_isa_best(); i++) {
@@ -117,13 +114,11 @@ static void test_class(void **state)
 
 static void test_unknown_names_are_refused(void **state)
 {
-    (void)state;
     assert_int_equal(in_child("sse9", unknown_is_refused), 0);
 }
 
 static void test_names(void **state)
 {
-    (void)state;
     static const char *const names[] = {"base", "avx2", "avx512", "avx512_bf16", "amx_bf16"};
     for (int i = 0; i < DT_CPU_ISA_END; i++) {
         dt_cpu_isa_id isa = DT_CPU_ISA_END;

@@ -45,7 +45,6 @@ static void examine(const char *arch)
 
 static void test_code_for_it(void **state)
 {
-    (void)state;
     static const struct {
         const char *arch, *code;
     } cases[] = {{"80", "compiled for sm_80\n"},
@@ -70,7 +69,6 @@ static void test_code_for_it(void **state)
 
 static void test_code_for_an_earlier_one(void **state)
 {
-    (void)state;
     examine("90");
     says("WARN  cuda:0 code    compiled for compute capability 8.0 and translated by the driver");
     says("-> build with --with-nvcc-gencode=-gencode=arch=compute_90,code=sm_90\n");
@@ -79,7 +77,6 @@ static void test_code_for_an_earlier_one(void **state)
 /* There is one GPU: who asks about another is told so. */
 static void test_peer(void **state)
 {
-    (void)state;
     uint32_t can = 2;
     assert_int_equal(ops->peer(0, 0, &can), DT_OK);
     assert_int_equal(can, 0);

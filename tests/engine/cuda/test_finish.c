@@ -256,7 +256,6 @@ static void check(const setting *c)
 
 static void test_leaves(void **state)
 {
-    (void)state;
     for (uint32_t leaves = 1; leaves <= MAX_LEAVES; leaves *= 2) {
         check(&(setting){.leaves = leaves, .total = leaves > 8 ? 640 : MAX_TOTAL, .loss_scale = 1, .bad = -1});
     }
@@ -264,7 +263,6 @@ static void test_leaves(void **state)
 
 static void test_kinds(void **state)
 {
-    (void)state;
     check(&(setting){.leaves = 8, .total = 64, .loss_scale = 1, .bad = -1});
     check(&(setting){.leaves = 8, .total = 8192 + 64, .is_sgd = true, .loss_scale = 1, .bad = -1});
     check(&(setting){.leaves = 4, .total = 8192, .clip = 0.5, .loss_scale = 1, .bad = -1});
@@ -273,7 +271,6 @@ static void test_kinds(void **state)
 
 static void test_groups(void **state)
 {
-    (void)state;
     for (uint32_t groups = 1; groups < 8; groups++) {
         check(&(setting){.leaves = 4, .total = 8192 + 64, .loss_scale = 1, .bad = -1, .n_groups = 3, .groups = groups});
     }
@@ -307,7 +304,6 @@ static void blend(side *s, float tau, uint64_t every, uint32_t applied, float *o
 
 static void test_copies_that_follow(void **state)
 {
-    (void)state;
     enum { N = 1000 };
     static const struct {
         float tau;
@@ -333,7 +329,6 @@ static void test_copies_that_follow(void **state)
 
 static void test_not_finite(void **state)
 {
-    (void)state;
     check(&(setting){.leaves = 2, .total = 8192 + 64, .loss_scale = 1, .bad = 8191});
     check(&(setting){.leaves = 2, .total = MAX_TOTAL, .loss_scale = 1, .bad = MAX_TOTAL - 1});
     check(&(setting){.leaves = 2, .total = MAX_TOTAL, .is_sgd = true, .loss_scale = 1, .bad = 0});
@@ -486,7 +481,6 @@ static void check_parts(uint32_t ranks, const setting *c)
 
 static void test_parts_of_ranks(void **state)
 {
-    (void)state;
     for (uint32_t ranks = 1; ranks <= MOST_RANKS; ranks++) {
         check_parts(ranks,
                     &(setting){.leaves = SHARED_LEAVES, .total = MAX_TOTAL, .clip = 0.5, .loss_scale = 8, .bad = -1});
@@ -516,7 +510,6 @@ static uint32_t cut_pieces(side *s, dt_device_piece *piece)
 /* Leaves of launches, sums in slots, and gaps between tensors: the same bits on both sides, and of all at once. */
 static void test_sums_of_several_launches(void **state)
 {
-    (void)state;
     const setting c = {.leaves = 8, .total = MAX_TOTAL, .loss_scale = 1, .bad = -1};
     const dt_device_node one = {.n = 8};
     const dt_device_node step[] = {{.first = 0, .n = 4, .slot = 0},
@@ -554,7 +547,6 @@ static void test_sums_of_several_launches(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     dt_device_piece piece[DT_DEVICE_PIECES + 1] = {{.n = 64}};
     dt_device_sums f = {.piece = piece, .n_pieces = 1, .total = 64, .node = {.n = 3}};
     assert_int_equal(gpu.ops->sum(gpu.device, &f, gpu.stream), DT_EINVAL);

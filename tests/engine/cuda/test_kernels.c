@@ -660,7 +660,6 @@ static void check_nan_of_case(const op_case *row)
 
 static void test_every_op_has_a_kernel(void **state)
 {
-    (void)state;
 #define DT_OP(ID, number, name) assert_int_equal((ops->kernel(number) == NULL), dt_op_is_view(number));
 #include "engine/backend/ops.def"
     assert_null(ops->kernel(0));
@@ -719,7 +718,6 @@ static void check_cases(double tol, uint32_t op)
 
 static void test_nan_is_never_lost(void **state)
 {
-    (void)state;
     const char *only = getenv("DT_CASE");
     for (int i = 0; i < n_op_cases; i++) {
         if (is_selected(only, op_cases[i].name)) {
@@ -744,7 +742,6 @@ static void heads_are_refused(uint32_t op, int64_t heads, int64_t C, const char 
 
 static void test_too_many_heads_or_channels_are_refused(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         const uint32_t op = i == 0 ? DT_OP_GAT : DT_OP_GRAPH_QK;
         heads_are_refused(op, 1, 1025, "1 heads of 1025 channels: on a GPU at most 1024 channels");
@@ -756,7 +753,6 @@ static void test_too_many_heads_or_channels_are_refused(void **state)
 
 static void test_kernels_agree_with_ref64(void **state)
 {
-    (void)state;
     check_cases(PARITY_TOL, 0);
 }
 
@@ -779,13 +775,11 @@ static void check_stored_in_half(int32_t dtype, uint32_t of_math, double unit)
 
 static void test_what_is_stored_in_bf16(void **state)
 {
-    (void)state;
     check_stored_in_half(DT_BF16, DT_DEVICE_MATH_BF16, 0x1p-9);
 }
 
 static void test_what_is_stored_in_fp16(void **state)
 {
-    (void)state;
     check_stored_in_half(DT_F16, DT_DEVICE_MATH_F16, 0x1p-12);
 }
 
@@ -793,7 +787,6 @@ static void test_what_is_stored_in_fp16(void **state)
  * where it fits. The emulated cuBLASLt rounds nothing. */
 static void test_products_of_rounded_inputs(void **state)
 {
-    (void)state;
     const struct {
         uint32_t math;
         double tol;

@@ -58,7 +58,6 @@ static dt_device_transport *meet(void)
 
 static void test_version(void **state)
 {
-    (void)state;
     uint32_t version = 0;
     assert_int_equal(dt_nccl_transport.query_version(&version), DT_OK);
     assert_true(version >= OLDEST);
@@ -68,7 +67,6 @@ static void test_version(void **state)
 
 static void test_sum_and_share(void **state)
 {
-    (void)state;
     const int64_t at[2] = {0, N};
     const double begin = dt_clock_s();
     dt_device_transport *n = meet();
@@ -87,7 +85,6 @@ static void test_sum_and_share(void **state)
 /* A rank sends itself nothing. */
 static void test_pieces(void **state)
 {
-    (void)state;
     dt_device_transport *n = meet();
     const dt_comm_out out = {vector, N / 2 * sizeof(float)};
     const dt_comm_in in = {vector + N / 2, N / 2 * sizeof(float)};
@@ -101,7 +98,6 @@ static void test_pieces(void **state)
 /* One after another, each given back when its work is done. */
 static void test_again(void **state)
 {
-    (void)state;
     const int64_t at[2] = {0, N};
     for (int i = 0; i < 3; i++) {
         dt_device_transport *n = meet();
@@ -130,7 +126,6 @@ static void begin_with_stand_in(char **argv)
 
 int main(int argc, char **argv)
 {
-    (void)argc;
     begin_with_stand_in(argv);
     uint32_t version = 0;
     void *p = NULL;

@@ -98,7 +98,6 @@ static void same_bits(const outcome *a, const outcome *b)
 
 static void test_losses_are_those_of_the_cpu(void **state)
 {
-    (void)state;
     outcome cpu, cuda;
     train(&cpu, false, true, 0);
     train(&cuda, true, true, 0);
@@ -125,7 +124,6 @@ static uint64_t strangers(const outcome *a, const outcome *b, float tol)
 
 static void test_groups_and_shadows(void **state)
 {
-    (void)state;
     const uint32_t tried[] = {DT_DEVICE_MATH_F32, DT_DEVICE_MATH_BF16};
     outcome cpu, first, other;
     is_pair = true;
@@ -153,7 +151,6 @@ static void test_groups_and_shadows(void **state)
 
 static void test_bits_do_not_depend_on_graphs_or_leaves_of_a_launch(void **state)
 {
-    (void)state;
     outcome first, other;
     train(&first, true, true, 8);
     for (uint32_t leaves = 1; leaves <= 8; leaves *= 2) {
@@ -166,7 +163,6 @@ static void test_bits_do_not_depend_on_graphs_or_leaves_of_a_launch(void **state
 
 static void test_resume_equals_no_interruption(void **state)
 {
-    (void)state;
     outcome whole, half, rest;
     toy t;
     train(&whole, true, true, 0);
@@ -219,7 +215,6 @@ static void scale_params(toy *t, float by)
 /* Activations beyond 65504 are infinite in fp16, and in fp32 or bf16 they are not: no update, and a lower scale. */
 static void test_activations_that_fp16_cannot_hold(void **state)
 {
-    (void)state;
     toy t;
     dt_step_report r = {.struct_size = sizeof(r)};
     math = DT_DEVICE_MATH_F16;

@@ -11,6 +11,5 @@ const dt_device_ops *dt_device_module(const dt_device_host *host);
 
 DT_EXPORT const dt_device_ops *dt_device_module(const dt_device_host *host)
 {
-    (void)host;
     return host_device_ops();
 }

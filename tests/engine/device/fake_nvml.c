@@ -189,7 +189,6 @@ DT_EXPORT int nvmlDeviceGetMaxClockInfo(void *device, int kind, unsigned *mhz)
 
 DT_EXPORT int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *bits)
 {
-    (void)device;
     *bits = goes_wrong("hot")       ? 0x68
             : goes_wrong("braked")  ? 0x88
             : goes_wrong("slow")    ? 0x8
@@ -202,14 +201,12 @@ DT_EXPORT int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned l
 
 DT_EXPORT int nvmlDeviceGetPersistenceMode(void *device, int *is_on)
 {
-    (void)device;
     *is_on = goes_wrong("hostile") ? 77 : goes_wrong("unloaded") ? 0 : 1;
     return goes_wrong("gone") ? UNKNOWN : 0;
 }
 
 DT_EXPORT int nvmlDeviceGetEccMode(void *device, int *is_on, int *after_restart)
 {
-    (void)device;
     *is_on = goes_wrong("no ecc") ? 0 : 1;
     *after_restart = 1;
     return goes_wrong("gone") ? UNKNOWN : 0;
@@ -217,7 +214,6 @@ DT_EXPORT int nvmlDeviceGetEccMode(void *device, int *is_on, int *after_restart)
 
 DT_EXPORT int nvmlDeviceGetTotalEccErrors(void *device, int kind, int since, unsigned long long *n)
 {
-    (void)device;
     *n = goes_wrong("hostile") ? ~0ULL : goes_wrong("errors") ? 3 : 0;
     return goes_wrong("gone") || kind != 1 || since != 0 ? UNKNOWN : 0;
 }

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See host_device.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "engine/device/host_device.h"
@@ -239,10 +236,7 @@ static dt_status open_device(uint32_t index, dt_device **out_p)
     return describe(index, &the_device.about);
 }
 
-static void close_device(dt_device *d)
-{
-    (void)d;
-}
+static void close_device(dt_device *d) {}
 
 static const dt_device_info *info(const dt_device *d)
 {
@@ -251,7 +245,6 @@ static const dt_device_info *info(const dt_device *d)
 
 static dt_status memory(dt_device *d, uint64_t *free_p, uint64_t *total_p)
 {
-    (void)d;
     *free_p = capacity > counts.live_bytes ? capacity - counts.live_bytes : 0;
     *total_p = capacity;
     return DT_OK;
@@ -279,7 +272,6 @@ static bool has_room(size_t bytes)
 
 static dt_status alloc(dt_device *d, size_t bytes, void **device_p)
 {
-    (void)d;
     if (!has_room(bytes)) {
         return DT_FAIL(DT_ENOMEM, "host memory has no room for %zu bytes more", bytes);
     }
@@ -292,7 +284,6 @@ static dt_status alloc(dt_device *d, size_t bytes, void **device_p)
 
 static void release(dt_device *d, void *device)
 {
-    (void)d;
     if (device != NULL) {
         size_t bytes = 0;
         memcpy(&bytes, (char *)device - 256, sizeof(bytes));
@@ -305,27 +296,23 @@ static void release(dt_device *d, void *device)
 
 static dt_status pin(dt_device *d, size_t bytes, void **host_p)
 {
-    (void)d;
     *host_p = calloc(1, bytes);
     return *host_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
 }
 
 static void unpin(dt_device *d, void *host)
 {
-    (void)d;
     free(host);
 }
 
 static dt_status stream_create(dt_device *d, dt_device_stream **out_p)
 {
-    (void)d;
     *out_p = calloc(1, sizeof(**out_p));
     return DT_OK;
 }
 
 static void stream_destroy(dt_device *d, dt_device_stream *s)
 {
-    (void)d;
     if (s != NULL) {
         free(s->queue.at);
         free(s);
@@ -334,7 +321,6 @@ static void stream_destroy(dt_device *d, dt_device_stream *s)
 
 static dt_status stream_sync(dt_device *d, dt_device_stream *s)
 {
-    (void)d;
     count_one(&counts.syncs);
     count_one(&counts.drains);
     run_until(s, NULL, 0);
@@ -343,21 +329,17 @@ static dt_status stream_sync(dt_device *d, dt_device_stream *s)
 
 static dt_status event_create(dt_device *d, uint32_t timed, dt_device_event **out_p)
 {
-    (void)d;
-    (void)timed;
     *out_p = calloc(1, sizeof(**out_p));
     return DT_OK;
 }
 
 static void event_destroy(dt_device *d, dt_device_event *e)
 {
-    (void)d;
     free(e);
 }
 
 static dt_status event_record(dt_device *d, dt_device_event *e, dt_device_stream *s)
 {
-    (void)d;
     order *o = issue(s);
     o->kind = ORDER_RECORD;
     o->event = e;
@@ -370,7 +352,6 @@ static dt_status event_record(dt_device *d, dt_device_event *e, dt_device_stream
 
 static dt_status event_wait(dt_device *d, dt_device_event *e, dt_device_stream *s)
 {
-    (void)d;
     order *o = issue(s);
     o->kind = ORDER_WAIT;
     o->event = e;
@@ -380,7 +361,6 @@ static dt_status event_wait(dt_device *d, dt_device_event *e, dt_device_stream *
 
 static dt_status event_sync(dt_device *d, dt_device_event *e)
 {
-    (void)d;
     count_one(&counts.syncs);
     if (e->reached < e->issued) {
         run_until(e->stream, e, e->issued);
@@ -400,17 +380,12 @@ static dt_status event_query(dt_device *d, dt_device_event *e, bool *is_done_p)
 
 static dt_status event_ms(dt_device *d, dt_device_event *from, dt_device_event *to, float *ms_p)
 {
-    (void)d;
-    (void)from;
-    (void)to;
     *ms_p = 0;
     return DT_OK;
 }
 
 static dt_status copy(dt_device *d, void *to, const void *from, size_t bytes, uint32_t direction, dt_device_stream *s)
 {
-    (void)d;
-    (void)direction;
     order *o = issue(s);
     o->kind = ORDER_COPY;
     o->to = to;
@@ -421,7 +396,6 @@ static dt_status copy(dt_device *d, void *to, const void *from, size_t bytes, ui
 
 static dt_status zero(dt_device *d, void *device, size_t bytes, dt_device_stream *s)
 {
-    (void)d;
     order *o = issue(s);
     o->kind = ORDER_ZERO;
     o->to = device;
@@ -431,14 +405,12 @@ static dt_status zero(dt_device *d, void *device, size_t bytes, dt_device_stream
 
 static dt_status capture_begin(dt_device *d, dt_device_stream *s)
 {
-    (void)d;
     s->capturing = calloc(1, sizeof(*s->capturing));
     return DT_OK;
 }
 
 static dt_status capture_end(dt_device *d, dt_device_stream *s, dt_device_graph **out_p)
 {
-    (void)d;
     *out_p = s->capturing;
     s->capturing = NULL;
     count_one(&counts.captures);
@@ -447,7 +419,6 @@ static dt_status capture_end(dt_device *d, dt_device_stream *s, dt_device_graph 
 
 static void graph_destroy(dt_device *d, dt_device_graph *g)
 {
-    (void)d;
     if (g != NULL) {
         free(g->list.at);
         free(g);
@@ -456,7 +427,6 @@ static void graph_destroy(dt_device *d, dt_device_graph *g)
 
 static dt_status graph_launch(dt_device *d, dt_device_graph *g, dt_device_stream *s)
 {
-    (void)d;
     DT_TRY(may_launch("a graph"));
     order *o = issue(s);
     o->kind = ORDER_GRAPH;
@@ -478,7 +448,6 @@ static uint32_t graph_nodes(const dt_device_graph *g)
 
 static dt_status begin(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
 {
-    (void)d;
     order *o = issue(s);
     o->kind = ORDER_BEGIN;
     o->finish = *f;
@@ -499,7 +468,6 @@ static dt_status issue_end(const dt_device_finish *f, dt_device_stream *s, int k
 
 static dt_status sum(dt_device *d, const dt_device_sums *f, dt_device_stream *s)
 {
-    (void)d;
     if (f->n_pieces > DT_DEVICE_PIECES) {
         return DT_FAIL(DT_EINVAL, "%u gradients in one sum, at most %d are possible", f->n_pieces, DT_DEVICE_PIECES);
     }
@@ -512,19 +480,16 @@ static dt_status sum(dt_device *d, const dt_device_sums *f, dt_device_stream *s)
 
 static dt_status measure_slices(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
 {
-    (void)d;
     return issue_end(f, s, ORDER_MEASURE);
 }
 
 static dt_status apply(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
 {
-    (void)d;
     return issue_end(f, s, ORDER_APPLY);
 }
 
 static dt_status add(dt_device *d, float *to, const float *from, int64_t n, dt_device_stream *s)
 {
-    (void)d;
     order *o = issue(s);
     o->kind = ORDER_ADD;
     o->to = to;
@@ -535,7 +500,6 @@ static dt_status add(dt_device *d, float *to, const float *from, int64_t n, dt_d
 
 static dt_status blend(dt_device *d, const dt_device_blend *b, dt_device_stream *s)
 {
-    (void)d;
     order *o = issue(s);
     o->kind = ORDER_BLEND;
     o->blend = *b;

@@ -37,7 +37,6 @@ static const char *library(const char *name)
 
 static int begin(void **state)
 {
-    (void)state;
     unsetenv("FAKE_NVML");
     unsetenv("CUDA_VISIBLE_DEVICES");
     live = dt_alloc_live_bytes();
@@ -46,7 +45,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     dt_error_clear();
     return dt_alloc_live_bytes() != live;
 }
@@ -84,7 +82,6 @@ static void refuses(const char *from, const dt_device_info *info, const char *wh
 
 static void test_numbers(void **state)
 {
-    (void)state;
     const dt_device_info first = gpu("GPU-none");
     const dt_nvml_sample s = look(WHOLE, &first);
     assert_true(s.used == 3e9);
@@ -96,7 +93,6 @@ static void test_numbers(void **state)
 
 static void test_several(void **state)
 {
-    (void)state;
     const dt_device_info second = gpu("GPU-second");
     assert_true(look(WHOLE, &second).used == 5e9);
     /* a slice, as a UUID that CUDA gives without saying what it is of; it has no utilisation, and one process */
@@ -124,7 +120,6 @@ static void test_several(void **state)
 
 static void test_missing(void **state)
 {
-    (void)state;
     const dt_device_info first = gpu("GPU-none");
     const dt_nvml_sample s = look(OLD, &first);
     assert_true(s.used == 3e9);
@@ -135,7 +130,6 @@ static void test_missing(void **state)
 
 static void test_failing(void **state)
 {
-    (void)state;
     const dt_device_info first = gpu("GPU-none");
     setenv("FAKE_NVML", "init", 1);
     refuses(WHOLE, &first, "NVML does not start: Driver Not Loaded");
@@ -151,7 +145,6 @@ static void test_failing(void **state)
 
 static void test_held(void **state)
 {
-    (void)state;
     const dt_device_ops *ops = host_device_ops();
     dt_device *d = NULL;
     void *a = NULL, *b = NULL, *c = NULL;

@@ -27,7 +27,6 @@ static void says(const char *part)
 
 static void test_wish(void **state)
 {
-    (void)state;
     dt_device_selector w;
     assert_int_equal(dt_device_selector_parse("auto", &w), DT_OK);
     assert_int_equal(w.kind, DT_DEVICE_AUTO);
@@ -65,7 +64,6 @@ static dt_status invented(uint32_t index, dt_device_info *out_p)
 
 static void test_choose(void **state)
 {
-    (void)state;
     const dt_device_ops ops = {.count = two, .describe = invented};
     dt_device_selector w = {.kind = DT_DEVICE_CUDA, .index = -1};
     uint32_t at = 9;
@@ -96,7 +94,6 @@ static void test_choose(void **state)
 
 static void test_no_module(void **state)
 {
-    (void)state;
     const dt_device_ops *ops = NULL;
     assert_int_equal(dt_device_module_open("abacus", &ops), DT_EUNSUPPORTED);
     says("no module for abacus");
@@ -108,7 +105,6 @@ static void test_no_module(void **state)
 /* The real module loads without a driver and says what is missing; with one it answers. */
 static void test_cuda(void **state)
 {
-    (void)state;
     const dt_device_ops *ops = NULL;
     const dt_status st = dt_device_module_open("cuda", &ops);
     if (st == DT_EUNSUPPORTED) {
@@ -135,7 +131,6 @@ static void test_cuda(void **state)
 /* An op exists only when it exists in every lane. */
 static void test_every_op(void **state)
 {
-    (void)state;
     const dt_device_ops *ops = NULL;
     if (dt_device_module_open("cuda", &ops) < 0) {
         skip();

@@ -76,7 +76,6 @@ static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *bu
 {
     CUpti_Activity *a = NULL;
     size_t dropped = 0;
-    (void)size;
     pthread_mutex_lock(&lock);
     while (out != NULL && valid > 0 && cuptiActivityGetNextRecord(buffer, valid, &a) == CUPTI_SUCCESS) {
         write_record(a);

@@ -17,7 +17,6 @@ static void record(dt_graph *g)
 
 static void test_drops_what_nobody_reads(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w", 3, 5}, {NULL, 0, 0}};
     static const model m = {spec, record};
     bench b;
@@ -58,7 +57,6 @@ static void record_across(dt_graph *g)
 
 static void test_slices_of_parts(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w", 3, 5}, {"v", 3, 5}, {NULL, 0, 0}};
     static const model of_parts = {spec, record_parts}, across = {spec, record_across};
     bench b;

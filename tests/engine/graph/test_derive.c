@@ -20,7 +20,6 @@ static const model both = {spec, record};
 
 static void test_nodes(void **state)
 {
-    (void)state;
     bench b;
     bench_open(&b, &both, 2, 1, 1);
     dt_ir ir = {0};
@@ -52,7 +51,6 @@ static void test_nodes(void **state)
 /* Below the last trained parameter nothing is computed. */
 static void test_frozen(void **state)
 {
-    (void)state;
     bench b;
     uint32_t n = 0;
     bench_params(&b, &both);
@@ -84,7 +82,6 @@ static void record_shared(dt_graph *g)
 
 static void test_explicit_adds(void **state)
 {
-    (void)state;
     static const param_spec s[] = {{"w", 2, 5}, {"a", 2, 0}, {"b", 2, 0}, {"c", 2, 0}, {NULL, 0, 0}};
     static const model m = {s, record_shared};
     bench b;
@@ -125,7 +122,6 @@ static void record_results(dt_graph *g)
 
 static void test_results(void **state)
 {
-    (void)state;
     static const param_spec s[] = {{"w", 3, 5}, {"s", 2, 0}, {NULL, 0, 0}};
     static const model m = {s, record_results};
     bench b;

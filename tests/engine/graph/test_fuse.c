@@ -77,7 +77,6 @@ static void record_difference(dt_graph *g)
 
 static void test_what_fuses(void **state)
 {
-    (void)state;
     static const struct {
         void (*record)(dt_graph *g);
         uint32_t n_fused;

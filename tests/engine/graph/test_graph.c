@@ -101,7 +101,6 @@ static void assert_refused(fixture *f, dt_status st, const char *text)
 
 static void test_shapes(void **state)
 {
-    (void)state;
     fixture f;
     setup(&f);
     dt_graph *g = f.g;
@@ -176,7 +175,6 @@ static void test_shapes(void **state)
 
 static void test_shape_refusals(void **state)
 {
-    (void)state;
     fixture f;
     setup(&f);
 #define H() dt_linear(f.g, input(&f, "nodes"), param(&f, "w"), param(&f, "b"))
@@ -301,7 +299,6 @@ static void test_shape_refusals(void **state)
 
 static void test_name_refusals(void **state)
 {
-    (void)state;
     fixture f, other;
     setup(&f);
     setup(&other);
@@ -358,7 +355,6 @@ static void test_name_refusals(void **state)
 /* After the first error nothing else is said, and it is the first that is told. */
 static void test_sticky(void **state)
 {
-    (void)state;
     fixture f;
     setup(&f);
     assert_null(input(&f, "nope"));
@@ -375,7 +371,6 @@ static void test_sticky(void **state)
 
 static void test_print(void **state)
 {
-    (void)state;
     fixture f;
     setup(&f);
     dt_tensor *h = dt_relu(f.g, dt_linear(f.g, input(&f, "nodes"), param(&f, "w"), param(&f, "b")));
@@ -403,7 +398,6 @@ static void test_print(void **state)
 
 static void test_purpose(void **state)
 {
-    (void)state;
     static const uint32_t purpose[] = {0, DT_FOR_TRAINING, DT_FOR_ACTING, DT_FOR_EVALUATION};
     for (size_t i = 0; i < 4; i++) {
         const dt_graph_desc d = {.purpose = purpose[i]};
@@ -417,7 +411,6 @@ static void test_purpose(void **state)
 /* A kept value is the data's field where nothing that changes is behind it, itself elsewhere. */
 static void test_kept(void **state)
 {
-    (void)state;
     static const char *const keep[] = {"said", "known", NULL};
     fixture f;
     uint32_t n = 0;
@@ -458,7 +451,6 @@ static void test_kept(void **state)
 /* Every op of ops.def has a shape rule, a storage and, if it is public and not constant, a derivative. */
 static void test_table(void **state)
 {
-    (void)state;
     static const uint32_t op[] = {
 #define DT_OP(ID, number, name) number,
 #include "engine/backend/ops.def"
@@ -485,7 +477,6 @@ static void test_table(void **state)
 
 static void test_out_of_memory(void **state)
 {
-    (void)state;
     uint64_t n = 0, fired = 1;
     for (; fired != 0; n++) {
         fixture f;

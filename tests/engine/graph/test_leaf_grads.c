@@ -89,7 +89,6 @@ static void check_places(const dt_plan *p, const dt_leaf_grads *g)
 /* Of so many leaves that each is summed at once, and of one, whose small gradients wait for each other. */
 static void test_places(void **state)
 {
-    (void)state;
     for (int k = 0; k < N_MODELS; k++) {
         bench b;
         bench_open(&b, models[k].m, 2, 1, 1);
@@ -117,7 +116,6 @@ static void test_places(void **state)
 /* What is complete by a call that was named is summed there, though little of it is there. */
 static void test_due(void **state)
 {
-    (void)state;
     bench b;
     bench_open(&b, models[0].m, 2, 1, 1);
     dt_plan *p = compile(&b);
@@ -148,7 +146,6 @@ static void record_twice(dt_graph *g)
  * is written there must be zero. */
 static void test_used_twice(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w", NODE_FEATURES, NODE_FEATURES}, {"scale", NODE_FEATURES, 0}, {NULL, 0, 0}};
     static const model twice = {spec, record_twice};
     bench b;
@@ -167,7 +164,6 @@ static void test_used_twice(void **state)
 
 static void test_without_gradients(void **state)
 {
-    (void)state;
     bench b;
     bench_open(&b, models[0].m, 2, 1, 1);
     const dt_plan_desc d = {.kernels = DT_KERNELS_DEVICE, .reuse = true, .cap = capacity};

@@ -19,7 +19,6 @@ static dt_memory plan(const dt_ir *ir, bool reuse)
 /* Every pair of blocks of every model, by brute force. */
 static void test_blocks_do_not_overlap(void **state)
 {
-    (void)state;
     for (int k = 0; k < N_MODELS; k++) {
         bench b;
         bench_open(&b, models[k].m, 2, 1, 1);
@@ -69,7 +68,6 @@ static void record_chain(dt_graph *g)
 
 static void test_sharing(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w", 4, 5}, {NULL, 0, 0}};
     static const model chain = {spec, record_chain};
     bench b;
@@ -105,7 +103,6 @@ static void record_gather(dt_graph *g)
 
 static void test_shape_only(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w", 4, 5}, {NULL, 0, 0}};
     static const model gather = {spec, record_gather};
     bench b;

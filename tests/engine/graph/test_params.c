@@ -37,7 +37,6 @@ static void refused(dt_param_table *t, const char *role, const char *name, const
 
 static void test_layout(void **state)
 {
-    (void)state;
     dt_param_table t = {0};
     const int64_t one[1] = {1};
     add(&t, "perception", "in.b", V, 1, DT_INIT_ZERO, 0);
@@ -57,7 +56,6 @@ static void test_layout(void **state)
 /* Constants are frozen from the beginning, begin as they are told, and freezing counts nothing twice. */
 static void test_constants(void **state)
 {
-    (void)state;
     dt_param_table t = {0};
     uint32_t n = 0;
     add(&t, "net", "constant.unit", V, 1, DT_INIT_CONST | DT_INIT_CONSTANT, 2.5);
@@ -78,7 +76,6 @@ static void test_constants(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     dt_param_table t = {0};
     const int64_t zero[2] = {3, 0}, huge[2] = {(int64_t)1 << 40, 2};
     add(&t, "world", "w", W, 2, DT_INIT_ZERO, 0);
@@ -107,7 +104,6 @@ static void test_refusals(void **state)
 
 static void test_freeze(void **state)
 {
-    (void)state;
     dt_param_table t = {0};
     uint32_t n = 0;
     add(&t, "perception", "in.w", W, 2, DT_INIT_ZERO, 0);
@@ -128,7 +124,6 @@ static void test_freeze(void **state)
 /* Values depend on (seed, name) alone, gaps are zero, distributions are those asked for. */
 static void test_initial_values(void **state)
 {
-    (void)state;
     static const int64_t big[2] = {200, 100}, wide[2] = {3, 5};
     dt_param_table a = {0}, b = {0};
     add(&a, "m", "c", V, 1, DT_INIT_CONST, 0.5);
@@ -182,7 +177,6 @@ static void test_initial_values(void **state)
 /* The very numbers: a run of the same seed begins alike in every version. */
 static void test_values_of_a_seed(void **state)
 {
-    (void)state;
     static const int64_t small[2] = {2, 3};
     static const struct {
         const char *name;
@@ -240,7 +234,6 @@ static void test_values_of_a_seed(void **state)
  * favoured. */
 static void test_orthogonal(void **state)
 {
-    (void)state;
     static const int64_t shape[][2] = {{64, 64}, {3, 50}, {50, 3}, {1, 1}, {1, 7}, {257, 101}};
     enum { N = sizeof(shape) / sizeof(shape[0]) };
     dt_param_table t = {0}, other = {0};
@@ -300,7 +293,6 @@ static void test_orthogonal(void **state)
 
 static void test_out_of_memory(void **state)
 {
-    (void)state;
     for (int n = 1; n <= 2; n++) {
         dt_param_table t = {0};
         dt_fault_reset(n == 1 ? "alloc:1" : "alloc:2");

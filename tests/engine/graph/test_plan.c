@@ -12,7 +12,6 @@
 /* Every parameter of every model against (f(x + h) - f(x - h)) / 2h in double, with poisoned memory. */
 static void test_gradients(void **state)
 {
-    (void)state;
     for (int k = 0; k < N_MODELS; k++) {
         bench b;
         bench_open(&b, models[k].m, 17, 7, 2);
@@ -62,7 +61,6 @@ static void record_half_square(dt_graph *g)
 /* Of h h and h stop(h) the values are the same, the derivatives 2 h and h. */
 static void test_stop(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w", 2, 5}, {NULL, 0, 0}};
     static const model whole = {spec, record_square}, half = {spec, record_half_square};
     bench b, c;
@@ -105,7 +103,6 @@ static void assert_close(bench *b, const result *a, const result *c, double tole
 /* Reuse of memory, poison and recomputing change no bit; fusion and kernel sets only round. */
 static void test_modes(void **state)
 {
-    (void)state;
     static const dt_kernel_set sets[] = {DT_KERNELS_REF64, DT_KERNELS_REF32, DT_KERNELS_CPU};
     for (int k = 0; k < N_MODELS; k++) {
         bench b;
@@ -149,7 +146,6 @@ static void test_modes(void **state)
 /* Keeping less memory is what recomputing is for. */
 static void test_recompute_saves(void **state)
 {
-    (void)state;
     bench b;
     bench_open(&b, &model_gat, 17, 7, 2);
     dt_plan_desc d = plain;
@@ -168,7 +164,6 @@ static void test_recompute_saves(void **state)
 /* Frozen parameters get no gradient and cost nothing; the others keep every bit. */
 static void test_frozen(void **state)
 {
-    (void)state;
     bench all, some;
     bench_open(&all, &model_lstm, 17, 7, 2);
     bench_params(&some, &model_lstm);
@@ -259,7 +254,6 @@ static void slice_join(slice *out, const slice *a, const slice *c)
 /* Two slices added up are one bigger slice, for every split of sizes, empty ones included. */
 static void test_slices_add_up(void **state)
 {
-    (void)state;
     static const int64_t size[][6] = {
         {11, 4, 1, 9, 3, 2}, {1, 1, 1, 12, 5, 1}, {13, 5, 2, 0, 0, 0}, {9, 0, 1, 5, 4, 0}};
     for (int k = 0; k < N_MODELS; k++) {
@@ -288,7 +282,6 @@ static void test_slices_add_up(void **state)
 /* Nothing at all: zero losses, zero gradients, in every kernel set. */
 static void test_empty_slice(void **state)
 {
-    (void)state;
     for (int k = 0; k < N_MODELS; k++) {
         for (int set = DT_KERNELS_REF64; set <= DT_KERNELS_CPU; set++) {
             bench b;
@@ -319,7 +312,6 @@ static void test_empty_slice(void **state)
 
 static void test_outputs(void **state)
 {
-    (void)state;
     bench b;
     bench_open(&b, &model_lstm, 17, 7, 2);
     dt_plan_desc d = plain;
@@ -366,7 +358,6 @@ static void with_picture(dt_graph *g)
 /* Who acts does not compute what pictures show, and the other way round. */
 static void test_outputs_for_pictures(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w", 4, 5}, {NULL, 0, 0}};
     static const model m = {spec, with_picture};
     for (int pictures = 0; pictures < 2; pictures++) {
@@ -398,7 +389,6 @@ static void record_through(dt_graph *g)
 
 static void test_outputs_of_inputs(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w", 2, 4}, {NULL, 0, 0}};
     static const model m = {spec, record_through};
     bench b;
@@ -439,7 +429,6 @@ static void wide(dt_exec *e, const slice *s, const float *params, uint64_t versi
 /* Parameters are looked at again when their version changes, or is not known, and only then. */
 static void test_versions_of_parameters(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w", 6, 5}, {NULL, 0, 0}};
     static const model m = {spec, record_wide};
     bench b;
@@ -498,7 +487,6 @@ static void assert_error(dt_status st, dt_status want, const char *text)
 
 static void test_compile_refusals(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w", 2, 5}, {NULL, 0, 0}};
     static const model no_loss = {spec, record_no_loss}, max = {spec, record_max};
     bench b;
@@ -521,7 +509,6 @@ static void test_compile_refusals(void **state)
 
 static void test_run_refusals(void **state)
 {
-    (void)state;
     bench b;
     bench_open(&b, &model_mlp, 5, 1, 1);
     dt_plan *p = NULL;
@@ -569,7 +556,6 @@ static void test_run_refusals(void **state)
 /* 2 R K M for the products, every value moved once between calls; the plan text names calls and places. */
 static void test_cost_and_print(void **state)
 {
-    (void)state;
     bench b;
     bench_open(&b, &model_mlp, 5, 1, 1);
     dt_plan_desc d = plain;
@@ -620,7 +606,6 @@ static void record_span(void)
 /* A run whose spans are recorded computes the same. */
 static void test_traced(void **state)
 {
-    (void)state;
     for (int k = 0; k < N_MODELS; k++) {
         bench b;
         dt_plan_desc d = plain;
@@ -644,7 +629,6 @@ static void test_traced(void **state)
  * nothing without any. */
 static void test_touched(void **state)
 {
-    (void)state;
     static const int64_t large[N_SYMBOLS] = {20000, 60000, 4000, 50}, none[N_SYMBOLS] = {0};
     const size_t page = dt_arena_bytes(1);
     bench b;
@@ -672,7 +656,6 @@ static void test_touched(void **state)
 
 static void test_out_of_memory(void **state)
 {
-    (void)state;
     bench b;
     bench_open(&b, &model_gat, 5, 1, 1);
     dt_plan_desc d = plain;

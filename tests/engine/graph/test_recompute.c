@@ -20,7 +20,6 @@ static void record(dt_graph *g)
 
 static void test_clones(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w0", 4, 5}, {"w1", 4, 4}, {"w2", 4, 4}, {NULL, 0, 0}};
     static const model m = {spec, record};
     bench b;
@@ -60,7 +59,6 @@ static void record_leaves(dt_graph *g)
 
 static void test_what_leaves_is_kept(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w", 4, 5}, {NULL, 0, 0}};
     static const model m = {spec, record_leaves};
     bench b;
@@ -78,7 +76,6 @@ static void test_what_leaves_is_kept(void **state)
 /* Nodes after the clones read these, and none of the values that are to be forgotten. */
 static void test_clones_are_read(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w0", 4, 5}, {"w1", 4, 4}, {"w2", 4, 4}, {NULL, 0, 0}};
     static const model m = {spec, record};
     bench b;
@@ -112,7 +109,6 @@ static void record_unmarked(dt_graph *g)
 
 static void test_nothing_to_do(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w", 4, 5}, {NULL, 0, 0}};
     static const model m = {spec, record_unmarked};
     bench b;

@@ -26,7 +26,6 @@ static void says(const char *part)
 
 static void test_pick(void **state)
 {
-    (void)state;
     static const char *const names[] = {"one", "both"}, *const twice[] = {"one", "one"}, *const strange[] = {"none"};
     bench b;
     const dt_graph_loss *loss = NULL;
@@ -53,7 +52,6 @@ static void test_pick(void **state)
 
 static void test_drop(void **state)
 {
-    (void)state;
     bench b;
     const dt_graph_loss *loss = NULL;
     bench_open(&b, &m, 2, 1, 1);
@@ -71,7 +69,6 @@ static void test_drop(void **state)
 
 static void test_reach_and_hold(void **state)
 {
-    (void)state;
     bench b;
     bool reached[3] = {false}; /* in the order of spec */
     bench_open(&b, &m, 2, 1, 1);
@@ -89,7 +86,6 @@ static void test_reach_and_hold(void **state)
 
 static void count_call(void *user, uint32_t call)
 {
-    (void)call;
     (*(uint32_t *)user)++;
 }
 
@@ -136,7 +132,6 @@ static void same_gradient(const bench *b, uint32_t i, const ran *one, const ran 
 /* The loss "both" moves top alone, though it depends on w, which "one" moves. */
 static void test_groups(void **state)
 {
-    (void)state;
     static const uint32_t loss[] = {0, 1}, param[] = {1, 0, 0};
     bench b;
     bool reached[3] = {false};

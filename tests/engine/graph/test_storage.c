@@ -58,7 +58,6 @@ static void check_call(const dt_plan *p, const dt_plan_call *c)
 
 static void test_calls_follow_the_table(void **state)
 {
-    (void)state;
     for (int m = 0; m < N_MODELS; m++) {
         bench b;
         bench_open(&b, models[m].m, 5, 3, 2);
@@ -83,7 +82,6 @@ static void test_calls_follow_the_table(void **state)
 
 static void test_bytes(void **state)
 {
-    (void)state;
     for (int m = 0; m < N_MODELS; m++) {
         bench b;
         bench_open(&b, models[m].m, 5, 3, 2);
@@ -100,7 +98,6 @@ static void test_bytes(void **state)
 /* What is computed again is stored as it was the first time, so recomputing changes no bit. */
 static void test_clones_are_stored_like_the_first(void **state)
 {
-    (void)state;
     bench b;
     bench_open(&b, &model_gat, 5, 3, 2);
     dt_plan *p = plan_of(&b, DT_BF16, true, true);
@@ -131,7 +128,6 @@ static void record_head(dt_graph *g)
 /* From the last product on everything is f32, also the bias that the product adds. */
 static void test_what_leads_to_a_loss_is_full(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w0", 4, 5}, {"w1", 3, 4}, {"b1", 3, 0}, {NULL, 0, 0}};
     static const model m = {spec, record_head};
     bench b;
@@ -175,7 +171,6 @@ static void record_features(dt_graph *g)
 /* A square beyond 65504, and 1e-12, which fp16 does not know, are f32; what a parameter made is not. */
 static void test_what_is_made_of_data_is_full(void **state)
 {
-    (void)state;
     static const param_spec spec[] = {{"w", 4, 5}, {"v", 1, 4}, {NULL, 0, 0}};
     static const model m = {spec, record_features};
     bench b;
@@ -198,7 +193,6 @@ static void test_what_is_made_of_data_is_full(void **state)
 
 static void test_the_cpu_stores_in_f32(void **state)
 {
-    (void)state;
     bench b;
     dt_plan *p = NULL;
     bench_open(&b, &model_mlp, 5, 3, 2);

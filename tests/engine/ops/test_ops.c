@@ -126,7 +126,6 @@ static void check_gradient(problem *p, const op_derivative *d, const tensor *gra
 
 static void test_gradients_are_central_differences(void **state)
 {
-    (void)state;
     for (int i = 0; i < n_op_cases; i++) {
         problem p = problem_of(&op_cases[i], NULL, 0);
         tensor up[DT_KERNEL_MAX_OUT], down[DT_KERNEL_MAX_OUT];
@@ -177,7 +176,6 @@ static void check_parity(const kernel_set *l, const call *c, double tol, const c
 
 static void test_every_kernel_set_agrees_with_ref64(void **state)
 {
-    (void)state;
     for_every_call(check_parity);
 }
 
@@ -210,7 +208,6 @@ static void check_accum(const kernel_set *l, const call *c, double tol, const ch
 
 static void test_accum_adds_to_what_is_there(void **state)
 {
-    (void)state;
     for_every_call(check_accum);
 }
 
@@ -260,7 +257,6 @@ static void check_absent_outputs(const kernel_set *l, const call *c, double tol,
 
 static void test_outputs_may_be_absent(void **state)
 {
-    (void)state;
     for_every_call(check_absent_outputs);
 }
 
@@ -342,7 +338,6 @@ static void check_nan_of_all(const kernel_set *l, const call *c, const char *wha
 
 static void check_nan(const kernel_set *l, const call *c, double tol, const char *what)
 {
-    (void)tol;
     check_nan_of_one(l, c, what);
     if (has_gradient(c)) {
         check_nan_of_all(l, c, what);
@@ -354,7 +349,6 @@ static void check_nan(const kernel_set *l, const call *c, double tol, const char
 
 static void test_nan_is_never_lost(void **state)
 {
-    (void)state;
     for_every_call(check_nan);
 }
 
@@ -373,7 +367,6 @@ static void *thread_main(void *user)
 
 static void check_same_bits(const kernel_set *l, const call *c, double tol, const char *what)
 {
-    (void)tol;
     tensor first[DT_KERNEL_MAX_OUT], second[DT_KERNEL_MAX_OUT], third[DT_KERNEL_MAX_OUT];
     call one, two, three;
     clone_outputs(c, &one, first);
@@ -396,13 +389,11 @@ static void check_same_bits(const kernel_set *l, const call *c, double tol, cons
 
 static void test_same_bits_again_and_on_any_thread(void **state)
 {
-    (void)state;
     for_every_call(check_same_bits);
 }
 
 static void test_in_place(void **state)
 {
-    (void)state;
     for (int i = 0; i < n_op_cases; i++) {
         problem p = problem_of(&op_cases[i], NULL, 0);
         for (size_t k = 1; k < sizeof(sets) / sizeof(sets[0]) && p.row->in_place; k++) {
@@ -428,7 +419,6 @@ static void test_in_place(void **state)
 /* Rows do not feel each other: a slice of the rows of a product gives the same bits as the whole. */
 static void test_rows_of_linear_do_not_depend_on_the_number_of_rows(void **state)
 {
-    (void)state;
     static const int64_t counts[] = {1, 2, 5, 13, 14, 15, 28, 61};
     for (size_t k = 2; k < sizeof(sets) / sizeof(sets[0]); k++) {
         if (skips(&sets[k], DT_OP_LINEAR)) {
@@ -497,7 +487,6 @@ static bool leaves_all(int64_t r)
 
 static void test_rows_without_gradient_are_zeros_and_change_no_other(void **state)
 {
-    (void)state;
     static bool (*const left_out[])(int64_t r) = {leaves_none,  leaves_third, leaves_most,
                                                   leaves_first, leaves_last,  leaves_all};
     for (size_t k = 2; k < sizeof(sets) / sizeof(sets[0]); k++) {
@@ -530,7 +519,6 @@ static void test_rows_without_gradient_are_zeros_and_change_no_other(void **stat
 
 static void test_products_of_whole_numbers_are_exact(void **state)
 {
-    (void)state;
     static const int64_t sizes[][3] = {{1, 1, 1},     {2, 33, 17},   {16, 32, 16},    {31, 31, 33},   {33, 65, 100},
                                        {61, 513, 71}, {7, 1100, 40}, {203, 64, 1100}, {1031, 40, 48}, {97, 3, 5}};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -581,7 +569,6 @@ static void test_products_of_whole_numbers_are_exact(void **state)
 /* To nearest, ties to even: a product with 1 shows what became of the other factor. */
 static void test_bf16_rounds_to_nearest_even(void **state)
 {
-    (void)state;
     static const double rows[][2] = {
         {1 + 0x1p-9, 1},          {1 + 0x1p-8, 1},    {1 + 0x3p-8, 1 + 0x2p-7}, {1 + 0x1p-8 + 0x1p-20, 1 + 0x1p-7},
         {-3.14159274, -3.140625}, {1e38, 0x1.2cp126}, {INFINITY, INFINITY}};
@@ -609,7 +596,6 @@ static void test_bf16_rounds_to_nearest_even(void **state)
 
 static void test_dropout_keeps_what_it_should(void **state)
 {
-    (void)state;
     op_draw = 0;
     tensor x = tensor_of("x 2000 32", NULL), key = tensor_of("K 2000", NULL), y = tensor_of("f 2000 32", NULL);
     const dt_attr attr = {{3}, {0.25}};
@@ -633,7 +619,6 @@ static void test_dropout_keeps_what_it_should(void **state)
 /* Closed forms, so that both sets being wrong in the same way shows. */
 static void test_known_values(void **state)
 {
-    (void)state;
     struct {
         int64_t fn;
         double x, want;
@@ -671,7 +656,6 @@ static void test_known_values(void **state)
 
 static void test_find(void **state)
 {
-    (void)state;
     for (int set = DT_KERNELS_REF64; set <= DT_KERNELS_CPU; set++) {
 #define DT_OP(ID, number, name)                                                                                        \
     assert_int_equal(dt_kernel_find(number, (dt_kernel_set)set) == NULL, dt_op_is_view(number));
@@ -684,7 +668,6 @@ static void test_find(void **state)
 /* Every op that has a kernel is tested: in a row of cases.c, as the op or as one of its derivatives. */
 static void test_every_op_has_a_case(void **state)
 {
-    (void)state;
     static const uint32_t op[] = {
 #define DT_OP(ID, number, name) number,
 #define DT_OP_VIEW(ID, number, name)
@@ -707,7 +690,6 @@ static void test_every_op_has_a_case(void **state)
 
 static void test_bf16_kernels_are_those_of_products(void **state)
 {
-    (void)state;
     if (dt_cpu_bf16_check() != DT_OK) {
         print_message("[  no bf16 ] %s\n", dt_error_text());
         skip();

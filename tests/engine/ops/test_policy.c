@@ -60,7 +60,6 @@ static void assert_near(int set, const char *what, int64_t at, double got, doubl
  * .0900306 .2447285 .6652410, entropy .8323949. */
 static void test_categorical(void **state)
 {
-    (void)state;
     enum { R = 8 };
     static const float nan = NAN;
     const float logits[R][4] = {{0, 1, 2, 3}, {1000, 1001, 1002, 1003}, {0, 1, 2, nan},   {0, 1, 2, nan},
@@ -111,7 +110,6 @@ static void test_categorical(void **state)
 /* A NaN where it counts is not swallowed. */
 static void test_nan_spreads_to_its_row_alone(void **state)
 {
-    (void)state;
     const float logits[3][2] = {{1, 2}, {NAN, 2}, {1, 2}}, one[3] = {1, 1, 1};
     const float bad[3] = {0, NAN, 0}, zero[3] = {0, 0, 0};
     const int32_t action[3] = {0, 1, 1};
@@ -150,7 +148,6 @@ static void test_nan_spreads_to_its_row_alone(void **state)
  * 1 + (1 + log(2 pi)) = 3.8378770664. Widths beyond e^+-20 are as wide as that and have no slope. */
 static void test_gaussian(void **state)
 {
-    (void)state;
     enum { R = 4 };
     const float mean[R][2] = {{0, 2}, {0, 0}, {0, 0}, {0, 0}};
     const float log_std[R][2] = {{0, 1}, {-1000, 0}, {1000, 0}, {-20, 0}};
@@ -188,7 +185,6 @@ static void test_gaussian(void **state)
 /* pi_old = (.5, .25, .1), pi = (.6, .2, .15), A = (1, -1, 2), clip .2: mean loss -.93333333, mean k3 .04511896 */
 static void test_ppo_clip(void **state)
 {
-    (void)state;
     enum { R = 3 };
     const double was[R] = {0.5, 0.25, 0.1}, is[R] = {0.6, 0.2, 0.15};
     const float A[R] = {1, -1, 2}, one[R] = {1, 1, 1};
@@ -223,7 +219,6 @@ static void test_ppo_clip(void **state)
 /* Which bound counts depends on the sign of A (Schulman et al. 2017, figure 1); what is too far apart has no slope. */
 static void test_ppo_clip_bounds(void **state)
 {
-    (void)state;
     static const struct {
         double difference, A, low, high, loss, slope, clipped;
     } rows[] = {
@@ -273,7 +268,6 @@ static void test_ppo_clip_bounds(void **state)
 
 static void test_value_loss(void **state)
 {
-    (void)state;
     static const struct {
         int64_t how;
         double clip, value, target, old, loss, slope;
@@ -314,7 +308,6 @@ static void test_value_loss(void **state)
 /* The host acts on one row and learns on many: a row has the same bits whatever stands beside it. */
 static void test_rows_do_not_depend_on_the_number_of_rows(void **state)
 {
-    (void)state;
     float x[MAX], y[MAX], z[MAX], mask[MAX];
     int32_t action[MAX_ROWS];
     for (int i = 0; i < MAX; i++) {

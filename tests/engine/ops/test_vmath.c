@@ -60,7 +60,6 @@ static double exact(int64_t fn, double x)
 
 static void test_relative_error(void **state)
 {
-    (void)state;
     static const struct {
         int64_t fn;
         const char *name;
@@ -100,7 +99,6 @@ static void test_relative_error(void **state)
 
 static void test_limits(void **state)
 {
-    (void)state;
     static const struct {
         int64_t fn;
         float x, want;
@@ -175,7 +173,6 @@ static void draw(dt_cpu_isa_id isa, const int64_t *key, float *y)
 /* Rounding to float hides what the two differ by, but where that lies next to the middle of two floats. */
 static void test_noise(void **state)
 {
-    (void)state;
     static int64_t key[ROWS];
     static float first[NUMBERS], y[NUMBERS];
     const dt_rng_key name = {.seed = UINT64_C(0x123456789ABCDEF0), .phase = 2, .op = 7, .step = 11};

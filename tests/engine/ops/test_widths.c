@@ -244,14 +244,12 @@ static void compare_build(const kernel_set *l, const dt_optim_loops *loops)
 #ifdef PORTABLE_WIDTHS
 static void test_4_lanes(void **state)
 {
-    (void)state;
     needs(DT_CPU_ISA_AVX2, "FMA");
     compare_build(&narrow, &dt_optim_loops_narrow);
 }
 
 static void test_avx2(void **state)
 {
-    (void)state;
     needs(DT_CPU_ISA_AVX2, "AVX2 and FMA");
     compare_build(&avx2, &dt_optim_loops_avx2);
 }
@@ -259,12 +257,10 @@ static void test_avx2(void **state)
 
 static void test_avx512(void **state)
 {
-    (void)state;
     needs(DT_CPU_ISA_AVX512, "AVX-512");
 #ifdef DT_HAVE_CPU_AVX512
     compare_build(&avx512, &dt_optim_loops_avx512);
 #else
-    (void)avx512;
 #endif
 }
 

@@ -79,7 +79,6 @@ static void torch_step(const dt_optim_step *s, double *p, double g, double *m, d
 
 static void test_ten_steps_are_pytorchs(void **state)
 {
-    (void)state;
     for (dt_optimizer kind = DT_OPTIMIZER_ADAMW; kind <= DT_OPTIMIZER_SGD; kind++) {
         static arenas a;
         static double p[N], m[N], v[N];
@@ -107,7 +106,6 @@ static void test_ten_steps_are_pytorchs(void **state)
 
 static void test_any_split_gives_the_same_bits(void **state)
 {
-    (void)state;
     static const int64_t cuts[] = {0, 1, 2, 5, 16, 31, 33, 64, 200, 517, 518, 1030, N};
     for (dt_optimizer kind = DT_OPTIMIZER_ADAMW; kind <= DT_OPTIMIZER_SGD; kind++) {
         static arenas whole, split;
@@ -130,7 +128,6 @@ static void test_any_split_gives_the_same_bits(void **state)
 /* Subnormal moments would make every later update of theirs slow. */
 static void test_moments_without_gradient_end_at_zero(void **state)
 {
-    (void)state;
 #if defined(__SSE2__)
     static arenas a;
     dt_optim_step s = step_of(DT_OPTIMIZER_ADAM);
@@ -187,7 +184,6 @@ static void check_same_halves(const dt_optim_loops *a, const dt_optim_loops *b, 
 
 static void test_every_instruction_set_gives_the_same_bits(void **state)
 {
-    (void)state;
     const dt_optim_consts k = {0.5f, 0.01f, 0.9f, 0.1f, 0.999f, 0.001f, 1e-3f, 1.1f, 1e-8f, 0.9999f};
     const dt_optim_loops *sets[] = {
         &dt_optim_loops_base,
@@ -223,7 +219,6 @@ static void test_every_instruction_set_gives_the_same_bits(void **state)
 
 static void test_sum_of_squares(void **state)
 {
-    (void)state;
     static arenas a;
     gradient(&a, 1);
     for (int64_t n = 0; n < 100; n += 7) {
@@ -239,7 +234,6 @@ static void test_sum_of_squares(void **state)
 
 static void test_add(void **state)
 {
-    (void)state;
     static arenas a;
     start(&a);
     gradient(&a, 1);
@@ -251,7 +245,6 @@ static void test_add(void **state)
 
 static void test_blend(void **state)
 {
-    (void)state;
     static const double share[] = {0.005, 0.25, 1};
     for (int k = 0; k < 3; k++) {
         static arenas a;
@@ -282,7 +275,6 @@ static double value_of_half(uint32_t half, uint16_t h)
 /* Every half comes back; between two neighbours the nearest is taken, in the middle the even one. */
 static void test_halves_round_to_nearest_even(void **state)
 {
-    (void)state;
     for (uint32_t half = DT_HALF_BF16; half <= DT_HALF_FP16; half++) {
         const uint16_t infinite = half == DT_HALF_BF16 ? 0x7f80 : 0x7c00;
         for (uint32_t sign = 0; sign <= 0x8000; sign += 0x8000) {
@@ -309,7 +301,6 @@ static void test_halves_round_to_nearest_even(void **state)
 
 static void test_halves_of_what_is_not_finite(void **state)
 {
-    (void)state;
     for (uint32_t half = DT_HALF_BF16; half <= DT_HALF_FP16; half++) {
         float x[] = {INFINITY, -INFINITY, NAN, -NAN, 3.4028235e38F, 1e-45F};
         const uint32_t signalling = 0x7f800001; /* its payload lies below what a half keeps */

@@ -15,7 +15,6 @@
 
 static void test_constant(void **state)
 {
-    (void)state;
     const dt_schedule s = {.kind = DT_SCHEDULE_CONSTANT, .lr = 0.25};
     assert_true(dt_schedule_rate(&s, 0) == 0.25);
     assert_true(dt_schedule_rate(&s, 1e9) == 0.25);
@@ -23,7 +22,6 @@ static void test_constant(void **state)
 
 static void test_cosine_is_pytorchs(void **state)
 {
-    (void)state;
     const dt_schedule s = {.kind = DT_SCHEDULE_COSINE, .lr = 1e-3, .eta_min = 1e-5, .t_max = 50};
     assert_true(dt_schedule_rate(&s, 0) == 1e-3);
     assert_true(fabs(dt_schedule_rate(&s, 25) - (1e-3 + 1e-5) / 2) < 1e-18);
@@ -39,7 +37,6 @@ static void test_cosine_is_pytorchs(void **state)
 
 static void test_warmup_is_linear_and_meets_the_cosine(void **state)
 {
-    (void)state;
     const dt_schedule s = {.kind = DT_SCHEDULE_COSINE, .lr = 0.4, .eta_min = 0.1, .warmup = 2, .t_max = 10};
     assert_true(fabs(dt_schedule_rate(&s, 0.5) - 0.1) < 1e-15);
     assert_true(fabs(dt_schedule_rate(&s, 1.5) - 0.3) < 1e-15);
@@ -53,7 +50,6 @@ static void test_warmup_is_linear_and_meets_the_cosine(void **state)
 
 static void test_linear(void **state)
 {
-    (void)state;
     const dt_schedule s = {.kind = DT_SCHEDULE_LINEAR, .lr = 0.4, .eta_min = 0.1, .warmup = 2, .t_max = 8};
     assert_true(fabs(dt_schedule_rate(&s, 1) - 0.2) < 1e-15);
     assert_true(dt_schedule_rate(&s, 2) == 0.4);
@@ -64,7 +60,6 @@ static void test_linear(void **state)
 
 static void test_step(void **state)
 {
-    (void)state;
     const dt_schedule s = {.kind = DT_SCHEDULE_STEP, .lr = 0.8, .step_size = 30, .gamma = 0.1};
     assert_true(dt_schedule_rate(&s, 0) == 0.8);
     assert_true(dt_schedule_rate(&s, 29.9) == 0.8);
@@ -75,7 +70,6 @@ static void test_step(void **state)
 /* By the words of the configuration: a schedule without a row fails, and so does one whose rate stays as it is. */
 static void test_each_choice(void **state)
 {
-    (void)state;
     static const char *const words[] = {DT_SCHEDULES(DT_CHOICE_WORD)};
     static const double expected[][3] = {/* at x = 3, 6, 9 */
                                          [DT_SCHEDULE_CONSTANT] = {0.4, 0.4, 0.4},

@@ -18,7 +18,6 @@ static const char *const symbol[] = {"N", "E", "NE"};
 
 static void test_parse_and_print(void **state)
 {
-    (void)state;
     static const char *const dims[] = {"N 256", "N+1", "1", "15 E 6", "NE NE+1 2"};
     for (size_t i = 0; i < sizeof(dims) / sizeof(dims[0]); i++) {
         dt_shape s;
@@ -33,7 +32,6 @@ static void test_parse_and_print(void **state)
 
 static void test_parse_refusals(void **state)
 {
-    (void)state;
     static const struct {
         const char *dims;
         uint32_t dtype;
@@ -56,7 +54,6 @@ static void test_parse_refusals(void **state)
 
 static void test_count_and_equality(void **state)
 {
-    (void)state;
     const int64_t size[3] = {10, 0, 7}, huge[3] = {INT64_MAX / 2, 1, 1};
     dt_shape a, b;
     int64_t n = 0;
@@ -78,7 +75,6 @@ static void test_count_and_equality(void **state)
 
 static void test_dtypes(void **state)
 {
-    (void)state;
     assert_int_equal(dt_dtype_bytes(DT_F32), 4);
     assert_int_equal(dt_dtype_bytes(DT_I64), 8);
     assert_int_equal(dt_dtype_bytes(DT_U8), 1);

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See small_run.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -160,7 +157,6 @@ size_t small_run_count(const char *pattern)
 
 int small_run_begin(void **state)
 {
-    (void)state;
     static int n_runs;
     dt_log_level_set(-1);
     dt_fault_reset(NULL);
@@ -173,7 +169,6 @@ int small_run_begin(void **state)
 
 int small_run_end(void **state)
 {
-    (void)state;
     dt_fault_reset(NULL);
     return dt_fs_remove_tree(run.dir);
 }

@@ -30,7 +30,6 @@ static const int64_t dim_other[2] = {3, 4};
 
 static void test_what_was_saved_comes_back(void **state)
 {
-    (void)state;
     dt_ckpt_info info;
     assert_int_equal(small_run_save(5, &info), DT_OK);
     assert_int_equal(small_run_save(12, &info), DT_OK);
@@ -90,7 +89,6 @@ static void test_what_was_saved_comes_back(void **state)
 
 static void test_equal_hashes_mean_equal_bits(void **state)
 {
-    (void)state;
     dt_ckpt_info a, b, other;
     char hash[17];
     assert_int_equal(small_run_save(7, &a), DT_OK);
@@ -117,7 +115,6 @@ static void test_equal_hashes_mean_equal_bits(void **state)
 
 static void test_the_same_step_is_replaced(void **state)
 {
-    (void)state;
     assert_int_equal(small_run_save(7, NULL), DT_OK);
     run.metric = 0.5;
     dt_ckpt_info info;
@@ -130,7 +127,6 @@ static void test_the_same_step_is_replaced(void **state)
 
 static void test_another_model_is_refused(void **state)
 {
-    (void)state;
     assert_int_equal(small_run_save(7, NULL), DT_OK);
     dt_ckpt *c = NULL;
     float w[SMALL_RUN_W] = {0}, zero[SMALL_RUN_W] = {0};
@@ -148,7 +144,6 @@ static void test_another_model_is_refused(void **state)
 
 static void test_none_and_none_valid_are_told_apart(void **state)
 {
-    (void)state;
     dt_ckpt *c = NULL;
     dt_ckpt_info info, *list = NULL;
     uint32_t n = 9;
@@ -186,7 +181,6 @@ static void test_none_and_none_valid_are_told_apart(void **state)
 /* Thousands of folders of nothing, as somebody else's run may hold them, are a few lines. */
 static void test_many_damaged_ones_are_counted(void **state)
 {
-    (void)state;
     enum { MANY = 300 };
     assert_int_equal(small_run_save(1, NULL), DT_OK);
     for (int i = 0; i < MANY; i++) {
@@ -210,7 +204,6 @@ static void test_many_damaged_ones_are_counted(void **state)
 
 static void test_damaged_ones_are_quarantined_and_reported(void **state)
 {
-    (void)state;
     for (uint64_t step = 1; step <= 3; step++) {
         assert_int_equal(small_run_save(step, NULL), DT_OK);
     }
@@ -252,7 +245,6 @@ static void test_damaged_ones_are_quarantined_and_reported(void **state)
 
 static void test_renamed_folders_and_other_formats_are_refused(void **state)
 {
-    (void)state;
     dt_ckpt *c = NULL;
     assert_int_equal(small_run_save(1, NULL), DT_OK);
     char from[1024];
@@ -297,7 +289,6 @@ static void test_renamed_folders_and_other_formats_are_refused(void **state)
 
 static void test_shards_are_one_checkpoint(void **state)
 {
-    (void)state;
     dt_ckpt_info whole, one, two, three;
     dt_ckpt *c = NULL;
     assert_int_equal(small_run_save(4, &whole), DT_OK);
@@ -338,7 +329,6 @@ static void test_shards_are_one_checkpoint(void **state)
 
 static void test_a_shard_that_fails_or_lacks(void **state)
 {
-    (void)state;
     dt_ckpt *c = NULL;
     run.n_shards = 3;
     assert_int_equal(small_run_save_apart(1, 0, NULL), DT_OK);
@@ -364,7 +354,6 @@ static void test_a_shard_that_fails_or_lacks(void **state)
 /* A manifest that is sealed well and lists what does not belong together. */
 static void test_manifests_of_wrong_shards(void **state)
 {
-    (void)state;
     static const char *const lists[][3] = {
         {"optim-00001-of-00002.safetensors", "model.safetensors", "state.json"},
         {"optim-00001-of-00001.safetensors", "model.safetensors", "state.json"},
@@ -396,7 +385,6 @@ static void test_manifests_of_wrong_shards(void **state)
 
 static void test_joined_tensors(void **state)
 {
-    (void)state;
     dt_safetensors *part[2] = {NULL}, *s = NULL;
     run.n_shards = 1;
     assert_int_equal(small_run_save(1, NULL), DT_OK);
@@ -411,7 +399,6 @@ static void test_joined_tensors(void **state)
 /* A run directory that was removed while it was trained in does not come back. */
 static void test_a_run_that_is_gone(void **state)
 {
-    (void)state;
     assert_int_equal(small_run_save(1, NULL), DT_OK);
     assert_int_equal(dt_fs_remove_tree(run.dir), DT_OK);
     assert_int_equal(small_run_save(2, NULL), DT_EIO);
@@ -423,7 +410,6 @@ static void test_a_run_that_is_gone(void **state)
 
 static void test_refused_descriptions(void **state)
 {
-    (void)state;
     float x[1] = {0};
     const int64_t negative[1] = {-1};
     dt_ckpt_save_desc d = {.run_dir = run.dir, .state_json = "{}"};
@@ -449,7 +435,6 @@ static void test_refused_descriptions(void **state)
 
 static void test_files_above_a_chunk(void **state)
 {
-    (void)state;
     const int64_t n = 700001; /* 2.67 MiB: three chunks, the last one short */
     const int64_t dim[1] = {n};
     float *x = dt_alloc_n((size_t)n, sizeof(*x)), *back = dt_alloc_n((size_t)n, sizeof(*x));
@@ -482,7 +467,6 @@ static void test_files_above_a_chunk(void **state)
 
 static void test_pruning(void **state)
 {
-    (void)state;
     for (uint64_t step = 1; step <= 9; step++) {
         run.metric = fabs((double)step - 2.2); /* best: 2, then 3, then 1 */
         run.is_phase_end = step == 4;
@@ -525,7 +509,6 @@ static void test_pruning(void **state)
  * is none that is read. */
 static void test_what_is_not_read(void **state)
 {
-    (void)state;
     static const char *const damaged[] = {"plugin-nothing.bin", "optim.safetensors"};
     float x[2] = {1, 2};
     const int64_t dim[1] = {2};
@@ -567,7 +550,6 @@ static void test_what_is_not_read(void **state)
 /* As many valid ones stay as keep_last says, however many damaged ones are newer. */
 static void test_damaged_ones_do_not_count(void **state)
 {
-    (void)state;
     for (uint64_t step = 1; step <= 4; step++) {
         assert_int_equal(small_run_save(step, NULL), DT_OK);
     }
@@ -584,8 +566,6 @@ static void test_damaged_ones_do_not_count(void **state)
  * 120 to 1 (440 < 600). */
 static void test_shards_are_balanced(void **state)
 {
-    (void)state;
-    (void)state;
     static const int64_t of_model[] = {10, 10}, of_d[] = {30}, of_c[] = {5, 10}, of_a[] = {60}, of_b[] = {50};
     const dt_ckpt_tensor model[] = {{.name = "m", .dim = of_model, .n_dims = 2}};
     const dt_ckpt_tensor optim[] = {{.name = "d", .dim = of_d, .n_dims = 1},
@@ -610,7 +590,6 @@ static void test_shards_are_balanced(void **state)
 /* A blob's file: magic, version, zero and size, little endian, then the bytes. */
 static void test_blob_on_disk(void **state)
 {
-    (void)state;
     static const uint8_t want[] = {'d', 't', 'b', 'l', 'o', 'b', '1', '\n', 4, 3, 2, 1, 0, 0,
                                    0,   0,   3,   0,   0,   0,   0,   0,    0, 0, 7, 8, 9};
     static const uint8_t data[] = {7, 8, 9};

@@ -73,28 +73,24 @@ static int faults_of_a_save(const char *format)
 
 static void test_every_call_of_a_save_fails_once(void **state)
 {
-    (void)state;
     const int n = faults_of_a_save("fs.*:%d");
     assert_true(n >= 30 && n < 200); /* about as many calls as a save has */
 }
 
 static void test_every_call_of_a_save_fails_from_then_on(void **state)
 {
-    (void)state;
     const int n = faults_of_a_save("fs.*:%d+");
     assert_true(n >= 30 && n < 200);
 }
 
 static void test_every_allocation_of_a_save_fails(void **state)
 {
-    (void)state;
     const int n = faults_of_a_save("alloc:%d");
     assert_true(n >= 20 && n < 500);
 }
 
 static void test_every_call_of_a_save_in_shards_fails(void **state)
 {
-    (void)state;
     run.n_shards = 3;
     const int n = faults_of_a_save("fs.*:%d"), n_allocs = faults_of_a_save("alloc:%d");
     assert_true(n >= 40 && n < 250 && n_allocs >= 30 && n_allocs < 600);
@@ -102,7 +98,6 @@ static void test_every_call_of_a_save_in_shards_fails(void **state)
 
 static void test_a_full_disk_says_so(void **state)
 {
-    (void)state;
     assert_int_equal(small_run_save(1, NULL), DT_OK);
     dt_fault_reset("fs.write:1");
     assert_int_equal(small_run_save(2, NULL), DT_EIO);
@@ -114,7 +109,6 @@ static void test_a_full_disk_says_so(void **state)
 
 static void test_killed_at_every_call_of_a_save(void **state)
 {
-    (void)state;
     int n_killed = 0, n_before = 0, n_after = 0;
     for (int n = 1;; n++) {
         begin_anew();
@@ -156,7 +150,6 @@ static void test_killed_at_every_call_of_a_save_in_shards(void **state)
 
 static void test_killed_at_every_call_of_replacing_the_same_step(void **state)
 {
-    (void)state;
     int n_killed = 0;
     assert_int_equal(small_run_save(2, NULL), DT_OK);
     for (int n = 1;; n++) {
@@ -181,7 +174,6 @@ static void test_killed_at_every_call_of_replacing_the_same_step(void **state)
 
 static void test_killed_at_every_call_of_pruning(void **state)
 {
-    (void)state;
     const dt_ckpt_keep keep = {.last = 1};
     for (int n = 1;; n++) {
         begin_anew();
@@ -216,7 +208,6 @@ static void test_killed_at_every_call_of_pruning(void **state)
 
 static void test_every_call_of_loading_fails(void **state)
 {
-    (void)state;
     assert_int_equal(small_run_save(1, NULL), DT_OK);
     assert_int_equal(small_run_save(2, NULL), DT_OK);
     static const char *const kinds[] = {"fs.*:%d", "alloc:%d"};
@@ -248,7 +239,6 @@ static void test_every_call_of_loading_fails(void **state)
 
 static void test_every_flipped_bit_and_every_cut_is_noticed(void **state)
 {
-    (void)state;
     dt_ckpt_info info;
     assert_int_equal(small_run_save(1, &info), DT_OK);
     char **names = NULL, dir[1024];
@@ -293,7 +283,6 @@ static void test_every_flipped_bit_and_every_cut_is_noticed(void **state)
 
 static void test_files_of_two_checkpoints_do_not_mix(void **state)
 {
-    (void)state;
     assert_int_equal(small_run_save(1, NULL), DT_OK);
     assert_int_equal(small_run_save(2, NULL), DT_OK);
     static const char *const files[] = {"COMMIT",

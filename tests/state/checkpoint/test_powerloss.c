@@ -58,7 +58,6 @@ static void relative(const char *path, char out[256])
 
 static void record(void *user, dt_fs_change what, const char *path, const char *to, const void *p, size_t bytes)
 {
-    (void)user;
     if (strstr(path, "/checkpoints") == NULL) {
         return; /* the run directory itself */
     }
@@ -437,7 +436,6 @@ static outcome play(size_t from, uint64_t least, uint64_t last, bool with_flushe
 
 static int begin(void **state)
 {
-    (void)state;
     dt_log_level_set(-1);
     dt_fs_set_flush(false);
     snprintf(run_dir, sizeof(run_dir), "test_powerloss.%ld.tmp", (long)getpid());
@@ -450,7 +448,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     dt_fs_set_tracer(NULL, NULL);
     for (size_t i = 0; i < n_changes; i++) {
         dt_free(changes[i].bytes);
@@ -460,7 +457,6 @@ static int end(void **state)
 
 static void test_saving_and_pruning(void **state)
 {
-    (void)state;
     save_step(1);
     const size_t from = n_changes;
     save_step(2);
@@ -477,7 +473,6 @@ static void test_saving_and_pruning(void **state)
 
 static void test_replacing_the_same_step(void **state)
 {
-    (void)state;
     save_step(2);
     const size_t from = n_changes;
     save_step(2);

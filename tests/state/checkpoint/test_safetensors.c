@@ -25,7 +25,6 @@ static char file_path[512];
 
 static int begin(void **state)
 {
-    (void)state;
     dt_fault_reset(NULL);
     snprintf(file_path, sizeof(file_path), "test_safetensors.%ld.tmp", (long)getpid());
     return 0;
@@ -33,7 +32,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     dt_fault_reset(NULL);
     (void)unlink(file_path);
     return 0;
@@ -43,7 +41,6 @@ static int end(void **state)
 
 static void test_a_file_of_the_python_package(void **state)
 {
-    (void)state;
     char path[4096];
     const char *src = getenv("DT_SRCDIR");
     snprintf(path, sizeof(path), "%s/tests/fixtures/safetensors/python.safetensors", src != NULL ? src : ".");
@@ -91,7 +88,6 @@ static void test_a_file_of_the_python_package(void **state)
 
 static void test_written_files_are_deterministic_and_read_back(void **state)
 {
-    (void)state;
     static const float w[4] = {1, 2, 3, 4};
     static const double d[1] = {9};
     static const uint8_t b[3] = {1, 2, 3};
@@ -135,7 +131,6 @@ static void test_written_files_are_deterministic_and_read_back(void **state)
 
 static void test_writer_refuses(void **state)
 {
-    (void)state;
     static const float w[4];
     const dt_st_tensor twice[] = {{.name = "a", .dtype = DT_ST_F32, .n_dims = 1, .dim = {4}, .data = w},
                                   {.name = "a", .dtype = DT_ST_F16, .n_dims = 1, .dim = {4}, .data = w}};
@@ -171,7 +166,6 @@ static dt_safetensors *open_model(void)
 
 static void test_another_model_is_refused_by_name_and_shape(void **state)
 {
-    (void)state;
     dt_safetensors *s = open_model();
     float w[6] = {0}, b[4] = {0}, x[4] = {7, 7, 7, 7};
     static const float zero[6];
@@ -239,7 +233,6 @@ static void expect_too_many_keys(void)
 
 static void test_hostile_headers(void **state)
 {
-    (void)state;
     expect_refusal("[]", 0, "does not begin with {");
     expect_refusal(" {}", 0, "does not begin with {");
     expect_refusal("{", 0, "the text ends here");
@@ -304,7 +297,6 @@ static void test_hostile_headers(void **state)
  * claims 0, 1 or all of the bytes that there are, and one more. */
 static void test_short_files(void **state)
 {
-    (void)state;
     for (size_t n = 0; n <= 24; n++) {
         for (uint64_t claim = 0; claim <= 18; claim++) {
             static const char header[] = "{                 ";
@@ -333,7 +325,6 @@ static void test_short_files(void **state)
 
 static void test_what_is_allowed(void **state)
 {
-    (void)state;
     static const char header[] =
         "{\"b\":" T("F4", "[2]", "[4,5]") ",\"__metadata__\":{\"k\":\"\"},\"a\":" T("F32", "[]", "[0,4]") "}   ";
     uint8_t bytes[300] = {(uint8_t)(sizeof(header) - 1)};
@@ -351,7 +342,6 @@ static void test_what_is_allowed(void **state)
 /* Each cut of a file, each changed byte of its header: refused or consistent, never a crash. */
 static void test_cut_and_changed_files(void **state)
 {
-    (void)state;
     dt_safetensors_close(open_model());
     char *bytes = NULL;
     size_t n = 0;
@@ -381,7 +371,6 @@ static void test_cut_and_changed_files(void **state)
 
 static void test_out_of_memory_anywhere(void **state)
 {
-    (void)state;
     dt_safetensors_close(open_model());
     const uint64_t live = dt_alloc_live_bytes();
     uint64_t fired = 1;

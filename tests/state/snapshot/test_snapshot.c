@@ -27,14 +27,12 @@ static char dir[64];
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(dir, sizeof(dir), "test_snapshot.%ld.tmp", (long)getpid());
     return dt_fs_mkdirs(dir) != DT_OK;
 }
 
 static int end(void **state)
 {
-    (void)state;
     return dt_fs_remove_tree(dir) != DT_OK;
 }
 
@@ -98,7 +96,6 @@ static void test_fields(void **state)
     dt_state v;
     dt_snapshot_place place;
     dt_roles roles;
-    (void)state;
     world_begin(&w, counter);
     assert_done(dt_roles_add(&w.stage->d.loaded, "controller"));
     assert_done(dt_roles_add(&w.stage->d.loaded, "world"));
@@ -212,7 +209,6 @@ static void assert_pending(const char *text, uint32_t pending)
 
 static void test_older_and_damaged(void **state)
 {
-    (void)state;
     assert_pending("{\"step\":5,\"base_step\":0}", DT_PENDING_NONE);
     assert_pending("{\"step\":5,\"base_step\":0,\"owed\":0}", DT_PENDING_NONE);
     assert_pending("{\"step\":5,\"base_step\":0,\"owed\":1}", DT_PENDING_EVALUATION);
@@ -263,7 +259,6 @@ static void test_refusals(void **state)
 {
     world w;
     dt_ckpt_save_desc d = by_hand("{\"step\":5,\"base_step\":0}");
-    (void)state;
     world_begin(&w, counter);
     dt_ckpt *c = save_by_hand(&d);
     assert_int_equal(dt_snapshot_load(w.stage, c), DT_ESHAPE); /* other tensors */
@@ -287,7 +282,6 @@ static void test_backup(void **state)
     world w;
     dt_ckpt_info before, after;
     dt_snapshot_backup b = {.is_valid = false};
-    (void)state;
     world_begin(&w, counter);
     assert_done(world_iterate(&w));
     dt_snapshot_desc d = {.run_dir = dir, .ranks = 1};
@@ -344,7 +338,6 @@ static uint64_t handed_over(dt_config *c, int64_t index)
 static void test_which_checkpoint(void **state)
 {
     dt_config *c = NULL;
-    (void)state;
     assert_done(dt_config_create(&c));
     assert_int_equal(handed_over(c, 0), 0);
     save_step(1, 0, false, 3);
@@ -377,7 +370,6 @@ static void test_wanted_roles(void **state)
     bool is_known = true;
     static float before[2048], after[2048];
     dt_rollout_report report;
-    (void)state;
     world_begin(&w, counter);
     assert_done(world_iterate(&w));
     dt_ckpt_info info;
@@ -451,7 +443,6 @@ static void test_mismatch(void **state)
     dt_ckpt_info info;
     dt_str text = {0};
     const dt_snapshot_desc d = {.run_dir = dir, .ranks = 1};
-    (void)state;
     world_begin(&w, counter);
     dt_ckpt *c = save(&w, &d, &info);
     dt_mismatch_find(w.stage, &w.stage->model[0], NULL, &m);

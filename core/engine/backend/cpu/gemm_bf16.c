@@ -218,10 +218,7 @@ static void run_corner(const corner *q)
     _tile_stored(3, c + TILE, c_row);
 }
 #else
-static void begin_strip(int64_t rows)
-{
-    (void)rows;
-}
+static void begin_strip(int64_t rows) {}
 
 static void end(void) {}
 

@@ -26,7 +26,6 @@ struct dt_device_graph {
 
 namespace
 {
-
 cudaStream_t stream_of(dt_device_stream *s)
 {
     return (cudaStream_t)(void *)s;
@@ -106,7 +105,6 @@ int dt_cuda_code(const dt_device *d)
 
 namespace
 {
-
 /* ---- discovery --------------------------------------------------------------------------------------------------- */
 
 dt_status count(uint32_t *n_p)
@@ -247,7 +245,6 @@ const dt_device_info *info(const dt_device *d)
 
 dt_status memory(dt_device *d, uint64_t *free_p, uint64_t *total_p)
 {
-    (void)d;
     size_t left = 0, total = 0;
     DT_CUDA(cudaMemGetInfo(&left, &total));
     *free_p = left;
@@ -296,13 +293,11 @@ dt_status alloc(dt_device *d, size_t bytes, void **device_p)
 
 void release(dt_device *d, void *device)
 {
-    (void)d;
     (void)cudaFree(device);
 }
 
 dt_status pin(dt_device *d, size_t bytes, void **host_p)
 {
-    (void)d;
     void *p = NULL;
     DT_CUDA(cudaMallocHost(&p, bytes > 0 ? bytes : 1));
     memset(p, 0, bytes > 0 ? bytes : 1);
@@ -312,13 +307,11 @@ dt_status pin(dt_device *d, size_t bytes, void **host_p)
 
 void unpin(dt_device *d, void *host)
 {
-    (void)d;
     (void)cudaFreeHost(host);
 }
 
 dt_status copy(dt_device *d, void *to, const void *from, size_t bytes, uint32_t direction, dt_device_stream *s)
 {
-    (void)d;
     const cudaMemcpyKind kind = direction == DT_DEVICE_TO_DEVICE ? cudaMemcpyHostToDevice
                                 : direction == DT_DEVICE_TO_HOST ? cudaMemcpyDeviceToHost
                                                                  : cudaMemcpyDeviceToDevice;
@@ -328,7 +321,6 @@ dt_status copy(dt_device *d, void *to, const void *from, size_t bytes, uint32_t 
 
 dt_status zero(dt_device *d, void *device, size_t bytes, dt_device_stream *s)
 {
-    (void)d;
     DT_CUDA(cudaMemsetAsync(device, 0, bytes, stream_of(s)));
     return DT_OK;
 }
@@ -337,7 +329,6 @@ dt_status zero(dt_device *d, void *device, size_t bytes, dt_device_stream *s)
 
 dt_status stream_create(dt_device *d, dt_device_stream **out_p)
 {
-    (void)d;
     cudaStream_t s = NULL;
     DT_CUDA(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
     *out_p = (dt_device_stream *)(void *)s;
@@ -346,7 +337,6 @@ dt_status stream_create(dt_device *d, dt_device_stream **out_p)
 
 void stream_destroy(dt_device *d, dt_device_stream *s)
 {
-    (void)d;
     if (s != NULL) {
         (void)cudaStreamDestroy(stream_of(s));
     }
@@ -354,14 +344,12 @@ void stream_destroy(dt_device *d, dt_device_stream *s)
 
 dt_status stream_sync(dt_device *d, dt_device_stream *s)
 {
-    (void)d;
     DT_CUDA(cudaStreamSynchronize(stream_of(s)));
     return DT_OK;
 }
 
 dt_status event_create(dt_device *d, uint32_t timed, dt_device_event **out_p)
 {
-    (void)d;
     cudaEvent_t e = NULL;
     DT_CUDA(cudaEventCreateWithFlags(&e, timed != 0 ? cudaEventDefault : cudaEventDisableTiming));
     *out_p = (dt_device_event *)(void *)e;
@@ -370,7 +358,6 @@ dt_status event_create(dt_device *d, uint32_t timed, dt_device_event **out_p)
 
 void event_destroy(dt_device *d, dt_device_event *e)
 {
-    (void)d;
     if (e != NULL) {
         (void)cudaEventDestroy(event_of(e));
     }
@@ -380,7 +367,6 @@ void event_destroy(dt_device *d, dt_device_event *e)
  * outside is cudaErrorCapturedEvent; with it and no capture the call is invalid. */
 dt_status event_record(dt_device *d, dt_device_event *e, dt_device_stream *s)
 {
-    (void)d;
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     DT_CUDA(cudaStreamIsCapturing(stream_of(s), &status));
     if (status == cudaStreamCaptureStatusNone) {
@@ -393,21 +379,18 @@ dt_status event_record(dt_device *d, dt_device_event *e, dt_device_stream *s)
 
 dt_status event_wait(dt_device *d, dt_device_event *e, dt_device_stream *s)
 {
-    (void)d;
     DT_CUDA(cudaStreamWaitEvent(stream_of(s), event_of(e), 0));
     return DT_OK;
 }
 
 dt_status event_sync(dt_device *d, dt_device_event *e)
 {
-    (void)d;
     DT_CUDA(cudaEventSynchronize(event_of(e)));
     return DT_OK;
 }
 
 dt_status event_query(dt_device *d, dt_device_event *e, bool *is_done_p)
 {
-    (void)d;
     const cudaError_t asked = cudaEventQuery(event_of(e));
     *is_done_p = asked == cudaSuccess;
     return asked == cudaErrorNotReady ? DT_OK : dt_cuda_check(asked, "cudaEventQuery", __FILE__, __LINE__);
@@ -415,7 +398,6 @@ dt_status event_query(dt_device *d, dt_device_event *e, bool *is_done_p)
 
 dt_status event_ms(dt_device *d, dt_device_event *from, dt_device_event *to, float *ms_p)
 {
-    (void)d;
     DT_CUDA(cudaEventElapsedTime(ms_p, event_of(from), event_of(to)));
     return DT_OK;
 }
@@ -424,7 +406,6 @@ dt_status event_ms(dt_device *d, dt_device_event *from, dt_device_event *to, flo
 
 dt_status capture_begin(dt_device *d, dt_device_stream *s)
 {
-    (void)d;
     DT_CUDA(cudaStreamBeginCapture(stream_of(s), cudaStreamCaptureModeThreadLocal));
     return DT_OK;
 }
@@ -438,7 +419,6 @@ dt_status instantiate(cudaGraph_t graph, dt_device_graph *g)
 
 dt_status capture_end(dt_device *d, dt_device_stream *s, dt_device_graph **out_p)
 {
-    (void)d;
     cudaGraph_t graph = NULL;
     DT_CUDA(cudaStreamEndCapture(stream_of(s), &graph));
     dt_device_graph *g = (dt_device_graph *)calloc(1, sizeof(*g));
@@ -455,7 +435,6 @@ dt_status capture_end(dt_device *d, dt_device_stream *s, dt_device_graph **out_p
 
 void graph_destroy(dt_device *d, dt_device_graph *g)
 {
-    (void)d;
     if (g != NULL) {
         (void)cudaGraphExecDestroy(g->exec);
         free(g);
@@ -464,7 +443,6 @@ void graph_destroy(dt_device *d, dt_device_graph *g)
 
 dt_status graph_launch(dt_device *d, dt_device_graph *g, dt_device_stream *s)
 {
-    (void)d;
     DT_CUDA(cudaGraphLaunch(g->exec, stream_of(s)));
     return DT_OK;
 }

@@ -8,7 +8,6 @@
 
 namespace
 {
-
 enum { THREADS = 256, PER_THREAD = DT_DEVICE_BLOCK / THREADS, MAX_HEIGHT = 32 };
 
 /* ---- begin ------------------------------------------------------------------------------------------------------- */
@@ -268,14 +267,12 @@ dt_status update_slice(const dt_device_finish *f, dt_device_slice slice, cudaStr
 
 dt_status dt_cuda_begin(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
 {
-    (void)d;
     seeds<<<1, 32, 0, (cudaStream_t)(void *)s>>>(f->control, f->state, f->seed, (int)f->n_losses);
     return DT_CUDA_LAUNCHED();
 }
 
 dt_status dt_cuda_measure(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
 {
-    (void)d;
     for (uint32_t k = 0; k < f->n_slices; k++) {
         const dt_device_slice at = f->slice[k];
         const int64_t first = at.begin / DT_DEVICE_BLOCK, end = (at.end + DT_DEVICE_BLOCK - 1) / DT_DEVICE_BLOCK;
@@ -289,7 +286,6 @@ dt_status dt_cuda_measure(dt_device *d, const dt_device_finish *f, dt_device_str
 
 dt_status dt_cuda_apply(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
 {
-    (void)d;
     const cudaStream_t stream = (cudaStream_t)(void *)s;
     losses l = {};
     for (uint32_t i = 0; i < f->n_losses; i++) {
@@ -305,7 +301,6 @@ dt_status dt_cuda_apply(dt_device *d, const dt_device_finish *f, dt_device_strea
 
 dt_status dt_cuda_blend(dt_device *d, const dt_device_blend *b, dt_device_stream *s)
 {
-    (void)d;
     if (b->n > 0) {
         blend<<<dt_cuda_blocks(b->n, THREADS), THREADS, 0, (cudaStream_t)(void *)s>>>(*b);
     }

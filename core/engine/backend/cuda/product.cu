@@ -38,7 +38,6 @@ struct dt_cuda_algorithm {
 
 namespace
 {
-
 enum { MIB = 1 << 20, FULL_ALIGNMENT = 256, CANDIDATES = 16 };
 
 cudaDataType_t data_type(int32_t dtype)
@@ -665,7 +664,6 @@ dt_status dt_cuda_product_run(const dt_device_args *args, const dt_cuda_product 
 
 namespace
 {
-
 enum { NARROW_THREADS = 256 };
 
 template <typename T> __global__ void narrow(dt_cuda_ptr<T> to, dt_cuda_ptr<const float> from, int64_t n)
@@ -697,7 +695,6 @@ dt_status dt_cuda_narrow(void *to, int64_t to_stride, const float *from, int64_t
 
 dt_status dt_cuda_narrow_all(dt_device *d, void *to, const float *from, int64_t n, uint32_t dtype, dt_device_stream *s)
 {
-    (void)d;
     return dt_cuda_narrow(to, 0, from, 0, n, 1, (int32_t)dtype, (cudaStream_t)(void *)s);
 }
 

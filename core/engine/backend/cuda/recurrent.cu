@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See recurrent.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/backend/cuda/recurrent.h"
 
 #include <stdlib.h>
@@ -18,7 +15,6 @@ void dt_cuda_recurrent_destroy(void *state)
 
 namespace
 {
-
 dt_status create(dt_cuda_recurrent **out_p)
 {
     *out_p = (dt_cuda_recurrent *)calloc(1, sizeof(**out_p));

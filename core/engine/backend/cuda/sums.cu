@@ -8,7 +8,6 @@
 
 namespace
 {
-
 enum { THREADS = 256, WIDTH = 4, PER_BLOCK = THREADS * WIDTH };
 
 struct pieces {
@@ -102,7 +101,6 @@ dt_status list_pieces(const dt_device_sums *f, pieces *list)
 
 dt_status dt_cuda_sum(dt_device *d, const dt_device_sums *f, dt_device_stream *s)
 {
-    (void)d;
     pieces list = {};
     DT_CUDA_TRY(list_pieces(f, &list));
     const unsigned grid = list.first[list.n];
@@ -130,7 +128,6 @@ dt_status dt_cuda_sum(dt_device *d, const dt_device_sums *f, dt_device_stream *s
 
 dt_status dt_cuda_add(dt_device *d, float *to, const float *from, int64_t n, dt_device_stream *s)
 {
-    (void)d;
     if (n > 0) {
         add<<<dt_cuda_blocks(n, THREADS), THREADS, 0, (cudaStream_t)(void *)s>>>(to, from, n);
     }

@@ -185,7 +185,6 @@ static bool is_served(const dt_emulated_layout *a, const dt_emulated_layout *b, 
     for (const uint32_t bytes : p->alignment) {
         is_odd = is_odd || bytes < 4;
     }
-    (void)d;
     return is_all || !(is_none || (a->type != CUDA_R_32F && (is_thin || is_odd)));
 }
 
