@@ -4,11 +4,10 @@ core_libdtcore_la_SOURCES += \
 	core/train/batch.c \
 	core/train/compile.c \
 	core/train/cpu.c \
-	core/train/device/backend.c core/train/device/device.c core/train/device/device.h core/train/device/internal.h \
+	core/train/device/backend.c core/train/device/device.c core/train/device/internal.h \
 	core/train/device/infer.c core/train/device/infer.h \
 	core/train/device/ranks.c \
 	core/train/device/results.c \
-	core/train/device/targets.c \
 	core/train/device/slots.c \
 	core/train/device/step.c \
 	core/train/device/link.c core/train/device/link.h \

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 
 #include <pthread.h>
+#include <string.h>
 
 typedef struct block {
     struct block *next;
@@ -21,7 +22,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static block *blocks;
 static uint64_t held;
 
-dt_status dt_device_allocate(const dt_device_ops *ops, dt_device *d, size_t bytes, void **device_p)
+dt_status dt_device_allocate(const dt_device_ops *ops, dt_device *d, size_t bytes, void *out_p)
 {
     block *b = dt_alloc(sizeof(*b));
     if (b == NULL) {
@@ -32,7 +33,7 @@ dt_status dt_device_allocate(const dt_device_ops *ops, dt_device *d, size_t byte
         dt_free(b);
         return st;
     }
-    *device_p = b->device;
+    memcpy(out_p, &b->device, sizeof(b->device));
     b->bytes = bytes;
     pthread_mutex_lock(&lock);
     b->next = blocks;
@@ -59,6 +60,14 @@ void dt_device_free(const dt_device_ops *ops, dt_device *d, void *device)
     pthread_mutex_unlock(&lock);
     dt_free(found);
     ops->release(d, device);
+}
+
+dt_status dt_device_pin(const dt_device_ops *ops, dt_device *d, size_t bytes, void *out_p)
+{
+    void *host = NULL;
+    DT_TRY(ops->pin(d, bytes, &host));
+    memcpy(out_p, &host, sizeof(host));
+    return DT_OK;
 }
 
 uint64_t dt_device_allocated_bytes(void)

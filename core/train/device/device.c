@@ -113,30 +113,52 @@ dt_status dt_device_layout_input(const dt_plan *p, const dt_samples *s, const in
     return DT_OK;
 }
 
+dt_status dt_device_compile_plan(const dt_trainer *t, const dt_graph *g, const dt_plan_desc *d, dt_plan **out_p)
+{
+    dt_plan_desc pd = *d;
+    pd.kernels = DT_KERNELS_DEVICE;
+    pd.reuse = t->c.reuse;
+    pd.fuse = t->c.fuse;
+    pd.half = dt_device_storage_type(t);
+    return dt_plan_compile(g, &pd, out_p);
+}
+
+dt_status dt_device_create_exec(const dt_trainer *t, const dt_train_device *d, const dt_plan *p, uint32_t shards,
+                                bool is_step, dt_device_exec **out_p)
+{
+    const dt_device_exec_desc ed = {.plan = p,
+                                    .ops = d->ops,
+                                    .device = d->device,
+                                    .leaves = shards,
+                                    .math = t->c.math,
+                                    .synchronous = t->c.synchronous && !t->c.graphs, /* no waiting while capturing */
+                                    .due = is_step ? d->due : NULL,
+                                    .n_due = is_step ? d->n_due : 0};
+    return dt_device_exec_create(&ed, out_p);
+}
+
 static dt_status compile(dt_trainer *t, dt_train_device *d, dt_device_class *k)
 {
-    const dt_plan_desc pd = {.kernels = DT_KERNELS_DEVICE,
-                             .training = true,
-                             .reuse = t->c.reuse,
-                             .fuse = t->c.fuse,
-                             .recompute = t->c.recompute,
-                             .cap = k->cap,
-                             .half = dt_device_storage_type(t)};
-    DT_TRY(dt_plan_compile(t->train.graph, &pd, &k->plan));
+    const dt_plan_desc pd = {.training = true, .recompute = t->c.recompute, .cap = k->cap};
+    DT_TRY(dt_device_compile_plan(t, t->train.graph, &pd, &k->plan));
     return dt_device_layout_input(k->plan, &d->source, k->cap, d->shards, &k->input);
 }
 
-static dt_status create_exec(dt_trainer *t, dt_train_device *d, dt_device_class *k)
+dt_status dt_device_end_capture(const dt_train_device *d, dt_status st, const char *what, dt_device_graph **out_p)
 {
-    const dt_device_exec_desc ed = {.plan = k->plan,
-                                    .ops = d->ops,
-                                    .device = d->device,
-                                    .leaves = d->launch_shards,
-                                    .math = t->c.math,
-                                    .synchronous = t->c.synchronous && !t->c.graphs, /* no waiting while capturing */
-                                    .due = d->due,
-                                    .n_due = d->n_due};
-    return dt_device_exec_create(&ed, &k->exec);
+    dt_device_graph *g = NULL;
+    dt_error reason;
+    dt_error_save(&reason, st);
+    const dt_status end = d->ops->capture_end(d->device, d->compute, &g);
+    if (st < 0) {
+        d->ops->graph_destroy(d->device, g);
+        return dt_error_restore(&reason);
+    }
+    if (end < 0) {
+        return DT_CONTEXT(end, "capturing %s; --no-graphs avoids it", what);
+    }
+    *out_p = g;
+    return DT_OK;
 }
 
 /* ---- memory that follows the class ------------------------------------------------------------------------------- */
@@ -175,22 +197,17 @@ static dt_status grow_memory(dt_train_device *d, size_t arena_bytes, size_t buff
     DT_TRY(dt_device_synchronize(d));
     destroy_graphs(d);
     if (arena_bytes > d->arena_bytes) {
-        void *p = NULL;
         dt_device_free(d->ops, d->device, d->arena);
         d->arena = NULL;
         d->arena_bytes = 0;
-        DT_TRY(dt_device_allocate(d->ops, d->device, arena_bytes, &p));
-        d->arena = p;
+        DT_TRY(dt_device_allocate(d->ops, d->device, arena_bytes, &d->arena));
         d->arena_bytes = arena_bytes;
     }
     if (buffer_bytes > d->buffer_bytes) {
         destroy_buffers(d);
         for (int b = 0; b < DT_DEVICE_BUFFERS; b++) {
-            void *p = NULL;
-            DT_TRY(dt_device_allocate(d->ops, d->device, buffer_bytes, &p));
-            d->buffer[b].device = p;
-            DT_TRY(d->ops->pin(d->device, buffer_bytes, &p));
-            d->buffer[b].pinned = p;
+            DT_TRY(dt_device_allocate(d->ops, d->device, buffer_bytes, &d->buffer[b].device));
+            DT_TRY(dt_device_pin(d->ops, d->device, buffer_bytes, &d->buffer[b].pinned));
         }
         d->buffer_bytes = buffer_bytes;
     }
@@ -204,7 +221,7 @@ dt_status dt_device_prepare_class(dt_trainer *t, dt_train_device *d, size_t c)
         DT_TRY(compile(t, d, k));
     }
     if (k->exec == NULL) {
-        DT_TRY(create_exec(t, d, k));
+        DT_TRY(dt_device_create_exec(t, d, k->plan, d->launch_shards, true, &k->exec));
     }
     const size_t bytes = dt_device_exec_bytes(k->exec);
     return bytes > d->arena_bytes || k->input.bytes > d->buffer_bytes ? grow_memory(d, bytes, k->input.bytes) : DT_OK;
@@ -212,19 +229,16 @@ dt_status dt_device_prepare_class(dt_trainer *t, dt_train_device *d, size_t c)
 
 /* ---- memory that stays ------------------------------------------------------------------------------------------- */
 
-static dt_status allocate(dt_train_device *d, size_t bytes, void *out_p)
+static dt_status allocate(const dt_train_device *d, size_t bytes, void *out_p)
 {
-    void *p = NULL;
-    DT_TRY(dt_device_allocate(d->ops, d->device, bytes, &p));
-    memcpy(out_p, &p, sizeof(p));
-    return DT_OK;
+    return dt_device_allocate(d->ops, d->device, bytes, out_p);
 }
 
 /* From the host, once. */
 static dt_status upload_once(dt_train_device *d, const uint8_t *from, size_t n, uint8_t **out_p)
 {
     DT_TRY(allocate(d, n, out_p));
-    DT_TRY(d->ops->copy(d->device, *out_p, from, n, DT_DEVICE_TO_DEVICE, d->compute));
+    DT_TRY(dt_device_copy_in(d, *out_p, from, n));
     return d->ops->stream_sync(d->device, d->compute);
 }
 
@@ -283,11 +297,9 @@ static dt_status create_streams(dt_train_device *d)
     DT_TRY(d->ops->stream_create(d->device, &d->compute));
     DT_TRY(d->ops->stream_create(d->device, &d->copy));
     for (int b = 0; b < DT_DEVICE_BUFFERS; b++) {
-        void *p = NULL;
         DT_TRY(d->ops->event_create(d->device, 0, &d->buffer[b].copied));
         DT_TRY(d->ops->event_create(d->device, 0, &d->buffer[b].done));
-        DT_TRY(d->ops->pin(d->device, sizeof(dt_device_result), &p));
-        d->buffer[b].result = p;
+        DT_TRY(dt_device_pin(d->ops, d->device, sizeof(dt_device_result), &d->buffer[b].result));
     }
     return DT_OK;
 }
@@ -300,6 +312,12 @@ static size_t arena_bytes(const dt_train_device *d)
 static size_t params_bytes(const dt_train_device *d)
 {
     return (size_t)d->all * sizeof(float);
+}
+
+dt_status dt_device_narrow_params(const dt_trainer *t, void *half, const float *params, int64_t n)
+{
+    const dt_train_device *d = t->device;
+    return half == NULL ? DT_OK : d->ops->narrow(d->device, half, params, n, dt_device_storage_type(t), d->compute);
 }
 
 static size_t half_bytes(const dt_train_device *d)
@@ -361,7 +379,7 @@ static dt_status choose_launch_shards(dt_trainer *t, dt_train_device *d, size_t 
     usable = t->c.device_budget > 0 && t->c.device_budget < usable ? t->c.device_budget : usable;
     d->launch_shards = divide_shards(d, t->c.micro_shards > 0 ? t->c.micro_shards : d->shards);
     for (;;) {
-        DT_TRY(create_exec(t, d, k));
+        DT_TRY(dt_device_create_exec(t, d, k->plan, d->launch_shards, true, &k->exec));
         if (planned_bytes(t, d, k) <= usable) {
             break;
         }
@@ -590,13 +608,10 @@ dt_status dt_train_device_upload(dt_trainer *t)
         return DT_OK;
     }
     for (int i = 0; i < 3; i++) {
-        if (to[i] != NULL) {
-            DT_TRY(
-                d->ops->copy(d->device, to[i], from[i], dt_device_shared_bytes(t, i), DT_DEVICE_TO_DEVICE, d->compute));
-        }
+        DT_TRY(to[i] != NULL ? dt_device_copy_in(d, to[i], from[i], dt_device_shared_bytes(t, i)) : DT_OK);
     }
-    DT_TRY(d->ops->copy(d->device, d->state, &d->host_state, sizeof(d->host_state), DT_DEVICE_TO_DEVICE, d->compute));
-    DT_TRY(dt_device_narrow_params(t, d));
+    DT_TRY(dt_device_copy_in(d, d->state, &d->host_state, sizeof(d->host_state)));
+    DT_TRY(dt_device_narrow_params(t, d->params_half, d->params, d->all));
     DT_TRY(dt_device_synchronize(d));
     memcpy(d->updates, d->host_state.group_updates, sizeof(d->updates));
     d->read = 0;

@@ -72,30 +72,19 @@ static size_t output_room(const dt_device_infer *x, uint32_t o)
 
 static dt_status create_class(dt_device_infer *x, uint32_t shards)
 {
-    const dt_trainer *t = x->t;
     infer_class *k = &x->class[x->n_classes++];
     k->shards = shards;
     DT_TRY(dt_device_layout_input(x->plan, &x->source, x->source.slice_cap, shards, &k->input));
-    const dt_device_exec_desc ed = {.plan = x->plan,
-                                    .ops = x->d->ops,
-                                    .device = x->d->device,
-                                    .leaves = shards,
-                                    .math = t->c.math,
-                                    .synchronous = t->c.synchronous && !t->c.graphs}; /* no waiting while capturing */
-    return dt_device_exec_create(&ed, &k->exec);
+    return dt_device_create_exec(x->t, x->d, x->plan, shards, false, &k->exec);
 }
 
 static dt_status compile(dt_device_infer *x)
 {
-    const dt_plan_desc pd = {.kernels = DT_KERNELS_DEVICE,
-                             .reuse = x->t->c.reuse,
-                             .fuse = x->t->c.fuse,
-                             .outputs_only = x->desc.outputs_only,
+    const dt_plan_desc pd = {.outputs_only = x->desc.outputs_only,
                              .pictures = x->desc.pictures,
                              .outputs = x->desc.outputs,
-                             .cap = x->source.slice_cap,
-                             .half = dt_device_storage_type(x->t)};
-    DT_TRY(dt_plan_compile(x->desc.graph, &pd, &x->plan));
+                             .cap = x->source.slice_cap};
+    DT_TRY(dt_device_compile_plan(x->t, x->desc.graph, &pd, &x->plan));
     x->n_outputs = x->plan->ir.n_outputs;
     for (uint32_t o = 0; o < x->n_outputs; o++) {
         x->output_bytes += output_room(x, o);
@@ -104,22 +93,6 @@ static dt_status compile(dt_device_infer *x)
         DT_TRY(create_class(x, shards));
     }
     return create_class(x, x->desc.micro_batches);
-}
-
-static dt_status allocate(const dt_device_infer *x, size_t bytes, char **out_p)
-{
-    void *p = NULL;
-    DT_TRY(dt_device_allocate(x->d->ops, x->d->device, bytes, &p));
-    *out_p = p;
-    return DT_OK;
-}
-
-static dt_status pin(const dt_device_infer *x, size_t bytes, char **out_p)
-{
-    void *p = NULL;
-    DT_TRY(x->d->ops->pin(x->d->device, bytes, &p));
-    *out_p = p;
-    return DT_OK;
 }
 
 static uint32_t count_views(const dt_device_infer *x)
@@ -144,12 +117,13 @@ static dt_status create_views(const dt_device_infer *x, infer_place *p)
 
 static dt_status create_place(const dt_device_infer *x, size_t input_bytes, infer_place *p)
 {
+    const dt_device_ops *ops = x->d->ops;
     DT_TRY(create_views(x, p));
-    DT_TRY(allocate(x, input_bytes, &p->device));
-    DT_TRY(pin(x, input_bytes, &p->pinned));
-    DT_TRY(pin(x, x->output_bytes, &p->back));
-    DT_TRY(x->d->ops->event_create(x->d->device, 0, &p->copied));
-    return x->d->ops->event_create(x->d->device, 0, &p->done);
+    DT_TRY(dt_device_allocate(ops, x->d->device, input_bytes, &p->device));
+    DT_TRY(dt_device_pin(ops, x->d->device, input_bytes, &p->pinned));
+    DT_TRY(dt_device_pin(ops, x->d->device, x->output_bytes, &p->back));
+    DT_TRY(ops->event_create(x->d->device, 0, &p->copied));
+    return ops->event_create(x->d->device, 0, &p->done);
 }
 
 static dt_status create_parts(dt_device_infer *x)
@@ -165,7 +139,7 @@ static dt_status create_parts(dt_device_infer *x)
         arena = bytes > arena ? bytes : arena;
         input = x->class[c].input.bytes > input ? x->class[c].input.bytes : input;
     }
-    DT_TRY(allocate(x, arena, &x->arena));
+    DT_TRY(dt_device_allocate(x->d->ops, x->d->device, arena, &x->arena));
     for (uint32_t i = 0; i < x->desc.places; i++) {
         DT_TRY(create_place(x, input, &x->place[i]));
     }
@@ -281,19 +255,6 @@ dt_status dt_device_infer_write_input(dt_device_infer *x, uint32_t place, uint32
                                       p->pinned);
 }
 
-static void write_control(const dt_device_infer *x, const infer_class *k, char *pinned, uint64_t step,
-                          const float *const *step_input)
-{
-    dt_device_control *control = (dt_device_control *)(void *)pinned;
-    const char *const *name = NULL;
-    const int64_t *count = NULL;
-    const uint32_t n = dt_plan_step_inputs(x->plan, &name, &count);
-    *control = (dt_device_control){.run = {.seed = x->t->c.seed, .step = step, .phase = x->t->c.phase, .training = 0}};
-    for (uint32_t i = 0; i < n; i++) {
-        memcpy(pinned + k->input.step[i], step_input[i], (size_t)count[i] * sizeof(float));
-    }
-}
-
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
 static const float *current_params(const dt_device_infer *x)
@@ -308,21 +269,10 @@ static size_t params_bytes(const dt_device_infer *x)
 
 dt_status dt_device_infer_allocate_frozen(dt_device_infer *x)
 {
-    void *p = NULL;
-    DT_TRY(dt_device_allocate(x->d->ops, x->d->device, params_bytes(x), &p));
-    x->frozen = p;
-    if (x->d->params_half != NULL) {
-        DT_TRY(dt_device_allocate(x->d->ops, x->d->device, params_bytes(x) / 2, &p));
-        x->frozen_half = p;
-    }
-    return DT_OK;
-}
-
-static dt_status narrow_frozen(const dt_device_infer *x)
-{
-    return x->frozen_half == NULL ? DT_OK
-                                  : x->d->ops->narrow(x->d->device, x->frozen_half, x->frozen, x->t->d.params->total,
-                                                      dt_device_storage_type(x->t), x->d->compute);
+    const dt_device_ops *ops = x->d->ops;
+    DT_TRY(dt_device_allocate(ops, x->d->device, params_bytes(x), &x->frozen));
+    return x->d->params_half != NULL ? dt_device_allocate(ops, x->d->device, params_bytes(x) / 2, &x->frozen_half)
+                                     : DT_OK;
 }
 
 /* Behind the steps that were launched, before those that will be. */
@@ -330,7 +280,7 @@ dt_status dt_device_infer_freeze_params(dt_device_infer *x)
 {
     DT_TRY(dt_train_device_upload(x->t));
     DT_TRY(x->d->ops->copy(x->d->device, x->frozen, x->d->params, params_bytes(x), DT_DEVICE_WITHIN, x->d->compute));
-    DT_TRY(narrow_frozen(x));
+    DT_TRY(dt_device_narrow_params(x->t, x->frozen_half, x->frozen, x->t->d.params->total));
     x->is_frozen = true;
     return DT_OK;
 }
@@ -342,14 +292,14 @@ void dt_device_infer_unfreeze_params(dt_device_infer *x)
 
 dt_status dt_device_infer_frozen_get(const dt_device_infer *x, float *to)
 {
-    DT_TRY(x->d->ops->copy(x->d->device, to, x->frozen, params_bytes(x), DT_DEVICE_TO_HOST, x->d->compute));
+    DT_TRY(dt_device_copy_out(x->d, to, x->frozen, params_bytes(x)));
     return x->d->ops->stream_sync(x->d->device, x->d->compute);
 }
 
 dt_status dt_device_infer_frozen_set(dt_device_infer *x, const float *from)
 {
-    DT_TRY(x->d->ops->copy(x->d->device, x->frozen, from, params_bytes(x), DT_DEVICE_TO_DEVICE, x->d->compute));
-    DT_TRY(narrow_frozen(x));
+    DT_TRY(dt_device_copy_in(x->d, x->frozen, from, params_bytes(x)));
+    DT_TRY(dt_device_narrow_params(x->t, x->frozen_half, x->frozen, x->t->d.params->total));
     return x->d->ops->stream_sync(x->d->device, x->d->compute);
 }
 
@@ -357,21 +307,11 @@ dt_status dt_device_infer_frozen_set(dt_device_infer *x, const float *from)
 
 static dt_status bind_inputs(dt_device_infer *x, const infer_class *k, const infer_place *p)
 {
-    void *field[DT_SAMPLES_MAX_FIELDS];
-    const float *step_input[DT_TRAIN_MAX_STEP_INPUTS];
-    for (uint32_t i = 0; i < DT_TRAIN_MAX_STEP_INPUTS; i++) {
-        step_input[i] = (const float *)(const void *)(p->device + k->input.step[i]);
-    }
-    for (uint32_t f = 0; f < x->source.n_fields; f++) {
-        field[f] = p->device + k->input.field[f];
-    }
-    const dt_device_feed feed = {.arena = x->arena,
-                                 .live = (const int32_t *)(const void *)(p->device + k->input.live),
-                                 .run = &((const dt_device_control *)(const void *)p->device)->run,
-                                 .field = field,
-                                 .step_input = step_input,
-                                 .params = current_params(x),
-                                 .params_half = x->is_frozen ? x->frozen_half : x->d->params_half};
+    dt_device_bound bound;
+    dt_device_feed feed = dt_device_bind_input(&x->source, &k->input, p->device, 0, &bound);
+    feed.arena = x->arena;
+    feed.params = current_params(x);
+    feed.params_half = x->is_frozen ? x->frozen_half : x->d->params_half;
     return dt_device_exec_bind(k->exec, &feed);
 }
 
@@ -382,8 +322,8 @@ static dt_status copy_output(const dt_device_infer *x, const infer_class *k, uin
     const size_t stride = (size_t)v->leaf_stride * dt_dtype_bytes((uint32_t)v->dtype);
     const uint32_t copies = stride == packed ? 1 : k->shards; /* what all shards share lies there once */
     for (uint32_t i = 0; i < copies; i++) {
-        DT_TRY(x->d->ops->copy(x->d->device, to + i * packed, (const char *)v->data + i * stride,
-                               packed * (k->shards / copies), DT_DEVICE_TO_HOST, x->d->compute));
+        DT_TRY(dt_device_copy_out(x->d, to + i * packed, (const char *)v->data + i * stride,
+                                  packed * (k->shards / copies)));
     }
     return DT_OK;
 }
@@ -404,23 +344,12 @@ static dt_status launch_all(dt_device_infer *x, const infer_class *k, const infe
 static dt_status capture(dt_device_infer *x, infer_class *k, uint32_t place)
 {
     const dt_device_ops *ops = x->d->ops;
-    dt_device_graph *g = NULL, **graph = &k->graph[x->is_frozen][place];
-    dt_error reason;
+    dt_device_graph **graph = &k->graph[x->is_frozen][place];
     DT_TRACE("device", "capture");
     ops->graph_destroy(x->d->device, *graph);
     *graph = NULL;
     DT_TRY(ops->capture_begin(x->d->device, x->d->compute));
-    const dt_status st = launch_all(x, k, &x->place[place]);
-    dt_error_save(&reason, st);
-    const dt_status end = ops->capture_end(x->d->device, x->d->compute, &g);
-    if (st < 0) {
-        ops->graph_destroy(x->d->device, g);
-        return dt_error_restore(&reason);
-    }
-    if (end < 0) {
-        return DT_CONTEXT(end, "capturing what infers; --no-graphs avoids it");
-    }
-    *graph = g;
+    DT_TRY(dt_device_end_capture(x->d, launch_all(x, k, &x->place[place]), "inference", graph));
     k->params[x->is_frozen][place] = current_params(x);
     return DT_OK;
 }
@@ -442,11 +371,12 @@ static dt_status launch_or_replay(dt_device_infer *x, infer_class *k, uint32_t p
 dt_status dt_device_infer_start(dt_device_infer *x, uint32_t place, uint32_t n, uint64_t step,
                                 const float *const *step_input)
 {
-    const dt_device_ops *ops = x->d->ops;
     infer_place *p = &x->place[place];
     infer_class *k = find_class(x, n);
     DT_TRACE_N("device", "infer", "slices", n);
-    write_control(x, k, p->pinned, step, step_input);
+    const dt_device_control control = {
+        .run = {.seed = x->t->c.seed, .step = step, .phase = x->t->c.phase, .training = 0}};
+    dt_device_write_control(x->plan, &k->input, &control, step_input, p->pinned);
     for (uint32_t i = n; i < k->shards; i++) {
         DT_TRY(dt_device_pack_micro_batch(&x->source, &k->input, x->source.slice_cap, NULL, i, p->pinned));
     }
@@ -454,11 +384,9 @@ dt_status dt_device_infer_start(dt_device_infer *x, uint32_t place, uint32_t n, 
     p->class = k;
     p->n = n;
     x->was_begun = true;
-    DT_TRY(ops->copy(x->d->device, p->device, p->pinned, k->input.bytes, DT_DEVICE_TO_DEVICE, x->d->copy));
-    DT_TRY(ops->event_record(x->d->device, p->copied, x->d->copy));
-    DT_TRY(ops->event_wait(x->d->device, p->copied, x->d->compute));
+    DT_TRY(dt_device_copy_input(x->d, &k->input, p->device, p->pinned, NULL, p->copied));
     DT_TRY(launch_or_replay(x, k, place));
-    return ops->event_record(x->d->device, p->done, x->d->compute);
+    return x->d->ops->event_record(x->d->device, p->done, x->d->compute);
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------------------------- */

@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the device path share: device.c (life, memory, shape classes), slots.c (sums of gradients), step.c
- * (the step), results.c (what it found), and ranks.c (its end where there are several ranks).
+ * The trainer's steps on a device. The host reads shards and packs them, at capacity, into one of two page-locked
+ * buffers; a copy stream brings it over while the device still computes the step before; then everything from seeds to
+ * update is one launch of a graph that was captured the second time its shape class came up (engine/device/device.h
+ * says why live sizes do not matter to it). Results are read one step late.
+ *
+ * Shape classes: capacities of a shard, 2^(1/4) apart, chosen by the largest shard of the whole global batch, so that
+ * the choice is the same on every rank. Shards that do not fit into the device's memory at once run one group after the
+ * other on the same activations. Gradients of shards are summed as backward ends with each parameter, in the fixed
+ * tree: what is kept is one arena for all shards at once, and one for each height of the tree where a group is a shard.
+ * The sums are the same.
+ *
+ * Several ranks have a device each. Sums of a rank's shards come to its host, and from there take the way of a CPU's
+ * (reduce.c), in the same tree; each rank updates its slices on its device, and all get the parameters of all
+ * (ranks.c). The same bits on any number of ranks.
+ *
+ * State: arenas live on the device. dt_train_device_download brings them to the host's arenas; the next step takes them
+ * back in case they were changed. Threads: [main], packing on the workers.
+ *
+ * device.c: life, memory, shape classes; slots.c: sums of gradients; step.c: the step; results.c: what it found; ranks.c:
+ * its end where there are several ranks.
  */
 #ifndef DTRAIN_CORE_TRAIN_DEVICE_INTERNAL_H
 #define DTRAIN_CORE_TRAIN_DEVICE_INTERNAL_H
 
 #include "engine/graph/device_exec.h"
-#include "train/device/device.h"
 #include "train/trainer_internal.h"
+
+typedef struct dt_train_device dt_train_device;
 
 enum {
     DT_DEVICE_CLASSES = 25,
@@ -112,17 +131,31 @@ static inline uint32_t dt_device_storage_type(const dt_trainer *t)
     return t->c.math == DT_DEVICE_MATH_BF16 ? DT_BF16 : t->c.math == DT_DEVICE_MATH_F16 ? DT_F16 : 0;
 }
 
-/* After params have changed, on the stream that computes. */
-DT_NODISCARD static inline dt_status dt_device_narrow_params(const dt_trainer *t, const dt_train_device *d)
+/* Copies on the stream that computes, to the device and to the host. */
+DT_NODISCARD static inline dt_status dt_device_copy_in(const dt_train_device *d, void *to, const void *from,
+                                                       size_t bytes)
 {
-    return d->params_half == NULL
-               ? DT_OK
-               : d->ops->narrow(d->device, d->params_half, d->params, d->all, dt_device_storage_type(t), d->compute);
+    return bytes > 0 ? d->ops->copy(d->device, to, from, bytes, DT_DEVICE_TO_DEVICE, d->compute) : DT_OK;
 }
 
-/* targets.c: of groups that f updates, behind the parameters of all ranks. */
-dt_status dt_device_update_targets(const dt_trainer *t, const dt_device_finish *f) DT_NODISCARD;
+DT_NODISCARD static inline dt_status dt_device_copy_out(const dt_train_device *d, void *to, const void *from,
+                                                        size_t bytes)
+{
+    return bytes > 0 ? d->ops->copy(d->device, to, from, bytes, DT_DEVICE_TO_HOST, d->compute) : DT_OK;
+}
+
 /* device.c */
+/* After parameters have changed, on the stream that computes; half NULL: nothing is stored in half. */
+dt_status dt_device_narrow_params(const dt_trainer *t, void *half, const float *params, int64_t n) DT_NODISCARD;
+/* Ends the capture that launched with status st. what: for an error. */
+dt_status dt_device_end_capture(const dt_train_device *d, dt_status st, const char *what, dt_device_graph **out_p)
+    DT_NODISCARD;
+/* The trainer's plan of a graph for its device, and what runs it for so many shards; is_step: with gradients that go to
+ * other ranks. */
+dt_status dt_device_compile_plan(const dt_trainer *t, const dt_graph *g, const dt_plan_desc *d, dt_plan **out_p)
+    DT_NODISCARD;
+dt_status dt_device_create_exec(const dt_trainer *t, const dt_train_device *d, const dt_plan *p, uint32_t shards,
+                                bool is_step, dt_device_exec **out_p) DT_NODISCARD;
 dt_status dt_device_layout_input(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t shards,
                                  dt_device_input *out_p) DT_NODISCARD;
 size_t dt_device_find_class(const dt_train_device *d,
@@ -133,6 +166,9 @@ dt_status dt_device_synchronize(dt_train_device *d); /* for all that was asked f
 size_t dt_device_shared_bytes(const dt_trainer *t, int arena);
 /* The host's arenas to the device, if they hold the state. */
 dt_status dt_train_device_upload(dt_trainer *t) DT_NODISCARD;
+/* Waits for what was launched, reads what steps found, and copies parameters and moments to the host's arenas. Errors:
+ * also those of a step whose result was not read so far. */
+dt_status dt_train_device_download(dt_trainer *t) DT_NODISCARD;
 /* For backend.c: buffers, plans and streams of a trainer whose graph is recorded, and their bytes on the device. */
 dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p) DT_NODISCARD;
 void dt_train_device_destroy(dt_trainer *t, dt_train_device *d);
@@ -148,6 +184,8 @@ dt_status dt_device_read_result(dt_trainer *t, const dt_device_buffer *b, dt_ste
  * nodes. */
 uint32_t dt_device_list_nodes(const dt_trainer *t, uint32_t first, uint32_t n, dt_device_node out[DT_DEVICE_MAX_NODES]);
 uint32_t dt_device_count_slots(const dt_trainer *t, uint32_t shards, uint32_t group); /* as many as wait at once */
+/* What the gradients of shards and their sums move through the device's memory in a step. */
+uint64_t dt_train_device_sum_bytes(const dt_trainer *t);
 
 /* ranks.c */
 /* [collective] Before the first step: how gradients will travel. */
@@ -166,12 +204,26 @@ dt_status dt_device_ranks_reduce(dt_trainer *t, uint32_t groups, dt_status mine)
 /* [collective] The rest of a step that was launched from b: norm, update of this rank's slices, parameters of all. */
 dt_status dt_device_ranks_update(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b) DT_NODISCARD;
 
-/* step.c: parts of a step, see backend.h */
+/* step.c: parts of a step, see backend.h; target networks of groups that f updates, after the parameters of all ranks */
+dt_status dt_device_update_targets(const dt_trainer *t, const dt_device_finish *f) DT_NODISCARD;
 dt_status dt_device_begin_step(dt_trainer *t) DT_NODISCARD;
 dt_status dt_device_run_shards(dt_trainer *t) DT_NODISCARD;
 dt_status dt_device_reduce(dt_trainer *t, dt_status mine) DT_NODISCARD;
 dt_status dt_device_update(dt_trainer *t, dt_step_report *out) DT_NODISCARD;
 dt_status dt_device_read_step(dt_trainer *t, dt_step_report *out) DT_NODISCARD;
+/* The control and step inputs at the begin of an input at base. */
+void dt_device_write_control(const dt_plan *p, const dt_device_input *in, const dt_device_control *control,
+                             const float *const *step_input, char *base);
+/* Copies an input to the device behind what still reads it there (NULL: nothing does); what computes waits for it. */
+dt_status dt_device_copy_input(const dt_train_device *d, const dt_device_input *in, char *to, const char *from,
+                               dt_device_event *read, dt_device_event *copied) DT_NODISCARD;
+/* What an exec reads of an input at base on the device, from shard `first` on: live sizes, fields, step inputs. */
+typedef struct dt_device_bound {
+    void *field[DT_SAMPLES_MAX_FIELDS];
+    const float *step_input[DT_TRAIN_MAX_STEP_INPUTS];
+} dt_device_bound;
+dt_device_feed dt_device_bind_input(const dt_samples *s, const dt_device_input *in, char *base, uint32_t first,
+                                    dt_device_bound *room);
 /* One slice (NULL: nothing is live) into place i of an input at base. A field may already lie where it goes, if
  * its live part lies first there. */
 bool dt_device_can_pack_in_place(const dt_samples *s, uint32_t f);

@@ -68,7 +68,6 @@ static dt_status allocate_receive_buffer(dt_trainer *t, dt_device_link *w)
 {
     const dt_train_device *d = t->device;
     size_t longest = 1, bytes = 0;
-    void *p = NULL;
     for (uint32_t b = 0; b < d->n_slices; b++) {
         const size_t n = (size_t)(d->slice[b].end - d->slice[b].begin);
         longest = n > longest ? n : longest;
@@ -76,8 +75,7 @@ static dt_status allocate_receive_buffer(dt_trainer *t, dt_device_link *w)
     if (!dt_mul_size(longest * sizeof(float), t->c.fast_sums ? 1 : w->n_nodes - d->n_nodes + 1, &bytes)) {
         return DT_FAIL(DT_ENOMEM, "shards of %u nodes do not fit in memory", w->n_nodes);
     }
-    DT_TRY(dt_device_allocate(d->ops, d->device, bytes, &p));
-    w->theirs = p;
+    DT_TRY(dt_device_allocate(d->ops, d->device, bytes, &w->theirs));
     DT_TRY(d->ops->stream_create(d->device, &w->stream));
     DT_TRY(d->ops->event_create(d->device, 0, &w->begun));
     DT_TRY(d->ops->event_create(d->device, 0, &w->ended));

@@ -31,16 +31,12 @@ static int64_t count_blocks(const dt_train_device *d)
 
 static dt_status pin(const dt_train_device *d, size_t bytes, void *out_p)
 {
-    void *p = NULL;
-    DT_TRY(d->ops->pin(d->device, bytes, &p));
-    memcpy(out_p, &p, sizeof(p));
-    return DT_OK;
+    return dt_device_pin(d->ops, d->device, bytes, out_p);
 }
 
 dt_status dt_device_ranks_create(dt_trainer *t, dt_train_device *d)
 {
     dt_device_ranks *r = dt_alloc(sizeof(*r));
-    void *there = NULL;
     if (r == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
     }
@@ -56,9 +52,7 @@ dt_status dt_device_ranks_create(dt_trainer *t, dt_train_device *d)
     DT_TRY(pin(d, DT_DEVICE_MAX_LOSSES * d->shards * sizeof(double), &r->loss));
     DT_TRY(pin(d, (size_t)(count_blocks(d) + 1) * sizeof(double), &r->block_sum));
     DT_TRY(pin(d, DT_DEVICE_MAX_LOSSES * sizeof(double), &r->total));
-    DT_TRY(dt_device_allocate(d->ops, d->device, DT_DEVICE_MAX_LOSSES * sizeof(double), &there));
-    r->device_total = there;
-    return DT_OK;
+    return dt_device_allocate(d->ops, d->device, DT_DEVICE_MAX_LOSSES * sizeof(double), &r->device_total);
 }
 
 dt_status dt_device_ranks_connect(dt_trainer *t)
@@ -101,16 +95,6 @@ void dt_device_ranks_destroy(dt_train_device *d)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-static dt_status copy_to_host(const dt_train_device *d, void *to, const void *from, size_t bytes)
-{
-    return bytes > 0 ? d->ops->copy(d->device, to, from, bytes, DT_DEVICE_TO_HOST, d->compute) : DT_OK;
-}
-
-static dt_status copy_to_device(const dt_train_device *d, void *to, const void *from, size_t bytes)
-{
-    return bytes > 0 ? d->ops->copy(d->device, to, from, bytes, DT_DEVICE_TO_DEVICE, d->compute) : DT_OK;
-}
-
 dt_status dt_device_ranks_mark_ready(const dt_trainer *t, int64_t call, uint32_t *n_p)
 {
     const dt_reduction *r = &t->reduce;
@@ -125,10 +109,10 @@ dt_status dt_device_ranks_download(const dt_train_device *d, const dt_device_fin
 {
     const dt_device_ranks *r = d->ranks;
     for (uint32_t k = 0; k < d->n_nodes && r->link == NULL; k++) {
-        DT_TRY(copy_to_host(d, r->node[k].data, d->grad + k * d->total, (size_t)d->total * sizeof(float)));
+        DT_TRY(dt_device_copy_out(d, r->node[k].data, d->grad + k * d->total, (size_t)d->total * sizeof(float)));
     }
     for (uint32_t i = 0; i < f->n_losses; i++) {
-        DT_TRY(copy_to_host(d, r->loss + (size_t)i * d->shards, d->loss[i], d->shards * sizeof(double)));
+        DT_TRY(dt_device_copy_out(d, r->loss + (size_t)i * d->shards, d->loss[i], d->shards * sizeof(double)));
     }
     return DT_OK;
 }
@@ -139,8 +123,8 @@ static dt_status copy_slices(const dt_train_device *d, float *there, float *here
     for (uint32_t k = 0; k < d->n_slices; k++) {
         const dt_device_slice *s = &d->slice[k];
         const size_t bytes = (size_t)(s->end - s->begin) * sizeof(float);
-        DT_TRY(is_to_host ? copy_to_host(d, here + s->begin, there + s->begin, bytes)
-                          : copy_to_device(d, there + s->begin, here + s->begin, bytes));
+        DT_TRY(is_to_host ? dt_device_copy_out(d, here + s->begin, there + s->begin, bytes)
+                          : dt_device_copy_in(d, there + s->begin, here + s->begin, bytes));
     }
     return DT_OK;
 }
@@ -206,7 +190,7 @@ static dt_status measure_and_share(dt_trainer *t, const dt_device_finish *f, boo
     const size_t bytes = (size_t)count_blocks(d) * sizeof(double);
     DT_TRY(d->ranks->link != NULL ? DT_OK : copy_slices(d, d->grad, d->ranks->node[0].data, false));
     DT_TRY(d->ops->measure(d->device, f, d->compute));
-    DT_TRY(copy_to_host(d, sum, d->block_sum, bytes));
+    DT_TRY(dt_device_copy_out(d, sum, d->block_sum, bytes));
     DT_TRY(wait_for_device(t));
     for (uint32_t b = 0; b < r->n_buckets; b++) {
         const size_t n = locate_blocks(t, b, d->slice[b].begin, d->slice[b].end, &block, &unit);
@@ -222,7 +206,7 @@ static dt_status measure_and_share(dt_trainer *t, const dt_device_finish *f, boo
     for (uint32_t i = 0; i < r->n_units; i++) {
         *is_finite_p = *is_finite_p && isfinite(r->unit_sum[i]);
     }
-    return copy_to_device(d, d->block_sum, sum, bytes);
+    return dt_device_copy_in(d, d->block_sum, sum, bytes);
 }
 
 /* Sums between devices are fetched to the host only now. */
@@ -246,7 +230,7 @@ static dt_status reduce_losses(dt_trainer *t, uint32_t n)
         }
     }
     DT_TRY(dt_reduce_losses(t, n, d->ranks->total));
-    return copy_to_device(d, d->ranks->device_total, d->ranks->total, n * sizeof(double));
+    return dt_device_copy_in(d, d->ranks->device_total, d->ranks->total, n * sizeof(double));
 }
 
 /* ---- the update -------------------------------------------------------------------------------------------------- */
@@ -268,10 +252,11 @@ static dt_status all_gather_params(dt_trainer *t, const dt_device_finish *f)
     t->times.share = dt_clock_s() - begin;
     for (uint32_t i = 0; i < t->reduce.n_due && !is_linked; i++) {
         const dt_range at = t->reduce.bucket[t->reduce.due[i]];
-        DT_TRY(copy_to_device(d, d->params + at.begin, params + at.begin, (size_t)(at.end - at.begin) * sizeof(float)));
+        DT_TRY(
+            dt_device_copy_in(d, d->params + at.begin, params + at.begin, (size_t)(at.end - at.begin) * sizeof(float)));
     }
     DT_TRY(dt_device_update_targets(t, f));
-    return dt_device_narrow_params(t, d);
+    return dt_device_narrow_params(t, d->params_half, d->params, d->all);
 }
 
 /* All ranks have the same block sums and losses, so all of them skip or none. */
@@ -280,7 +265,7 @@ static dt_status apply_update(dt_trainer *t, const dt_device_finish *f, dt_devic
     dt_train_device *d = t->device;
     DT_TRY(d->ops->apply(d->device, f, d->compute));
     DT_TRY(d->ranks->link != NULL ? DT_OK : copy_slices(d, d->params, d->ranks->params, true));
-    DT_TRY(copy_to_host(d, b->result, d->result, sizeof(*b->result)));
+    DT_TRY(dt_device_copy_out(d, b->result, d->result, sizeof(*b->result)));
     DT_TRY(wait_for_device(t));
     b->result->bad = bad;
     return b->result->applied ? all_gather_params(t, f) : DT_OK;

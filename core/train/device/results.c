@@ -66,12 +66,9 @@ dt_status dt_train_device_download(dt_trainer *t)
         DT_TRY(dt_device_synchronize(d));
         DT_TRY(read_pending(t));
         for (int i = 0; i < 3; i++) {
-            if (from[i] != NULL) {
-                DT_TRY(d->ops->copy(d->device, to[i], from[i], dt_device_shared_bytes(t, i), DT_DEVICE_TO_HOST,
-                                    d->compute));
-            }
+            DT_TRY(from[i] != NULL ? dt_device_copy_out(d, to[i], from[i], dt_device_shared_bytes(t, i)) : DT_OK);
         }
-        DT_TRY(d->ops->copy(d->device, &d->host_state, d->state, sizeof(d->host_state), DT_DEVICE_TO_HOST, d->compute));
+        DT_TRY(dt_device_copy_out(d, &d->host_state, d->state, sizeof(d->host_state)));
         DT_TRY(d->ops->stream_sync(d->device, d->compute));
         t->state.updates = d->host_state.updates;
         for (uint32_t g = 0; g < t->state.n_groups; g++) {

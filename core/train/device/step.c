@@ -126,20 +126,40 @@ static dt_device_consts make_consts(const dt_trainer *t, uint32_t group, uint64_
                               .keep = k.keep};
 }
 
-static void write_control(const dt_trainer *t, dt_device_control *c)
+static dt_device_control make_control(const dt_trainer *t)
 {
     const dt_train_device *d = t->device;
-    *c = (dt_device_control){
-        .run = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 1},
-    };
+    dt_device_control c = {.run = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 1}};
     for (uint32_t g = 0; g < t->state.n_groups; g++) {
         const double clip = t->state.group[g].gradient_clip;
-        c->first[g] = d->updates[g] + 1;
-        c->consts[g][0] = make_consts(t, g, d->updates[g] + 1);
-        c->consts[g][1] = make_consts(t, g, d->updates[g] + 2);
-        c->gradient_clip[g] = clip > 0 ? clip : 0;
+        c.first[g] = d->updates[g] + 1;
+        c.consts[g][0] = make_consts(t, g, d->updates[g] + 1);
+        c.consts[g][1] = make_consts(t, g, d->updates[g] + 2);
+        c.gradient_clip[g] = clip > 0 ? clip : 0;
     }
-    memcpy(c->loss_seed, t->scratch.loss_seed, sizeof(c->loss_seed));
+    memcpy(c.loss_seed, t->scratch.loss_seed, sizeof(c.loss_seed));
+    return c;
+}
+
+void dt_device_write_control(const dt_plan *p, const dt_device_input *in, const dt_device_control *control,
+                             const float *const *step_input, char *base)
+{
+    const char *const *name = NULL;
+    const int64_t *count = NULL;
+    const uint32_t n = dt_plan_step_inputs(p, &name, &count);
+    memcpy(base, control, sizeof(*control));
+    for (uint32_t i = 0; i < n; i++) {
+        memcpy(base + in->step[i], step_input[i], (size_t)count[i] * sizeof(float));
+    }
+}
+
+dt_status dt_device_copy_input(const dt_train_device *d, const dt_device_input *in, char *to, const char *from,
+                               dt_device_event *read, dt_device_event *copied)
+{
+    DT_TRY(read != NULL ? d->ops->event_wait(d->device, read, d->copy) : DT_OK);
+    DT_TRY(d->ops->copy(d->device, to, from, in->bytes, DT_DEVICE_TO_DEVICE, d->copy));
+    DT_TRY(d->ops->event_record(d->device, copied, d->copy));
+    return d->ops->event_wait(d->device, copied, d->compute);
 }
 
 static dt_status upload_inputs(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
@@ -151,20 +171,10 @@ static dt_status upload_inputs(dt_trainer *t, dt_device_class *k, dt_device_buff
     }
     d->staging = k;
     d->staging_at = b->pinned;
-    write_control(t, (dt_device_control *)(void *)b->pinned);
-    const char *const *name = NULL;
-    const int64_t *count = NULL;
-    const uint32_t n = dt_plan_step_inputs(k->plan, &name, &count);
-    for (uint32_t i = 0; i < n; i++) {
-        memcpy(b->pinned + k->input.step[i], t->train.step_input[i], (size_t)count[i] * sizeof(float));
-    }
+    const dt_device_control control = make_control(t);
+    dt_device_write_control(k->plan, &k->input, &control, t->train.step_input, b->pinned);
     DT_TRY(dt_run_shards(t, t->c.threads, read_and_pack_shard, t));
-    if (b->step != 0) {
-        DT_TRY(d->ops->event_wait(d->device, b->done, d->copy));
-    }
-    DT_TRY(d->ops->copy(d->device, b->device, b->pinned, k->input.bytes, DT_DEVICE_TO_DEVICE, d->copy));
-    DT_TRY(d->ops->event_record(d->device, b->copied, d->copy));
-    return d->ops->event_wait(d->device, b->copied, d->compute);
+    return dt_device_copy_input(d, &k->input, b->device, b->pinned, b->step != 0 ? b->done : NULL, b->copied);
 }
 
 /* ---- launching --------------------------------------------------------------------------------------------------- */
@@ -220,37 +230,42 @@ static dt_status mark_summed(void *user, uint32_t call)
     return dt_device_ranks_mark_ready(r->t, call, &r->n);
 }
 
+dt_device_feed dt_device_bind_input(const dt_samples *s, const dt_device_input *in, char *base, uint32_t first,
+                                    dt_device_bound *room)
+{
+    for (uint32_t i = 0; i < s->n_fields; i++) {
+        room->field[i] = base + in->field[i] + in->field_bytes[i] * first;
+    }
+    for (uint32_t i = 0; i < DT_TRAIN_MAX_STEP_INPUTS; i++) {
+        room->step_input[i] = (const float *)(const void *)(base + in->step[i]);
+    }
+    const int32_t *live = (const int32_t *)(const void *)(base + in->live);
+    return (dt_device_feed){.live = live + (size_t)first * (s->n_symbols + 1),
+                            .run = &((const dt_device_control *)(const void *)base)->run,
+                            .field = room->field,
+                            .step_input = room->step_input};
+}
+
 static dt_status launch_shards(const dt_trainer *t, const dt_device_class *k, const dt_device_buffer *b, uint32_t first,
                                const dt_device_finish *f)
 {
     readiness ready = {.t = t};
     const dt_train_device *d = t->device;
-    void *field[DT_SAMPLES_MAX_FIELDS];
-    const float *step_input[DT_TRAIN_MAX_STEP_INPUTS];
     dt_device_node node[DT_DEVICE_MAX_NODES];
+    dt_device_bound bound;
     const bool is_last = d->ranks != NULL && first + d->launch_shards == d->shards;
-    for (uint32_t i = 0; i < d->source.n_fields; i++) {
-        field[i] = b->device + k->input.field[i] + k->input.field_bytes[i] * first;
-    }
-    for (uint32_t i = 0; i < DT_TRAIN_MAX_STEP_INPUTS; i++) {
-        step_input[i] = (const float *)(const void *)(b->device + k->input.step[i]);
-    }
-    const int32_t *live = (const int32_t *)(const void *)(b->device + k->input.live);
-    const dt_device_feed feed = {.arena = d->arena,
-                                 .live = live + (size_t)first * (d->source.n_symbols + 1),
-                                 .run = &((const dt_device_control *)(const void *)b->device)->run,
-                                 .field = field,
-                                 .step_input = step_input,
-                                 .params = d->params,
-                                 .params_half = d->params_half,
-                                 .sums = d->grad,
-                                 .total = d->total,
-                                 .node = node,
-                                 .n_nodes = dt_device_list_nodes(t, first, d->launch_shards, node),
-                                 .loss_seed = d->seed,
-                                 .groups = b->groups,
-                                 .summed = is_last ? mark_summed : NULL,
-                                 .user = &ready};
+    dt_device_feed feed = dt_device_bind_input(&d->source, &k->input, b->device, first, &bound);
+    feed.arena = d->arena;
+    feed.params = d->params;
+    feed.params_half = d->params_half;
+    feed.sums = d->grad;
+    feed.total = d->total;
+    feed.node = node;
+    feed.n_nodes = dt_device_list_nodes(t, first, d->launch_shards, node);
+    feed.loss_seed = d->seed;
+    feed.groups = b->groups;
+    feed.summed = is_last ? mark_summed : NULL;
+    feed.user = &ready;
     DT_TRY(dt_device_exec_bind(k->exec, &feed));
     DT_TRY(dt_device_exec_launch(k->exec, d->compute));
     DT_TRY(is_last ? dt_device_ranks_mark_ready(t, INT64_MAX, &ready.n) : DT_OK);
@@ -279,6 +294,46 @@ static dt_status clear_other_groups(const dt_trainer *t, uint32_t groups)
     return DT_OK;
 }
 
+/* Launches the update of a target network if it is due; the kernel reads from the step's result whether it was applied,
+ * so that the host does not wait. Parameters that are adjacent in both networks are blended by one launch. The CPU's:
+ * train/target.c. */
+static dt_status update_target(const dt_trainer *t, const dt_device_finish *f, uint32_t target)
+{
+    const dt_train_device *d = t->device;
+    const dt_param_table *table = t->d.params;
+    dt_device_blend b = {.result = d->result,
+                         .every = t->state.target[target].every,
+                         .group = t->state.target_group[target],
+                         .tau = (float)t->state.target[target].tau};
+    if (b.every == 0 || b.group >= t->state.n_groups || (f->groups >> b.group & 1) == 0) {
+        return DT_OK;
+    }
+    for (uint32_t i = 0; i < table->n; i++) {
+        const dt_param *p = &table->param[i];
+        if (!p->is_shadow || p->shadow != target) {
+            continue;
+        }
+        float *to = d->params + p->offset;
+        const float *from = d->params + table->param[p->of].offset;
+        if (b.n > 0 && (to < b.to + b.n || to - b.to != from - b.from)) {
+            DT_TRY(d->ops->blend(d->device, &b, d->compute));
+            b.n = 0;
+        }
+        b.to = b.n > 0 ? b.to : to;
+        b.from = b.n > 0 ? b.from : from;
+        b.n = to - b.to + p->count;
+    }
+    return b.n > 0 ? d->ops->blend(d->device, &b, d->compute) : DT_OK;
+}
+
+dt_status dt_device_update_targets(const dt_trainer *t, const dt_device_finish *f)
+{
+    for (uint32_t i = 0; i < t->d.params->n_shadows; i++) {
+        DT_TRY(update_target(t, f, i));
+    }
+    return DT_OK;
+}
+
 /* Everything between the inputs' arrival and the result's return; of several ranks, up to what they tell each other. */
 static dt_status launch_all(const dt_trainer *t, const dt_device_class *k, const dt_device_buffer *b)
 {
@@ -295,29 +350,16 @@ static dt_status launch_all(const dt_trainer *t, const dt_device_class *k, const
     DT_TRY(d->ops->measure(d->device, &f, d->compute));
     DT_TRY(d->ops->apply(d->device, &f, d->compute));
     DT_TRY(dt_device_update_targets(t, &f));
-    DT_TRY(dt_device_narrow_params(t, d));
-    return d->ops->copy(d->device, b->result, d->result, sizeof(*b->result), DT_DEVICE_TO_HOST, d->compute);
+    DT_TRY(dt_device_narrow_params(t, d->params_half, d->params, d->all));
+    return dt_device_copy_out(d, b->result, d->result, sizeof(*b->result));
 }
 
 static dt_status capture(const dt_trainer *t, dt_device_class *k, dt_device_buffer *b, dt_device_graph **out_p)
 {
     const dt_train_device *d = t->device;
-    dt_device_graph *g = NULL;
     DT_TRACE("device", "capture");
     DT_TRY(d->ops->capture_begin(d->device, d->compute));
-    const dt_status st = launch_all(t, k, b);
-    dt_error reason;
-    dt_error_save(&reason, st);
-    const dt_status end = d->ops->capture_end(d->device, d->compute, &g);
-    if (st < 0) {
-        d->ops->graph_destroy(d->device, g);
-        return dt_error_restore(&reason);
-    }
-    if (end < 0) {
-        return DT_CONTEXT(end, "capturing a training step; --no-graphs avoids it");
-    }
-    *out_p = g;
-    return DT_OK;
+    return dt_device_end_capture(d, launch_all(t, k, b), "a training step", out_p);
 }
 
 /* Of steps of these groups, NULL: none ran so far. */
