@@ -2,7 +2,7 @@
  *
  * What a run is doing inside an iteration, for the progress line: collecting a round of an environment can take
  * minutes. One thread reports, that of rank 0 that runs the phase; calls from all other threads (virtual ranks,
- * collection beside learning) do nothing. Threads: any may read.
+ * collection in parallel with learning) do nothing. Threads: any may read.
  */
 #ifndef DTRAIN_CORE_BASE_ACTIVITY_H
 #define DTRAIN_CORE_BASE_ACTIVITY_H

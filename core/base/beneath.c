@@ -238,7 +238,7 @@ int dt_beneath_open(const char *path, int flags, mode_t mode)
         reason = ELOOP;
     }
     dt_beneath_close_parent(dir);
-    errno = reason == ENXIO ? EMEDIUMTYPE : reason; /* a socket, or a pipe that nobody reads */
+    errno = reason == ENXIO ? EMEDIUMTYPE : reason; /* a socket, or a pipe without a reader */
     return fd >= 0 ? check_kind(fd, flags) : -1;
 }
 

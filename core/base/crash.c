@@ -20,7 +20,7 @@
 #    include <execinfo.h>
 #endif
 
-enum { MOST_FRAMES = 40, OWN_FRAMES = 2, STACK_BYTES = 65536 }; /* own: telling itself */
+enum { MOST_FRAMES = 40, OWN_FRAMES = 2, STACK_BYTES = 65536 }; /* own: distinguishing itself */
 
 static atomic_int log_fd = -1;
 static atomic_bool has_told;

@@ -45,7 +45,7 @@ static const struct status_row {
 };
 /* clang-format on */
 
-/* "room/file.c" of a path: the folder that a compiler prefixed says nothing to a reader. */
+/* "room/file.c" of a path: the folder that a compiler prefixed does not help a reader. */
 static const char *short_path(const char *file)
 {
     const char *last = NULL, *before = NULL;
@@ -69,7 +69,7 @@ static dt_status write_record(dt_status st, const char *file, int line, const ch
 
 dt_status dt_fail(dt_status st, const char *file, int line, const char *fmt, ...)
 {
-    char text[DT_ERROR_TEXT_BYTES]; /* aside, because an argument may be the record itself */
+    char text[DT_ERROR_TEXT_BYTES]; /* copied first, because an argument may be the record itself */
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);

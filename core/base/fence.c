@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See fence.h. A block is [page nobody may touch][pattern, head, user bytes, pattern][page nobody may touch].
+ * See fence.h. A block is [inaccessible page][pattern, head, user bytes, pattern][page nobody may touch].
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
@@ -20,7 +20,7 @@
 enum { ALIGN = 64, MAX_BLOCKS = 20000, PATTERN = 0xA5 };
 
 typedef struct fenced {
-    uint8_t *map, *user; /* map: from the first page that nobody may touch */
+    uint8_t *map, *user; /* map: from the first inaccessible page */
     size_t map_bytes, head_bytes, bytes;
     atomic_bool is_freed;
 } fenced;

@@ -338,7 +338,7 @@ static dt_status check_target(const char *to)
     struct stat st;
     const int dir = dt_beneath_open_parent(to, &name);
     if (dir == -1) {
-        return DT_OK; /* the rename says why */
+        return DT_OK; /* the rename reports the reason */
     }
     const bool is_there = fstatat(dir, name, &st, 0) == 0;
     dt_beneath_close_parent(dir);

@@ -115,7 +115,7 @@ static dt_status read_all(const char *path, bool is_any, size_t max_bytes, char 
     size_t used = 0;
     size_t cap = S_ISREG(info.st_mode) && (uint64_t)info.st_size < max_bytes ? (size_t)info.st_size : max_bytes;
     cap = cap < 4096 ? 4096 : cap;
-    cap = S_ISREG(info.st_mode) || cap < 65536 ? cap : 65536; /* a pipe or /proc file does not tell its size */
+    cap = S_ISREG(info.st_mode) || cap < 65536 ? cap : 65536; /* a pipe or /proc file has no known size */
     char *text = NULL;
     if ((uint64_t)info.st_size > max_bytes) {
         st = DT_FAIL(DT_EDATA, "%s has %lld bytes, the limit is %zu", path, (long long)info.st_size, max_bytes);
@@ -138,7 +138,7 @@ static dt_status read_all(const char *path, bool is_any, size_t max_bytes, char 
         }
         ssize_t n = dt_fs_inject_fault("fs.read", EIO)
                         ? -1
-                        : read(fd, text + used, cap + 1 - used); /* one byte over tells the end */
+                        : read(fd, text + used, cap + 1 - used); /* one byte over detects the end */
         if (n < 0 && errno == EINTR) {
             continue;
         }

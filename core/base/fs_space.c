@@ -21,7 +21,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* errno says why. */
+/* errno has the reason. */
 static void *map_scratch_file(int fd, size_t bytes)
 {
     const int reason = bytes > INT64_MAX                        ? EFBIG

@@ -108,7 +108,7 @@ static void sha_plain(uint32_t h[8], const uint8_t *p, size_t n_blocks)
         uint32_t v[8]; /* a b c d e f g h */
         memcpy(v, h, sizeof(v));
         for (int t = 0; t < 64; t += 8) {
-            /* the letters move one place a round: instead of moving them, name them anew */
+            /* the letters move one place a round: instead of moving them, rename them */
             for (int i = 0; i < 8; i++) {
 #define LETTER(k) v[(8 - i + (k)) & 7]
                 uint32_t e = LETTER(4), a = LETTER(0);

@@ -2,10 +2,10 @@
  *
  * JSON reader. See json.h.
  *
- * It keeps a window buf[pos..end) of the input with a NUL behind it. That NUL stops every scanning loop, so
- * the loops look at one byte after the other without asking for the end; only who stops at it asks for more input.
- * Tokens are unescaped in place (the text never grows) and end in a NUL in the window itself: for a string this
- * replaces the closing quote, for a number the byte behind it, which is kept in `held` until the next call.
+ * It keeps a window buf[pos..end) of the input with a NUL after it. That NUL stops every scanning loop, so
+ * the loops look at one byte after the other without checking for the end; only a loop that stops at it reads more
+ * input. Tokens are unescaped in place (the text never grows) and end in a NUL in the window itself: for a string this
+ * replaces the closing quote, for a number the byte after it, which is kept in `held` until the next call.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
@@ -50,7 +50,7 @@ struct dt_json {
     int depth;
     expect expect;
     bool is_eof, has_held;
-    char held; /* the byte that the NUL behind a number replaced */
+    char held; /* the byte that the NUL after a number replaced */
     dt_status failed;
     const char *mem; /* dt_json_open_mem: what is left */
     size_t mem_bytes;
@@ -58,7 +58,7 @@ struct dt_json {
 
 /* Byte classes. */
 enum {
-    PLAIN = 1, /* stands for itself inside a string */
+    PLAIN = 1, /* is an ordinary character inside a string */
     DIGIT = 2,
     SPACE = 4
 };
@@ -125,7 +125,7 @@ dt_status dt_json_open(dt_json_read *read, void *user, const char *name, dt_json
 dt_status dt_json_open_mem(const char *text, size_t bytes, const char *name, dt_json **out_p)
 {
     dt_json *j = NULL;
-    /* records of a line each are opened by the thousand: a window of their size, and the byte that tells the end */
+    /* records of a line each are opened by the thousand: a window of their size, and the byte that detects the end */
     DT_TRY(open_window(bytes < WINDOW_BYTES ? bytes + 1 : WINDOW_BYTES, read_memory, NULL, name, &j));
     j->user = j;
     j->mem = text;
@@ -188,7 +188,7 @@ dt_status dt_json_fail(dt_json *j, const char *fmt, ...)
 
 /* ---- the window ---- */
 
-/* More input behind end. What lies before mark is dropped, so mark becomes 0 and pos moves along.
+/* More input after end. What lies before mark is dropped, so mark becomes 0 and pos moves along.
  * *more_p: false at the end of the input. */
 static dt_status refill(dt_json *j, bool *more_p)
 {
@@ -347,7 +347,7 @@ static dt_status read_string(dt_json *j, dt_json_token *t)
     j->mark = ++j->pos;
     size_t write = j->pos; /* equals pos until the first escape */
     for (;;) {
-        /* plain bytes: nothing to do, or to move down behind what escapes left */
+        /* plain bytes: nothing to do, or to move down after what escapes left */
         const char *p = j->buf + j->pos;
         if (write == j->pos) {
             while (is_class(*p, PLAIN)) {
@@ -406,7 +406,7 @@ static dt_status read_number(dt_json *j, dt_json_token *t)
 {
     j->mark = j->pos;
     dt_number n = dt_number_scan(j->buf + j->pos);
-    for (bool more = true; more && n.end == j->buf + j->end;) { /* it may go on behind the window */
+    for (bool more = true; more && n.end == j->buf + j->end;) { /* it may continue past the window */
         DT_TRY(refill(j, &more));
         n = dt_number_scan(j->buf + j->pos);
     }

@@ -69,7 +69,7 @@ void dt_lock_release(int fd)
     }
 }
 
-/* The file, open, where somebody holds it; else -1. */
+/* The file, open, if a process holds it; else -1. */
 static int open_held(const char *path)
 {
     struct flock lock = whole_file();

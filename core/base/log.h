@@ -16,7 +16,7 @@ void dt_log(int level, const char *fmt, ...) DT_PRINTF(2, 3);
 void dt_log_lines(int level, const char *text);
 void dt_log_level_set(int level);                   /* what reaches standard error; files always get INFO and below */
 int dt_log_level_parse(const char *name);           /* "error" "warn" "info" "debug"; -1 when unknown */
-void dt_log_mute(bool is_mute);                     /* per thread: what is only tried says nothing */
+void dt_log_mute(bool is_mute);                     /* per thread: trials log nothing */
 void dt_log_prefix_set(const char *rank_and_phase); /* per thread; "" clears; copied */
 
 /* Where lines go besides standard error. Called under the lock; NULL stops it. */

@@ -25,7 +25,7 @@ struct dt_logfile {
     dt_logfile_opts o;
     uint64_t bytes, n_lost;
     bool hears_crash, was_lost;
-    char *path;        /* and behind it in the same block: */
+    char *path;        /* and after it in the same block: */
     char *from, *to;   /* names of older files, made without allocating */
     size_t name_bytes; /* of from and to */
 };
@@ -115,7 +115,7 @@ static void rotate(dt_logfile *f)
     }
 }
 
-/* Lines that a full disk refuses are counted, and told once there is room again. */
+/* Lines that a full disk refuses are counted, and reported once there is room again. */
 static void write_bytes(dt_logfile *f, const char *now, const char *line, size_t bytes)
 {
     char short_line[512], lost[128] = "";
@@ -139,7 +139,7 @@ static void write_bytes(dt_logfile *f, const char *now, const char *line, size_t
     }
 }
 
-/* Another program removed, replaced or cut it: lines go on in a new file, or at the end. */
+/* Another program removed, replaced or cut it: lines continue in a new file, or at the end. */
 static void check_file(dt_logfile *f, const char *now)
 {
     struct stat s;

@@ -205,7 +205,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
         return;
     }
     dt_crash_report(number);
-    signal(number, SIG_DFL); /* nobody's file: it comes again, and ends the program */
+    signal(number, SIG_DFL); /* no mapped file: it comes again, and ends the program */
     errno = kept;
 }
 

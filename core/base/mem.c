@@ -75,7 +75,7 @@ static void *block_new(size_t bytes, bool is_zeroed)
     return user;
 }
 
-/* Every public allocation passes here: counted, and refused when a test says so. */
+/* Every public allocation passes here: counted, and refused when a test demands it. */
 static bool may_allocate(void)
 {
     atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed);

@@ -30,7 +30,7 @@ typedef struct dt_alloc_source {
 void dt_alloc_from(const dt_alloc_source *s);
 
 /* Large arenas: anonymous mmap, zeroed, touched lazily. bytes is rounded up to pages. Whole huge pages are asked for
- * from the first byte on, what is left behind them stays in small ones: so what a touch makes resident is known. */
+ * from the first byte on, what is left after them stays in small ones: so what a touch makes resident is known. */
 dt_status dt_arena_map(size_t bytes, void **out_p) DT_NODISCARD;
 void dt_arena_unmap(void *p, size_t bytes);
 size_t dt_arena_bytes(size_t bytes); /* what mapping so many takes: whole pages */

@@ -42,7 +42,8 @@ static void on_stop(int number)
     }
 }
 
-/* A terminal that closes may say so twice, by itself and by its shell: the second time asks for no haste. */
+/* A terminal that closes may signal it twice, by itself and by its shell: the second time does not request an immediate
+ * stop. */
 static void on_hangup(int number)
 {
     if (atomic_load(&stop_signal) == 0 || atomic_load(&hands_on)) {
@@ -50,7 +51,7 @@ static void on_hangup(int number)
     }
 }
 
-/* Under nohup nobody is to be told. */
+/* Ignored under nohup. */
 static void install_hangup(void)
 {
     struct sigaction a;
@@ -107,7 +108,7 @@ void dt_signals_mark_saved(void)
 void dt_signals_forward(void)
 {
     atomic_store(&hands_on, true);
-    install_hangup(); /* whoever hands on outlives the terminal as long as the others need */
+    install_hangup(); /* a process that forwards signals outlives the terminal as long as the others need */
 }
 
 int dt_signals_stop_count(void)

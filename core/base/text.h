@@ -17,7 +17,7 @@ bool dt_glob_match(const char *pattern, const char *text); /* '*' and '?'; '*' c
 /* In place; is_line: of one line, or a cell of a table, where a line end is foreign too. */
 void dt_mask(char *text, bool is_line);
 /* In place, a message of one line: line ends are those of foreign names, which would begin a line of their own where it
- * is told; tabs stay. */
+ * is shown; tabs stay. */
 void dt_mask_message(char *text);
 /* The bytes of the character that text begins with, which may be shown as it is; 0: it may not, *skip_p bytes long. */
 size_t dt_print_safe(const char *text, size_t *skip_p);

@@ -153,7 +153,7 @@ void dt_trace_fini(void)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* Microseconds with nanoseconds behind the point: exact, so that what nested in time nests in the file. */
+/* Microseconds with nanoseconds after the decimal point: exact, so that what nested in time nests in the file. */
 static void write_time(FILE *f, const char *key, uint64_t ns)
 {
     fprintf(f, ",\"%s\":%" PRIu64 ".%03u", key, ns / 1000, (unsigned)(ns % 1000));

@@ -62,7 +62,7 @@ static inline void dt_trace_leave(const dt_trace_scope *s)
     }
 }
 
-/* One span a block. The second one says a number, such as which leaf: DT_TRACE_N("step", "leaf", "leaf", i). */
+/* One span a block. The second one has a number, such as which leaf: DT_TRACE_N("step", "leaf", "leaf", i). */
 #define DT_TRACE_JOIN2(a, b) a##b
 #define DT_TRACE_JOIN(a, b)  DT_TRACE_JOIN2(a, b)
 #define DT_TRACE_N(category, name, key, value)                                                                         \
