@@ -2,7 +2,7 @@
  *
  * Writes dtrain.cfg(5) to standard output: every key of the host's sections and of the plugins that were just built,
  * from the tables that the program parses by. It runs while dtrain is built, as the store of the demo recording is
- * made then, and lies beside dtrain, because that is where a build tree's plugins are looked for.
+ * made then, and is located next to dtrain, because that is where a build tree's plugins are looked for.
  */
 #include <config.h>
 

@@ -65,7 +65,7 @@ enum {
 
 /* Runs the verb that was parsed; results on standard output. code_p: the exit code where the status does not say it. */
 dt_status dt_cli_call(const dt_args *a, int *code_p);
-/* Each verb returns the status of the whole command; a->form says which of its forms. */
+/* Each verb returns the status of the whole command; a->form selects its form. */
 #define DT_CLI_DECLARE_(NAME, FN) dt_status dt_verb_##FN(const dt_args *a, int *code_p);
 DT_CLI_VERBS(DT_CLI_DECLARE_)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain bench comm`: measures the communicator between the processes that it was started with, and says what a step
- * of training would take on more of them. See cost.h for the formulas. `dtrain bench gpu` reckons what a step takes on
- * a GPU at least (plan/roofline.h), as a dry run.
+ * `dtrain bench comm`: measures the communicator between the processes that it was started with, and reports what a
+ * step of training would take on more of them. See cost.h for the formulas. `dtrain bench gpu` reckons what a step
+ * takes on a GPU at least (plan/roofline.h), as a dry run.
  */
 #include <config.h>
 

@@ -98,7 +98,7 @@ static dt_status save_and_load(const dt_stage *stage, dt_trial *t, dt_str *note_
     return st;
 }
 
-/* Everything behind create, on small batches: two iterations, a short evaluation. */
+/* Everything after create, on small batches: two iterations, a short evaluation. */
 static dt_status run_check(dt_stage *stage, dt_trial *t, dt_str *note_p)
 {
     enum { ITERATIONS = 2 };
@@ -288,7 +288,7 @@ static void print_verdict(void *user, const char *line)
     } else {
         dt_print_line(line);
     }
-    (void)fflush(stdout); /* an error stays with the stream, and is told at the end */
+    (void)fflush(stdout); /* an error stays with the stream, and is reported at the end */
 }
 
 static dt_status check(const dt_check_desc *d, const char *file, answer *w)

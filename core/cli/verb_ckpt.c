@@ -92,7 +92,7 @@ static dt_status print_one(const dt_ckpt_info *i, int64_t parameters, bool json)
     return st;
 }
 
-/* All of them, frozen ones too: what the log of a run says. */
+/* All of them, frozen ones too: as the log of a run reports it. */
 static int64_t count_parameters(const dt_ckpt *c)
 {
     const dt_safetensors *model = dt_ckpt_model(c);
@@ -103,7 +103,7 @@ static int64_t count_parameters(const dt_ckpt *c)
     return sum;
 }
 
-/* What would be taken: damaged ones are passed over, and told, as where weights are loaded. */
+/* What would be taken: damaged ones are skipped and reported, as where weights are loaded. */
 static dt_status inspect(const char *path, dt_ckpt_info *info, int64_t *parameters_p)
 {
     dt_str skipped = {0};

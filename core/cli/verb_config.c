@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* To standard output, or into a file that is not there yet: what somebody wrote by hand is not replaced. */
+/* To standard output, or into a file that is not there yet: a file written by hand is not replaced. */
 static dt_status print_or_write(const dt_args *a, const dt_str *text)
 {
     if (a->out == NULL) {
@@ -55,7 +55,7 @@ static dt_status open_keys(dt_session *s, const dt_keys_ext **keys_p)
 /* ---- import ---------------------------------------------------------------------------------------------------- */
 
 /* The section of a target, if it is a component's: its options. One that is not there leaves its values unchecked, and
- * whoever trains with it will be told. */
+ * the user is told when training with it. */
 static dt_status declare_target(dt_session *s, const char *target)
 {
     const dt_loaded *l = NULL;

@@ -80,7 +80,7 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
     return st;
 }
 
-/* Weights of one phase judged as another: that may fit, but where it does not, it is the first thing to know. */
+/* Weights of one phase evaluated as another: that may fit, but where it does not, it is the first thing to know. */
 static dt_status warn_of_phase(const dt_args *a, const dt_session *s, dt_status st)
 {
     dt_ckpt_info info;

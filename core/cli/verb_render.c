@@ -28,7 +28,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* Without --out: render.html beside what is shown. */
+/* Without --out: render.html next to the input. */
 static void output_path(const dt_args *a, dt_str *out)
 {
     if (a->out != NULL) {

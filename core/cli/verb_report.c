@@ -38,7 +38,7 @@ static dt_status write_report(const dt_args *a, const char *path)
     dt_str refused = {0};
     dt_status st = dt_session_open_loader(&s);
     if (st >= 0) {
-        dt_log_mute(true); /* of plugins that cannot be opened `dtrain list` tells */
+        dt_log_mute(true); /* of plugins that cannot be opened `dtrain list` reports */
         st = dt_loader_scan(s.loader, &refused);
         dt_log_mute(false);
     }

@@ -101,7 +101,7 @@ static void write_report(dt_session *s, const char *run)
     dt_str_fini(&path);
 }
 
-/* Is there one to go on from? */
+/* Is there one to continue from? */
 static bool has_checkpoint(const char *run)
 {
     dt_ckpt_info info;
@@ -143,7 +143,7 @@ static dt_status open_dir(const dt_args *a, const dt_session *s, const dt_resume
     return DT_OK;
 }
 
-/* Rank 0 makes it, and tells the others where it is. */
+/* Rank 0 makes it, and sends its path to the others. */
 static dt_status share_dir(const dt_session *s, dt_comm *c, dt_rundir **dir_p)
 {
     char path[PATH_MAX] = "";
@@ -164,7 +164,7 @@ static dt_status share_dir(const dt_session *s, dt_comm *c, dt_rundir **dir_p)
     return dt_comm_agree(c, st);
 }
 
-/* What a run's end means for the exit code, told to whoever started it. */
+/* What a run's end means for the exit code, reported to the caller. */
 static dt_status report_end(const dt_args *a, const dt_run_desc *d, dt_status st, int *code_p)
 {
     const dt_rundir *dir = d->dir;
@@ -237,7 +237,7 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
     return st;
 }
 
-/* Weights to begin with are looked for, and looked at, before anything is left behind. */
+/* Weights to begin with are looked for, and looked at, before any file is created. */
 static dt_status check_init_from(const dt_args *a)
 {
     dt_handover *weights = NULL;
@@ -249,7 +249,7 @@ static dt_status check_init_from(const dt_args *a)
     return st < 0 ? DT_CONTEXT(st, "--init-from %s", a->init_from) : DT_OK;
 }
 
-/* The command of a run that begins again, or of one that goes on. */
+/* The command of a run that begins again, or of one that continues. */
 static dt_args resumed_args(const dt_args *a, const dt_resume *r)
 {
     dt_args b = *a;
@@ -283,7 +283,7 @@ static dt_status check_name(const char *name)
 }
 
 /* A job whose launcher was killed takes a while to end, and a process that was killed a moment; who starts it again
- * does so at once. Then only is it looked at what there is to go on from, by all of its processes. */
+ * does so at once. Only then do all of its processes look for a checkpoint to continue from. */
 static dt_status wait_for_end(const dt_args *a, dt_comm *c)
 {
     const bool is_named = a->resume != NULL && strcmp(a->resume, "auto") != 0;
@@ -298,7 +298,7 @@ static dt_status wait_for_end(const dt_args *a, dt_comm *c)
         dt_rundir_wait_unlocked(is_run ? run : path, c != NULL);
     }
     dt_free(run);
-    dt_error_clear(); /* where no run is, that is told by all */
+    dt_error_clear(); /* where no run is, all ranks report it */
     return c == NULL ? DT_OK : dt_comm_barrier(c);
 }
 

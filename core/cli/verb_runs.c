@@ -45,7 +45,7 @@ static void list_fini(list *l)
     *l = (list){0};
 }
 
-/* An interrupted run that --resume cannot go on with says so. */
+/* An interrupted run that --resume cannot continue is marked. */
 static void warn_of_damage(row *r)
 {
     uint32_t n = 0, damaged = 0;
@@ -111,8 +111,9 @@ static bool is_link(const char *path)
     return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* Runs below a folder; what stands behind the first `skip` bytes of a path is its name. A run holds no others, and
- * links are not followed: a run is listed once, and where it is. Of folders below that cannot be read one is told. */
+/* Runs below a folder; what follows the first `skip` bytes of a path is its name. A run holds no others, and
+ * links are not followed: a run is listed once, and where it is. Of folders below that cannot be read one is reported.
+ * */
 static dt_status find(const char *dir, size_t skip, int depth, list *l)
 {
     char **name = NULL;
@@ -225,7 +226,7 @@ static void write_json(const list *l, dt_json_out *o)
     dt_json_end(o, ']');
 }
 
-/* "failed (7)": the code says why, and scripts decide by it. */
+/* "failed (7)": the exit code has the reason, and scripts depend on it. */
 static void describe_state(const dt_run_state *s, char *out, size_t bytes)
 {
     const char *text = dt_run_condition_text(s->condition);

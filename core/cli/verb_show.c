@@ -307,7 +307,7 @@ static void show_other_columns(const dt_loaded *comp, const dt_env_spec *s, dt_j
     }
 }
 
-/* What there is depends on options and files, so a trial instance tells. One that cannot be made shows nothing. */
+/* What there is depends on options and files, so a trial instance is created. One that cannot be made shows nothing. */
 static void show_spec(const dt_loaded *comp, const void *config, dt_json_out *json, dt_str *out)
 {
     dt_probe_env probe;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain watch RUN`: a run as it goes on, drawn anew twice a second until it ends; once where it has ended or where
- * nobody sees it move. It only reads, so the run does not know.
+ * `dtrain watch RUN`: a run while it runs, redrawn twice a second until it ends; once where it has ended or where
+ * the output is no terminal. It only reads, so the run does not know.
  */
 #include <config.h>
 
