@@ -43,7 +43,7 @@ typedef struct slot {
 } slot;
 
 struct dt_board {
-    head *head; /* and behind it the slots */
+    head *head; /* followed by the slots */
     slot *slot; /* [n] */
     size_t bytes;
     uint32_t n;
@@ -188,7 +188,7 @@ static uint64_t read_process(int process, char *state_p)
         close(fd);
     }
     text[n > 0 ? n : 0] = '\0';
-    const char *p = strrchr(text, ')'); /* behind a name of anybody's choice */
+    const char *p = strrchr(text, ')'); /* through a name chosen by another user */
     if (p == NULL || p[1] != ' ') {
         return 0;
     }
@@ -255,7 +255,7 @@ void dt_board_run_dir_set(dt_board *b, const char *run_dir)
     }
 }
 
-/* ---- everybody --------------------------------------------------------------------------------------------------- */
+/* ---- all ranks --------------------------------------------------------------------------------------------------- */
 
 void dt_board_read_rank(const dt_board *b, uint32_t rank, dt_board_rank *out)
 {

@@ -2,8 +2,8 @@
  *
  * What the processes of a job on one machine leave for each other and for their launcher: who is there, the last 4096
  * collectives of each, how each left, and where the run is. Shared memory without a name (memfd), found as an open file
- * of the process that made it: it lives as long as somebody has it mapped, and nothing stays behind, however all end.
- * A rank writes its own slot alone; everybody reads. Threads: a slot has one writer.
+ * of the process that made it: it lives as long as a process has it mapped, and nothing remains, however all end.
+ * A rank writes its own slot alone; all ranks read. Threads: a slot has one writer.
  */
 #ifndef DTRAIN_CORE_COMM_BOARD_H
 #define DTRAIN_CORE_COMM_BOARD_H
@@ -43,7 +43,7 @@ const char *dt_board_path(const dt_board *b); /* fewer than DT_BOARD_PATH_BYTES,
 uint32_t dt_board_ranks(const dt_board *b);
 void dt_board_clear(dt_board *b); /* of all ranks and of the run: another life of the job begins */
 
-/* ---- a rank of its own slot; b may be NULL, a rank beyond those of the board is nobody ---- */
+/* ---- a rank of its own slot; b may be NULL, a rank beyond those of the board is ignored ---- */
 void dt_board_mark_joined(dt_board *b, uint32_t rank);
 void dt_board_call_begin(dt_board *b, uint32_t rank,
                          const dt_board_call *call); /* number (one more each), bytes, op, root */
@@ -51,7 +51,7 @@ void dt_board_call_end(dt_board *b, uint32_t rank, uint64_t number);
 void dt_board_mark_left(dt_board *b, uint32_t rank, int code);
 void dt_board_run_dir_set(dt_board *b, const char *run_dir); /* rank 0 */
 
-/* ---- for everybody ---- */
+/* ---- for all ranks ---- */
 void dt_board_read_rank(const dt_board *b, uint32_t rank, dt_board_rank *out);
 /* The newest calls of a rank, oldest first; how many there are, at most `most`. */
 uint32_t dt_board_list_calls(const dt_board *b, uint32_t rank, uint32_t most, dt_board_call *out);

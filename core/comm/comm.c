@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a rank tells the others when they agree. */
+/* What a rank sends to the others in an agreement. */
 typedef struct message {
     dt_status status;
     char text[508];

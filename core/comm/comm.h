@@ -4,17 +4,17 @@
  * process a rank), later nccl. Data moves here, in the same order on all ranks; sums whose result must not depend on a
  * library's order of summation are the tree's (tree.h). Every call is collective: all ranks, same order, same
  * sizes. A rank that fails or leaves wakes others with DT_EPEER naming it; a call that does not match the others' is
- * DT_ECOMM naming both; nobody waits longer than the time limit. What has failed once stays failed.
+ * DT_ECOMM naming both; no rank waits longer than the time limit. What has failed once stays failed.
  *
  * A start_ call begins a collective and returns; wait or test ends it. Up to DT_COMM_IN_FLIGHT may be under way, begun
  * in the same order on all ranks and ended in any, by each rank its own. Buffers, lists of pieces and lists of counts
  * stay where they are and belong to the communicator until then: what goes out may be read, what comes in may not be
- * looked at. The time limit is that of the start, and counts from the first wait or test: before that nobody waits.
- * When the communicator fails, what is under way on this rank ends with that failure, which each request says when it
- * is next waited for or tested; one that was done by then may say so instead. A library may still write into buffers of
- * requests that ended so: with mpi they have to last until the process ends.
+ * looked at. The time limit is that of the start, and counts from the first wait or test: before that no rank waits.
+ * When the communicator fails, what is under way on this rank ends with that failure, which each request reports when
+ * it is next waited for or tested; one that was done by then may say so instead. A library may still write into buffers
+ * of requests that ended so: with mpi they have to last until the process ends.
  *
- * Buffers are host memory. What travels between devices does so by NCCL (nccl/nccl.h), beside a communicator that
+ * Buffers are host memory. What travels between devices does so by NCCL (nccl/nccl.h), next to a communicator that
  * brought its ranks together and watches over them.
  * Threads: one thread per rank uses its communicator, but for abort.
  */
@@ -90,9 +90,9 @@ dt_status dt_comm_test(dt_comm *c, dt_comm_request *r, bool *done_p) DT_NODISCAR
 /* Ends all that is under way, here and on the other ranks, with DT_EPEER and why. From any thread. */
 void dt_comm_abort(dt_comm *c, const char *why);
 
-/* While this rank waits for others by another library: has anybody left, is anybody gone, has the wait since since_s
- * (dt_clock_s) taken longer than the time limit? The reason is kept and told as where c waits itself. what: "moved data
- * between GPUs". Errors: DT_EPEER, DT_ECOMM, each once and for all. */
+/* While this rank waits for others by another library: has a rank left or died, has the wait since since_s
+ * (dt_clock_s) taken longer than the time limit? The reason is kept and reported as when c waits itself. what: "moved
+ * data between GPUs". Errors: DT_EPEER, DT_ECOMM, each once and for all. */
 dt_status dt_comm_check_peers(dt_comm *c, const char *what, double since_s) DT_NODISCARD;
 
 /* The worst status of all ranks (the least), on all ranks; a rank that brought a better one gets a record naming the
@@ -102,9 +102,9 @@ dt_status dt_comm_agree(dt_comm *c, dt_status mine);
 uint64_t dt_comm_sent(const dt_comm *c);
 /* Seconds that this rank has spent in calls and waits for others so far. */
 double dt_comm_waited(const dt_comm *c);
-/* Whose failure the last agreement that failed told: its status and text are there its own. */
+/* Whose failure the last agreement reported: its status and text are there its own. */
 uint32_t dt_comm_failed_rank(const dt_comm *c);
-/* This rank will make no more calls; others that wait for it get DT_EPEER with why. Not told where the last call was an
+/* This rank will make no more calls; others that wait for it get DT_EPEER with why. Not sent where the last call was an
  * agreement that something failed: all know. */
 void dt_comm_abandon(dt_comm *c, const char *why);
 

@@ -32,7 +32,7 @@ typedef struct dt_comm_call {
 typedef struct dt_comm_slot { /* a request */
     uint64_t sequence;        /* which collective of this communicator, from 1; 0: the slot is free */
     double timeout_s;
-    double since; /* of the first look; negative: nobody looked */
+    double since; /* of the first poll; negative: not polled */
     dt_comm_call call;
 } dt_comm_slot;
 
@@ -44,7 +44,7 @@ typedef struct dt_comm_ops {
     dt_status (*poll)(dt_comm *c, uint32_t slot, bool waits, bool *done_p);
     void (*abort)(dt_comm *c, const char *why); /* any thread */
     void (*abandon)(dt_comm *c, const char *why);
-    /* NULL: nobody can leave unseen */
+    /* NULL: no rank can leave unnoticed */
     dt_status (*watch)(dt_comm *c, const char *what, double since_s);
     void (*destroy)(dt_comm *c);
 } dt_comm_ops;

@@ -7,7 +7,7 @@
  *   t / R + 2 n (R - 1) latency + (w + 4) P (R - 1) / (R bandwidth)
  * the first part of the exchange being slices of the gradient that go to their owners, with w = 4 bytes a number or 2
  * where it is sent as halves, the second what the owners made of them, in fp32. What is sent while the last leaf's
- * backward pass still runs, two thirds of its time, is hidden behind it.
+ * backward pass still runs, two thirds of its time, is overlapped with it.
  * Threads: the communicator's.
  */
 #ifndef DTRAIN_CORE_COMM_COST_H

@@ -30,16 +30,16 @@ struct dt_peers {
     bool leads; /* the first of this machine */
     dt_board *board;
     peer *all;   /* [n]; NULL until they have met */
-    bool *heard; /* [n] who has told anything */
+    bool *heard; /* [n] who has sent anything */
     bool has_left, has_answered, is_asking;
 };
 
 enum { NAME_BYTES = 112, DOING_BYTES = 192 };
 
-/* What ranks tell each other besides collectives begins with one of these. */
+/* Messages between ranks besides collectives begins with one of these. */
 enum {
     LEAVES = '!',  /* and why */
-    ASKS = '?',    /* it waited in vain: who is there? */
+    ASKS = '?',    /* it timed out: which ranks are there? */
     ANSWERS = '.', /* one who waits, too */
     BLAMES = '#'   /* it leaves, and whom it waited for */
 };
@@ -215,7 +215,8 @@ dt_status dt_peers_check_local(const dt_peers *p)
     return DT_OK;
 }
 
-/* ---- telling and hearing ----------------------------------------------------------------------------------------- */
+/* ---- sending and receiving -----------------------------------------------------------------------------------------
+ * */
 
 void dt_peers_announce_exit(dt_peers *p, const char *why)
 {
@@ -243,7 +244,7 @@ dt_status dt_peers_poll(dt_peers *p)
         notify(p, ANSWERS, "");
     }
     if (text[0] == ASKS || text[0] == ANSWERS || (text[0] == BLAMES && p->is_asking)) {
-        return DT_OK; /* who asks will tell what came of it */
+        return DT_OK; /* the rank that asks reports the result */
     }
     const bool has_reason = text[0] != '\0' && text[1] != '\0';
     return DT_FAIL(DT_EPEER, "rank %u left: %s", from, has_reason ? text + 1 : "it gave no reason");
@@ -251,7 +252,7 @@ dt_status dt_peers_poll(dt_peers *p)
 
 typedef enum presence { ABSENT, UNKNOWN, THERE } presence;
 
-/* Whoever has come looks for what others send, and so answers. */
+/* A rank that has arrived polls what others send, and so answers. */
 static presence read_presence(const dt_peers *p, uint32_t rank, uint64_t number)
 {
     dt_board_rank seen;

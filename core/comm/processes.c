@@ -40,7 +40,7 @@ typedef struct process_comm {
     flight flight[DT_COMM_IN_FLIGHT];
     uint64_t started, verified;         /* collectives that began; that all ranks are known to have called alike */
     uint8_t slot_of[DT_COMM_IN_FLIGHT]; /* by sequence: of one that began and is not verified */
-    double heard, looked;               /* when it was last asked whether anybody has left, or is gone */
+    double heard, looked;               /* when lost ranks were last looked for */
     dt_suspension stood;                /* since the last collective that ended well */
     double watched_since, watched_lost; /* a wait by another library; seconds of it in which this rank itself stood */
     dt_peers *peers;
@@ -73,7 +73,7 @@ static bool has_in_flight(const process_comm *p)
     return false;
 }
 
-/* The first reason stays, and everybody hears it. */
+/* The first reason stays, and is sent to all ranks. */
 static dt_status fail_all(process_comm *p, dt_status st, bool tells)
 {
     if (p->failed == DT_OK) {
@@ -125,7 +125,7 @@ static void sleep_briefly(uint64_t look, double waited_s)
 
 static const double LISTEN_S = 1e-3, LOOK_S = 0.05;
 
-/* Has anybody left, is anybody gone, is the time over? what: this rank's words for it, NULL: as it was called. */
+/* Has a rank left or died, or has the time limit passed? what: this rank's name for it, NULL: as it was called. */
 static dt_status has_timed_out(process_comm *p, const dt_comm_slot *s, const char *what, double now)
 {
     char mine[DT_COMM_CALL_BYTES];
@@ -155,7 +155,7 @@ static dt_status has_timed_out(process_comm *p, const dt_comm_slot *s, const cha
     return DT_OK;
 }
 
-/* Calls step until it says that something is done. */
+/* Calls step until it reports that something is done. */
 typedef dt_status step_fn(process_comm *p, void *user, bool *done_p);
 
 static dt_status wait_until(process_comm *p, dt_comm_slot *s, step_fn *step, void *user)
@@ -172,7 +172,7 @@ static dt_status wait_until(process_comm *p, dt_comm_slot *s, step_fn *step, voi
         }
         if (look % 16 == 15 || now - start_call > 2e-3) {
             now = dt_clock_s();
-            s->since += dt_suspension_check(&p->stood, now); /* meanwhile it waited for nobody */
+            s->since += dt_suspension_check(&p->stood, now); /* meanwhile it was not waiting */
         }
         DT_TRY(check_health(p));
         DT_TRY(has_timed_out(p, s, NULL, now));
@@ -229,7 +229,7 @@ static dt_status exchange_signatures(process_comm *p, dt_comm_slot *s, char *min
     return DT_OK;
 }
 
-/* All ranks know that calls differ; so all tell theirs, and have the same words for it. */
+/* All ranks know that calls differ; so all send theirs, and report the same text. */
 static dt_status name_mismatch(process_comm *p, dt_comm_slot *s)
 {
     const dt_comm *c = &p->common;
@@ -246,7 +246,7 @@ static dt_status name_mismatch(process_comm *p, dt_comm_slot *s)
     for (uint32_t from = 0; from < c->size; from++) {
         char *theirs = p->calls + (size_t)from * DT_COMM_CALL_BYTES;
         theirs[DT_COMM_CALL_BYTES - 1] = '\0';
-        const char *what = strchr(theirs, 'c'), *first = strchr(p->calls, 'c'); /* behind the rank */
+        const char *what = strchr(theirs, 'c'), *first = strchr(p->calls, 'c'); /* after the rank */
         other = other == 0 && what != NULL && first != NULL && strcmp(what, first) != 0 ? from : other;
     }
     const dt_status st = DT_FAIL(DT_ECOMM, "collective %llu does not match: %s, %s%s", (unsigned long long)s->sequence,
@@ -323,7 +323,7 @@ static uint64_t count_messages(size_t bytes)
     return ((uint64_t)bytes + DT_TRANSPORT_PIECE - 1) / DT_TRANSPORT_PIECE;
 }
 
-/* Receives are begun before sends, and each rank begins with the one behind it, so that nobody is asked by all. */
+/* Receives are begun before sends, and each rank begins with the one after it, so that no rank serves all at once. */
 static dt_status start_all_to_all(process_comm *p, uint32_t slot)
 {
     const dt_comm *c = &p->common;
@@ -630,9 +630,9 @@ void dt_processes_finalize(dt_comm *c, int code)
         t->close();
         return;
     }
-    /* The library's own end waits for all ranks and all that is under way, and may wait in vain. Whoever started the
-     * processes ends those that stay once one is gone: so each leaves the others a moment to say what they know, and
-     * rank 0, which writes what is known of the run's end, is not cut short by others. */
+    /* The library's own end waits for all ranks and all that is under way, and may never return. The program that
+     * started the processes ends those that stay once one is gone: so each leaves the others a moment to say what they
+     * know, and rank 0, which writes what is known of the run's end, is not cut short by others. */
     const struct timespec moment = {.tv_sec = c->rank != 0, .tv_nsec = c->rank != 0 ? 0 : 500000000};
     nanosleep(&moment, NULL);
     fflush(NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The communicator of several processes, over a transport (transport.h): who started them, joining and leaving them.
- * Every collective is begun, looked at until it is done, and given up at the communicator's time limit; beside it runs
+ * Every collective is begun, looked at until it is done, and given up at the communicator's time limit; next to it runs
  * a comparison of what the ranks called, so that calls that do not match are named instead of waited for; and a rank
- * that leaves tells the others. Threads: the one that joined.
+ * that leaves notifies the others. Threads: the one that joined.
  */
 #ifndef DTRAIN_CORE_COMM_PROCESSES_H
 #define DTRAIN_CORE_COMM_PROCESSES_H
@@ -11,7 +11,7 @@
 #include "comm/comm.h"
 #include "comm/transport.h"
 
-typedef struct dt_launch { /* what the environment says of how this process was started */
+typedef struct dt_launch { /* what the environment variables specify about how this process was started */
     uint32_t size;         /* processes of the job; 1: alone */
     uint32_t rank;         /* of this one; 0 where it is not said */
     uint32_t n_local;      /* of this machine; 0 where it is not said */
@@ -24,14 +24,14 @@ bool dt_launch_detect(dt_launch *out);
 
 /* Joins the processes that were started with this one: opens the module for MPI. Errors: DT_EUNSUPPORTED (no module, or
  * its library is not here), it knows of another number of
- * processes than whoever started them: it says what to do), DT_ECOMM (it fails). */
+ * processes than the launcher: it reports what to do), DT_ECOMM (it fails). */
 dt_status dt_processes_join(const dt_launch *l, dt_comm **out_p) DT_NODISCARD;
 /* The same over any transport; tests bring their own. */
 dt_status dt_processes_create(const dt_transport_ops *t, const dt_launch *l, dt_comm **out_p) DT_NODISCARD;
 /* "Open MPI v4.1.4" */
 const char *dt_processes_library(const dt_comm *c);
 uint32_t dt_processes_n_hosts(const dt_comm *c); /* machines that they run on */
-/* Rank 0 tells the launcher where the run is, for when it has to be started again. */
+/* Rank 0 sends the launcher the run's path, for when it has to be started again. */
 void dt_processes_run_dir_set(const dt_comm *c, const char *run_dir);
 /* The process is about to end with this code: ends the library. Where the communicator failed that may never return, so
  * the process ends here instead, after half a second on rank 0 and a second on others. Frees c. */

@@ -4,8 +4,8 @@
  *
  * Every rank lays down what it calls and where its bytes are; the last one to come compares the calls and moves the
  * bytes of all, whose buffers are the hub's until then. Ranks begin collectives in the same order, so these take place
- * in that order, and whoever is ahead waits with at most DT_COMM_IN_FLIGHT of them.
- * A hub that failed stays failed, with one reason for everybody. What took place before is done all the same.
+ * in that order, and a rank that is ahead waits with at most DT_COMM_IN_FLIGHT of them.
+ * A hub that failed stays failed, with one reason for all ranks. What took place before is done all the same.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
@@ -54,7 +54,7 @@ static sim_comm *as_sim(dt_comm *c)
 
 /* ---- under the lock ---- */
 
-/* The first reason stays; everybody who waits gets it. */
+/* The first reason stays; every rank that waits gets it. */
 static void hub_fail(sim_hub *h, dt_status st, const char *why)
 {
     if (h->failed == DT_OK) {
@@ -64,7 +64,7 @@ static void hub_fail(sim_hub *h, dt_status st, const char *why)
     pthread_cond_broadcast(&h->changed);
 }
 
-/* This rank's error record; nobody reads its buffers any more. */
+/* This rank's error record; its buffers are not read any more. */
 static dt_status report_failure(sim_hub *h)
 {
     while (h->n_moving > 0) {
@@ -124,7 +124,7 @@ static void enter_rendezvous(sim_hub *h, uint64_t sequence)
         hub_fail(h, DT_ECOMM, why);
         return;
     }
-    h->n_moving++; /* all have come, and none may go on with its buffers: the bytes move without the lock */
+    h->n_moving++; /* all have come, and none may reuse its buffers: the bytes move without the lock */
     pthread_mutex_unlock(&h->lock);
     dt_rendezvous_execute(&m);
     pthread_mutex_lock(&h->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Transports: what the host asks libraries to move between ranks. dt_transport_ops is for host memory, implemented by a
- * module (mpi/module.c); dt_device_transport_ops for device memory, implemented by nccl/nccl.c. The host knows no
+ * Transports: how the host requests libraries to move between ranks. dt_transport_ops is for host memory, implemented
+ * by a module (mpi/module.c); dt_device_transport_ops for device memory, implemented by nccl/nccl.c. The host knows no
  * header of either library. Every call starts an operation and returns; test or poll reports whether it is done or has
  * failed, so that the host can give up in time. Collectives start in the same order on all ranks, and many may be in
  * flight. Threads: the one that opened it.
@@ -36,7 +36,7 @@ typedef struct dt_transport_host { /* what the host lends to a module */
 
 typedef struct dt_transport_ops {
     uint32_t struct_size, version; /* DT_TRANSPORT_VERSION */
-    /* Errors: DT_ECOMM, what the library says. Once a process. */
+    /* Errors: DT_ECOMM, the library's error. Once a process. */
     dt_status (*open)(dt_transport_info *out_p);
     /* At most DT_TRANSPORT_PIECE bytes; messages between two ranks with the same tag keep their order. */
     dt_status (*send)(uint32_t to, const void *data, uint64_t bytes, uint32_t tag, dt_transport_request *out_p);
@@ -48,11 +48,11 @@ typedef struct dt_transport_ops {
     /* Sums in the library's order; at most 2^31 - 1 floats. data: in place. n: [size], stays until it is done. */
     dt_status (*all_reduce)(float *data, uint64_t n, dt_transport_request *out_p);
     dt_status (*reduce_scatter)(const float *all, const uint32_t *n, float *mine, dt_transport_request *out_p);
-    /* word[i] becomes the largest of all ranks'. A kind of its own: it may run beside one of those above. */
+    /* word[i] becomes the largest of all ranks'. A kind of its own: it may run in parallel with one of those above. */
     dt_status (*largest)(uint64_t word[2], dt_transport_request *out_p);
     /* Are all of them done? Errors: DT_ECOMM (the library's; another size than was waited for). */
     dt_status (*test)(dt_transport_request *request, uint32_t n, bool *done_p);
-    /* A word to everybody, which nobody waits for; at most 511 characters. And the first one that arrived. */
+    /* A message to all ranks, which none waits for; at most 511 characters. And the first one that arrived. */
     void (*tell)(const char *text);
     bool (*heard)(uint32_t *from_p, char *text, size_t bytes);
     void (*close)(void); /* waits for all ranks */

@@ -70,7 +70,7 @@ static dt_status check_weights(uint32_t leaves, uint32_t ranks, const uint32_t *
     return DT_OK;
 }
 
-/* The rank with the largest remainder among those that got no leaf for theirs. count [ranks]. */
+/* The rank with the largest remainder among those that got no leaf for their remainder. count [ranks]. */
 static uint32_t next_by_remainder(uint32_t leaves, uint32_t ranks, const uint32_t *weight, uint64_t sum,
                                   const uint32_t *count)
 {

@@ -435,7 +435,7 @@ size_t dt_tree_sum_f64_workspace(const dt_tree_shape *s, uint32_t n)
     return s->ranks == 1 ? all * n : ((s->ranks + (size_t)1) * most_leaves(s) + all) * n;
 }
 
-/* Leaves are few and so are their numbers: everybody gets all of them and adds level by level. */
+/* Leaves are few and so are their numbers: every rank gets all of them and adds level by level. */
 dt_status dt_tree_sum_f64(dt_comm *c, const dt_tree_shape *s, const double *mine, uint32_t n, double *room, double *out)
 {
     const uint32_t R = s->ranks;

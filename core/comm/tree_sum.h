@@ -3,7 +3,7 @@
  * Sums across ranks over the fixed tree (tree.h). A vector, or a range of it, is cut into slices, one a rank. Every
  * rank sends each other rank that one's slice of all its nodes, and finishes the tree over its own slice: it then owns
  * a slice of the sum. What it does with it (a norm, an update) is its caller's; dt_tree_sum_all_gather hands slices to
- * everybody. The same bits on any number of ranks. A rank with k canonical nodes (one, where ranks are a power of two)
+ * all ranks. Bit-identical for any number of ranks. A rank with k canonical nodes (one, where ranks are a power of two)
  * sends 4 count (R - 1) / R bytes k times for a sum, and once to share slices.
  *
  * Nodes may be sent as halves (bf16, fp16), which takes half of the bytes. Since any node but the root is sent on some
@@ -51,13 +51,14 @@ void dt_tree_sum_half_set(dt_tree_sum *s, uint32_t half);
 void dt_tree_round_leaf(const dt_tree_shape *s, uint32_t half, float *value, dt_range at);
 void dt_tree_add(const dt_tree_shape *s, uint32_t half, uint32_t height, float *left, const float *right, dt_range at);
 /* mine: the canonical nodes of this rank, left to right (dt_tree_nodes), made as above; values are float vectors, of
- * which the range counts, and which nobody else touches until finish. It leaves this rank's slice of the sum in the
+ * which the range counts, and which must not be touched until finish. It leaves this rank's slice of the sum in the
  * first one.
  * Errors: DT_EINVAL (nodes are missing, a range that is too long, another communicator), those of communicators. */
 dt_status dt_tree_sum_start(dt_tree_sum *s, dt_comm *c, const dt_tree_node *mine, uint32_t n_mine, dt_range range)
     DT_NODISCARD;
-/* Instead, on a rank that has no nodes since it failed: it sends any numbers, so that nobody waits for it in vain. To
- * be dropped; on the others the sum is of no use. any: a float vector, of which the range is read. Errors: as start. */
+/* Instead, on a rank that has no nodes since it failed: it sends any numbers, so that no rank waits for it until the
+ * time limit. To be dropped; on the others the sum is of no use. any: a float vector, of which the range is read.
+ * Errors: as start. */
 dt_status dt_tree_sum_participate(dt_tree_sum *s, dt_comm *c, const float *any, dt_range range) DT_NODISCARD;
 dt_status dt_tree_sum_test(dt_tree_sum *s, bool *done_p) DT_NODISCARD; /* would finish return at once? */
 dt_status dt_tree_sum_finish(dt_tree_sum *s) DT_NODISCARD;

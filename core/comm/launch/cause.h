@@ -21,14 +21,14 @@ typedef struct dt_cause {
 dt_status dt_cause_make(uint32_t n, dt_cause *out) DT_NODISCARD;
 void dt_cause_fini(dt_cause *c);
 void dt_cause_clear(dt_cause *c);
-/* Looks for the first trouble, and says at once which rank is gone, where that is certain; then nothing more is looked
+/* Looks for the first trouble, and logs at once which rank is gone, where that is certain; then nothing more is looked
  * for. mpirun ends the others of a rank that was lost: of several that are gone the board does not say which was first,
  * and one that was lost before it joined the board is not seen at all. */
 void dt_cause_update(dt_cause *c, const dt_board *b);
-/* The job has ended: of several ranks that may have been the first, it is the one that mpirun named (heard, -1: none),
+/* The job has ended: of several ranks that may have been the first, it is the one that mpirun named (-1: none),
  * or else one that never joined the others, if that is one alone and the board is of all ranks. */
 void dt_cause_decide(dt_cause *c, int heard, bool has_all);
-/* mpirun has lost the connection to a machine: says so, unless a rank was known to be gone before. */
+/* mpirun has lost the connection to a machine: logs it, unless a rank was known to be gone before. */
 void dt_cause_set_lost_machine(dt_cause *c, const dt_board *b, const char *node);
 /* Of the first rank: what its log said last, and where the others were. run: "" where it is not known. */
 void dt_cause_log(const dt_cause *c, const char *run);

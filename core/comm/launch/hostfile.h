@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file of hosts that --hostfile names, read before mpirun reads it, which says little of what it does not
+ * The file of hosts that --hostfile names, read before mpirun reads it, which reports little about what it does not
  * understand. Threads: any.
  */
 #ifndef DTRAIN_CORE_COMM_LAUNCH_HOSTFILE_H

@@ -37,7 +37,7 @@
 
 enum { MOST_WORDS = 64 }; /* of the launcher's own */
 /* After the first rank was lost or failed: when mpirun is asked to end the others, and when it is ended. Processes that
- * stay behind a launcher that is no longer there: how long they may save. */
+ * outlive a launcher that is no longer there: how long they may save. */
 static const double TOLD_S = 15, ENDED_S = 20, SAVING_S = 20;
 
 typedef struct job {
@@ -45,7 +45,7 @@ typedef struct job {
     char *run;        /* its directory, once it is known; NULL */
     int lock;         /* of its launcher, held from then on; -1 */
     dt_board *board;  /* what the processes of this machine say */
-    int stop_sent;    /* signals to stop that were handed on */
+    int stop_sent;    /* signals to stop that were forwarded */
     bool was_ended;   /* one of them as SIGTERM, which mpirun answers by ending all */
     bool had_ranks;   /* in this life */
     bool was_left;    /* asked to stop before this attempt began */
@@ -75,7 +75,7 @@ static bool is_on_path(const char *name)
     return false;
 }
 
-/* mpirun keeps its own files there, and says little when it cannot. */
+/* mpirun keeps its own files there, and reports little when it cannot. */
 static dt_status check_tmpdir(void)
 {
     const char *dir = getenv("TMPDIR");
@@ -127,8 +127,8 @@ static void append_word(const char **word, uint32_t *n, const char *text)
     word[(*n)++] = text;
 }
 
-/* mpirun's own words. More processes than cores are the user's wish; root is refused by mpirun unless it is told, and
- * whoever started dtrain as root has made up his mind. */
+/* mpirun's own words. More processes than cores are what the user requested; mpirun rejects root without an option, and
+ * starting dtrain as root was a decision. */
 static uint32_t launcher_words(const job *j, char count[16], const char **word)
 {
     uint32_t n = 0;
@@ -350,7 +350,7 @@ static int wait_for_mpirun(job *j, int err)
                 p.fd = -1;
             }
         } else if (has_ended) {
-            p.fd = -1; /* a process that stayed behind may hold it for ever */
+            p.fd = -1; /* a process that outlived the launcher may hold it for ever */
         }
         if (!has_ended && p.fd < 0) {
             const struct timespec nap = {.tv_nsec = 20000000};
@@ -367,7 +367,8 @@ static int wait_for_mpirun(job *j, int err)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* What mpirun left behind, as when it was killed: the system asked each to stop and save; they get the time for it. */
+/* Processes that outlived mpirun, as when it was killed: the system asked each to stop and save; they get the time for
+ * it. */
 static void end_remaining_processes(job *j)
 {
     const double begin = dt_clock_s();
@@ -399,7 +400,7 @@ static bool was_lost_early(const job *j, int code)
     return code == DT_EXIT_FAILED && (is_unnamed || j->heard.signal > 0);
 }
 
-/* A run's own codes tell what another life would not mend; a lost or killed process is worth another one. */
+/* A run's own codes mean that a restart would not help; a lost or killed process is restarted. */
 static bool can_restart(const job *j, int code)
 {
     return code == DT_EXIT_PEER || dt_exit_find(code) == NULL || was_lost_early(j, code);
@@ -499,7 +500,7 @@ static dt_status run_attempt(job *j, int *code_p)
 }
 
 /* Asked to stop: where nothing could be saved, the processes name the signal that reached them. A run that was to go
- * on, and is told once, stands as it stood. */
+ * on, and is reported once, is unchanged. */
 static int exit_code_of_stop(const job *j, int code)
 {
     const bool has_saved = !j->was_ended && dt_exit_find(code) != NULL;

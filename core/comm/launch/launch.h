@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain --nproc N`: starts mpirun with the words that a run of N processes needs, hands on signals, and starts the
+ * `dtrain --nproc N`: starts mpirun with the words that a run of N processes needs, forwards signals, and starts the
  * run again from its last checkpoint when a process was lost. What the processes do is theirs: the launcher knows their
- * exit codes, and what mpirun says of them. Threads: [main].
+ * exit codes, and what mpirun reports about them. Threads: [main].
  */
 #ifndef DTRAIN_CORE_COMM_LAUNCH_LAUNCH_H
 #define DTRAIN_CORE_COMM_LAUNCH_LAUNCH_H

@@ -82,7 +82,7 @@ static void hold_block(dt_listen *l)
     l->kept[l->n_kept] = '\0';
 }
 
-/* What mpirun says of each signal that it forwards. */
+/* What mpirun prints about each signal that it forwards. */
 static bool is_forwarding_notice(const char *line)
 {
     static const char text[] = "mpirun: Forwarding signal ";
@@ -102,7 +102,7 @@ static void end_block(dt_listen *l)
     l->block[l->n_block] = '\0';
     read_block(l);
     read_node(l);
-    if (!is_of_mpirun(l)) { /* as what it says before anything runs: why it cannot */
+    if (!is_of_mpirun(l)) { /* such as what it prints before anything runs: why it cannot */
         forward(l, l->block, l->n_block);
     } else {
         hold_block(l);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What comes from the standard error of mpirun: lines of the processes pass; what mpirun says itself, between lines of
- * dashes, is kept back and read for the process that was lost. Threads: one.
+ * What comes from the standard error of mpirun: lines of the processes pass; what mpirun prints itself, between lines
+ * of dashes, is kept back and read for the process that was lost. Threads: one.
  */
 #ifndef DTRAIN_CORE_COMM_LAUNCH_LISTEN_H
 #define DTRAIN_CORE_COMM_LAUNCH_LISTEN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * launch.log of a run of several processes: what the launcher said, what it heard from all ranks, and what mpirun said
- * that was kept from the terminal. Lines wait until it is known where the run is. Threads: [main].
+ * launch.log of a run of several processes: what the launcher logged, what it received from all ranks, and what mpirun
+ * printed that was kept from the terminal. Lines wait until it is known where the run is. Threads: [main].
  */
 #ifndef DTRAIN_CORE_COMM_LAUNCH_NOTES_H
 #define DTRAIN_CORE_COMM_LAUNCH_NOTES_H

@@ -123,7 +123,7 @@ static void abort_handle(dt_nccl *n)
     n->is_failed = true;
 }
 
-/* What the library says; the other ranks hear it. */
+/* The library's error; it is sent to the other ranks. */
 static dt_status fail(dt_nccl *n, int e, const char *call)
 {
     const char *more = n->lib->last_error != NULL && n->handle != NULL ? n->lib->last_error(n->handle) : "";
@@ -279,7 +279,7 @@ static dt_status register_memory(dt_nccl *n, void *device, size_t bytes)
 
 /* ---- moving ------------------------------------------------------------------------------------------------------ */
 
-/* Every group that was begun is ended, whatever its calls said: the first failure is told. */
+/* Every group that was begun is ended, whatever its calls returned: the first failure is reported. */
 static dt_status end_group(dt_nccl *n, int e, const char *call)
 {
     const int end = n->lib->group_end();
@@ -313,7 +313,7 @@ static dt_status all_to_all(dt_nccl *n, const dt_comm_out *out, const dt_comm_in
     return end_group(n, e, "ncclSend, ncclRecv");
 }
 
-/* Parts of one length, one behind the other, are what the library has a call for. */
+/* Parts of one length, one after the other, are what the library has a call for. */
 static bool are_equal(const int64_t *at, uint32_t ranks)
 {
     bool is_equal = at[1] > at[0];
