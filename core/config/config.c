@@ -27,8 +27,8 @@ dt_status dt_config_create(dt_config **out_p)
     if (c == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the configuration");
     }
-    /* roles of models that come with the host, beside those that it wires itself: what is said of one that no phase of
-     * a run wires is no slip of the hand */
+    /* roles of models that come with the host, in addition to those that it wires itself: an option of one that no
+     * phase of a run wires is no slip of the hand */
     static const char *const known[] = {"critic", "temperature"};
     c->root.kind = DT_NODE_GROUP;
     c->sections_end = &c->sections;
@@ -247,7 +247,7 @@ dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin
     return DT_OK;
 }
 
-/* The values below n that somebody gave are refused: `--plugin` would drop them with their entry, unseen. */
+/* The values below n that were set are rejected: `--plugin` would drop them with their entry, unseen. */
 static dt_status reject_dropped(dt_config *c, const dt_node *n, const char *path, dt_layer from, const char *why)
 {
     if (n->kind != DT_NODE_GROUP) {
@@ -264,7 +264,7 @@ static dt_status reject_dropped(dt_config *c, const dt_node *n, const char *path
     return DT_OK;
 }
 
-/* What a file says of other phases than the one that is wanted waits for a run of them all; what is given by hand, or
+/* What a file sets for other phases than the selected one is kept for a run of them all; what is given by hand, or
  * for no phase that runs, is meant for this run. */
 static dt_status reject_others(dt_config *c, const dt_node *phases, const dt_node *kept, const char *plugin,
                                const char *option)
@@ -472,7 +472,7 @@ static const char *const *known_names(dt_config *c, const dt_config_lookup *look
     return names;
 }
 
-/* rllib = { lr = 0.1; }: what its keys are called here, or all that the section may hold where it says none of them. */
+/* rllib = { lr = 0.1; }: what its keys are called here, or all that the section may hold where it has none of them. */
 static dt_status reject_guide_section(const dt_config *c, const dt_node *n, const char *path)
 {
     dt_str text = {0};
@@ -577,7 +577,7 @@ static dt_status check_values(dt_config *c, const dt_section *s, dt_node *group,
     return DT_OK;
 }
 
-/* models.<role>: a role that nobody wires is right when the component that it names has it. */
+/* models.<role>: a role that is not wired is right when the component that it names has it. */
 static dt_status check_role(dt_config *c, const dt_config_lookup *lookup, const dt_section *s, dt_node *m,
                             const char *path)
 {
@@ -588,7 +588,7 @@ static dt_status check_role(dt_config *c, const dt_config_lookup *lookup, const 
     const bool is_empty = *m->text == '\0';
     dt_status st = is_empty ? DT_ENOTFOUND : lookup->component(lookup->user, c, m->text, &role);
     if (st == DT_ENOTFOUND && !is_wired(c, m->key)) {
-        return dt_section_normalise_one(c, s, m, path); /* the role is unknown, as far as anybody can tell */
+        return dt_section_normalise_one(c, s, m, path); /* the role is unknown, as far as can be known */
     }
     if (st == DT_OK && (role == NULL || strcmp(role, m->key) != 0)) {
         char own[PATH_BYTES];
@@ -596,7 +596,7 @@ static dt_status check_role(dt_config *c, const dt_config_lookup *lookup, const 
         return dt_node_fail(m, own, "%s is %s%s", m->text, role != NULL ? "a model for the role " : "no model",
                             role != NULL ? role : "");
     }
-    m->kind = DT_NODE_TEXT; /* what is missing is told where it is looked for */
+    m->kind = DT_NODE_TEXT; /* what is missing is reported where it is looked for */
     return st == DT_ENOTFOUND ? DT_OK : st;
 }
 

@@ -27,8 +27,8 @@
  * configuration. Only config.c's reader knows libconfig. Threads: [main].
  *
  * Errors are DT_ECONFIG unless said, and read like "training.epochs = "ten" at run.cfg:7: expected an integer in
- * [1, 1000000]". Nobody should have to run once per mistake: check goes on after an error and tells all together, and
- * whoever reads the layers may hand it theirs (keep).
+ * [1, 1000000]". All mistakes are reported in one run: check continues after an error and reports all together, and
+ * the reader of the layers may add its own (keep).
  */
 #ifndef DTRAIN_CORE_CONFIG_CONFIG_H
 #define DTRAIN_CORE_CONFIG_CONFIG_H
@@ -39,7 +39,7 @@ typedef enum dt_layer {
     DT_FROM_BUILTIN,
     DT_FROM_PLUGIN,
     DT_FROM_PROFILE,
-    DT_FROM_RUN, /* the effective configuration that lies in a run: maybe somebody else wrote it */
+    DT_FROM_RUN, /* the effective configuration that lies in a run: another user may have written it */
     DT_FROM_FILE,
     DT_FROM_ENV,
     DT_FROM_SET
@@ -62,10 +62,10 @@ const struct dt_keys_ext *dt_config_keys(const dt_config *c); /* NULL: none */
 
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
 
-/* What a run's own configuration says about code is taken; before it is read. */
+/* What a run's own configuration specifies about code is accepted; before it is read. */
 void dt_config_trust(dt_config *c);
 
-/* A libconfig file; layer is DT_FROM_PROFILE, DT_FROM_RUN or DT_FROM_FILE. @include is relative to the file that says
+/* A libconfig file; layer is DT_FROM_PROFILE, DT_FROM_RUN or DT_FROM_FILE. @include is relative to the file that has
  * it. Integers that do not fit 32 bits without the suffix L, and numbers that overflow, are refused: libconfig would
  * truncate them. DT_ENOTFOUND or DT_EIO when it cannot be read. */
 dt_status dt_config_read_file(dt_config *c, dt_layer layer, const char *path) DT_NODISCARD;
@@ -86,8 +86,8 @@ dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin
 
 /* `--plugin X`: run one phase. The entry of phases that names X is kept (paths and .so do not matter for the
  * comparison), or else one that names no plugin, and the others go; without one, phases becomes ( { plugin = X } ).
- * What would go unseen is refused, kept for check to tell: keys of the others from the environment or the command line
- * and, where no entry names X, those from files too. */
+ * What would go unseen is rejected, kept for check to report: keys of the others from the environment or the command
+ * line and, where no entry names X, those from files too. */
 dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *option) DT_NODISCARD;
 
 /* The groups below a phase's plugin become that phase's own sections, where it has no stronger value; id: of the
@@ -96,7 +96,7 @@ dt_status dt_config_distribute_groups(dt_config *c, int64_t phase, const char *i
 
 /* ---- checking -------------------------------------------------------------------------------------------------- */
 
-/* How check finds the sections of components. id names a top-level group nobody declared yet: declare it
+/* How check finds the sections of components. id names a top-level group not declared yet: declare it
  * (options.h) and return DT_OK, or return DT_ENOTFOUND when there is no such component. role_p: its role or NULL. */
 typedef struct dt_config_lookup {
     dt_status (*component)(void *user, dt_config *c, const char *id, const char **role_p);
@@ -105,7 +105,7 @@ typedef struct dt_config_lookup {
     void *user;
 } dt_config_lookup;
 
-/* DT_ECONFIG becomes DT_OK, and its text is kept for check to tell; any other status passes. */
+/* DT_ECONFIG becomes DT_OK, and its text is kept for check to report; any other status passes. */
 dt_status dt_config_collect_error(dt_config *c, dt_status st) DT_NODISCARD;
 /* What is kept so far as one error, for who does not check; nothing is kept any more. */
 dt_status dt_config_check_errors(dt_config *c) DT_NODISCARD;
@@ -120,9 +120,9 @@ dt_status dt_config_check(dt_config *c, const dt_config_lookup *lookup) DT_NODIS
 
 int64_t dt_config_n_phases(const dt_config *c);
 
-/* What a phase's entry says as its plugin, "" when it says none. */
+/* The plugin that a phase's entry names, "" when it names none. */
 const char *dt_config_plugin(const dt_config *c, int64_t phase);
-/* True: nobody but the configuration of a run names that plugin, and it is not trusted. where (may be NULL): the file
+/* True: only the configuration of a run names that plugin, and it is not trusted. where (may be NULL): the file
  * and line. */
 bool dt_config_plugin_is_foreign(const dt_config *c, int64_t phase, dt_str *where);
 

@@ -12,7 +12,7 @@
 
 enum { MAX_ERRORS = 20 };
 
-/* A common section is read again for every phase, and says the same again. */
+/* A common section is read again for every phase, and gives the same errors again. */
 static bool is_kept(const dt_str *errors, const char *text)
 {
     const size_t bytes = strlen(text);

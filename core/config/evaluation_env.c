@@ -33,7 +33,7 @@ static dt_status read_one(dt_config *c, const dt_section *s, const dt_node *list
     return dt_section_normalise_one(c, s, *out_p, key_path);
 }
 
-/* What the list says of each option of the table: said [n_options]. */
+/* What the list sets of each option of the table: said [n_options]. */
 static dt_status read_list(dt_config *c, int64_t phase, const dt_section *s, const dt_node **said)
 {
     const dt_node *list = dt_config_effective(c, phase, "evaluation", "env");
@@ -76,7 +76,7 @@ dt_status dt_config_evaluation_env(dt_config *c, int64_t phase, const char *sect
     }
     static const dt_option none[] = {DT_OPTION_END};
     const dt_section bare = {.name = section, .table = none};
-    DT_TRY(read_list(c, phase, n_options > 0 ? s : &bare, said)); /* no options: whatever it says is unknown */
+    DT_TRY(read_list(c, phase, n_options > 0 ? s : &bare, said)); /* no options: whatever it sets is unknown */
     for (size_t i = 0; i < n_options; i++) {
         const dt_option *o = &s->table[i];
         const dt_node *value = said[i];

@@ -19,7 +19,7 @@ typedef struct dt_evaluation_option {
 } dt_evaluation_option;
 
 /* Of a declared section of an environment, as a phase sees it; no option twice, in the order of its table. Errors:
- * DT_ECONFIG, DT_EABI: an option that runs code, which only the configuration of a run says. */
+ * DT_ECONFIG, DT_EABI: an option that runs code, which only the configuration of a run sets. */
 dt_status dt_config_evaluation_env(dt_config *c, int64_t phase, const char *section,
                                    dt_evaluation_option out[DT_EVALUATION_OPTIONS_MAX], uint32_t *n_p) DT_NODISCARD;
 

@@ -23,7 +23,7 @@ static uint32_t count(const dt_node *n, dt_layer layer)
     return sum;
 }
 
-/* id [n]: of a component, as the configuration says it. */
+/* id [n]: of a component, as the configuration names it. */
 static bool is_named(const char *section, const char *id, size_t n)
 {
     static const char env[] = "env_"; /* "cartpole" is env_cartpole */

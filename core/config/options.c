@@ -348,7 +348,7 @@ static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n
     return st;
 }
 
-/* Whoever sends a run must not choose what is executed here. */
+/* The sender of a run must not choose what is executed here. */
 static dt_status reject_code(const dt_config *c, const dt_option *o, const dt_node *n, const char *path)
 {
     if ((o->flags & DT_OPT_CODE) == 0 || n->origin.layer != DT_FROM_RUN || c->is_trusted || n->text == NULL ||
@@ -554,7 +554,7 @@ static dt_status store(dt_config *c, const dt_option *o, const dt_node *n, char 
     return DT_OK;
 }
 
-/* Nobody set a required option. */
+/* A required option was not set. */
 static dt_status missing(const dt_option *o, const char *section)
 {
     dt_str want = {0};
@@ -593,7 +593,7 @@ dt_status dt_group_read(dt_config *c, const dt_option *table, const dt_node *gro
     return DT_OK;
 }
 
-/* The value of o in a section: an override, else what the tree says. NULL in *out_p when nobody set it. */
+/* The value of o in a section: an override, else the value in the tree. NULL in *out_p when it was not set. */
 static dt_status value_of(dt_config *c, int64_t phase, const dt_section *s, const dt_option *o, const dt_setting *over,
                           uint32_t n_over, dt_node **out_p)
 {

@@ -43,7 +43,7 @@ dt_status dt_config_section(dt_config *c, int64_t phase, const char *section, co
 /* One row of a declared section for people: the option, its effective text and origin. Ends with DT_ENOTFOUND. */
 typedef struct dt_option_view {
     const dt_option *option;
-    const char *value; /* NULL: required, and nobody set it */
+    const char *value; /* NULL: required, and not set */
     dt_origin origin;
 } dt_option_view;
 dt_status dt_config_option_at(const dt_config *c, int64_t phase, const char *section, uint32_t i, dt_option_view *out_p)

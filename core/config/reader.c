@@ -2,8 +2,8 @@
  *
  * Configuration files: libconfig's language, read by libconfig, with its three defects taken away beforehand.
  *
- * One scan over the characters (a) splices @include files in place, relative to the file that says it, and keeps for
- * every line where it came from; (b) refuses integers that libconfig 1.5 would cut to 32 bits and numbers it would
+ * One scan over the characters (a) splices @include files in place, relative to the file that includes it, and keeps
+ * for every line where it came from; (b) refuses integers that libconfig 1.5 would cut to 32 bits and numbers it would
  * read as infinite; (c) opens files itself, so that a missing one is reported with its reason. What libconfig then
  * parses is one text without includes, and its line numbers are translated back.
  * Grammar: libconfig manual 1.5, chapter 3.
@@ -113,7 +113,7 @@ static dt_status check_number(const char *p, size_t bytes, const char *file, int
 
 static dt_status splice(reader *r, const char *path);
 
-/* The file that an @include at p names, joined to the folder of the file that says it; *end_p is behind its line. */
+/* The file that an @include at p names, joined to the folder of the file that includes it; *end_p is after its line. */
 static dt_status include(reader *r, const char *p, const char *file, int line, const char **end_p)
 {
     p += strlen("@include");

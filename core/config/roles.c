@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * models.<role>: the roles that there are. The host wires four, and knows those of the other models that come with it
- * (config.c); a phase may wire any other by its defaults ("models.actor=actor_mlp"), and a component tells its own.
+ * (config.c); a phase may wire any other by its defaults ("models.actor=actor_mlp"), and a component declares its own.
  */
 #include <config.h>
 

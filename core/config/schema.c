@@ -395,7 +395,7 @@ const char *dt_config_host_section(uint32_t i)
     return i < n ? sections[i + 1].name : NULL;
 }
 
-/* Refuse the value of a key for a reason that its range cannot tell. */
+/* Refuse the value of a key for a reason that its range cannot express. */
 static dt_status reject(const dt_config *c, int64_t phase, const char *section, const char *key, const char *why)
 {
     dt_str path = {0};
@@ -634,7 +634,7 @@ static dt_status check_entry(dt_config *c, const dt_node *phase, int64_t number)
     dt_stop_opts stop;
     DT_TRY(dt_config_collect_error(c, read_stop(c, phase, number, &stop)));
     if (dt_node_find(phase, "fresh") == NULL || dt_node_find(phase, "plugin") == NULL) {
-        return DT_OK; /* an entry without a plugin is told elsewhere */
+        return DT_OK; /* an entry without a plugin is reported elsewhere */
     }
     char path[64];
     snprintf(path, sizeof(path), "phases.%lld", (long long)number);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See syntax.h. One function a rule of the grammar; each returns false once something is wrong, which was then told.
+ * See syntax.h. One function a rule of the grammar; each returns false once something is wrong, which was then
+ * reported.
  */
 #include <config.h>
 
@@ -25,7 +26,7 @@ typedef struct token {
 } token;
 
 typedef struct parser {
-    const char *p; /* behind the token */
+    const char *p; /* after the token */
     int line, depth;
     int n_settings; /* and values of lists */
     token now;
@@ -248,7 +249,7 @@ static bool count(parser *q, int most, int *n_p, const char *what)
                 MAX_SETTINGS);
 }
 
-/* The token begins a value; afterwards it is the one behind. */
+/* The token begins a value; afterwards it is the one after it. */
 static bool parse_value(parser *q, const char *behind, int behind_bytes)
 {
     if (scalar_of(&q->now) == IS_STRING) {

@@ -185,7 +185,7 @@ static dt_node *same_phase(const dt_node *list, const dt_node *others, const dt_
 }
 
 /* Sections of a resumed run's phases below those of the phases that take their place; what else stands in a phase
- * (init, stop ...) is what the new one says, or nothing. */
+ * (init, stop ...) is what the new one has, or nothing. */
 static dt_status keep_sections(const dt_node *run, dt_node *phases)
 {
     for (dt_node *phase = phases->first; phase != NULL; phase = phase->next) {
@@ -214,7 +214,7 @@ static dt_status place_over(dt_node *old, dt_node *by, const char *path)
     if (old_is_group) {
         return dt_node_fail(by, path, "it is a group: expected %s = { key = value; ... }", path);
     }
-    if (by_is_group && old->origin.layer > DT_FROM_PLUGIN) { /* over a default its option says what it wants */
+    if (by_is_group && old->origin.layer > DT_FROM_PLUGIN) { /* over a default its option states what it accepts */
         dt_str where = {0};
         dt_origin_text(&old->origin, &where);
         dt_status st = dt_node_fail(by, path, "expected a value, as %s is one at %s", path, dt_str_text(&where));

@@ -141,7 +141,7 @@ static dt_status translate(const dt_porting *p, const char *words, const char *t
     return dt_str_status(list);
 }
 
-/* A word of theirs for one of ours. is_known_p: false and a remark where any text may stand and this one means
+/* A word of theirs for one of ours. is_known_p: false and a remark where any text is allowed and this one means
  * nothing here. */
 static dt_status reword(dt_porting *p, const dt_key_row *g, const dt_leaf *l, const char **text_p, bool *is_known_p)
 {
@@ -261,7 +261,7 @@ static dt_status import_passes(dt_porting *p, const dt_key_row *g, const dt_leaf
     }
     (void)(o != NULL && o->dfl != NULL && dt_parse_whole(o->dfl, &passes));
     if (of_file != NULL && of_file->node->kind == DT_YAML_VALUE) {
-        (void)dt_parse_whole(of_file->node->text, &passes); /* judged by its own row */
+        (void)dt_parse_whole(of_file->node->text, &passes); /* checked by its own row */
     }
     if (!dt_parse_whole(text, &n) || n < 0 || n > 1000000 || passes < 0 || passes > 1000000) {
         return dt_yaml_fail(p->d, l->node, "%s: expected a whole number in [0, 1000000]", l->key);
@@ -302,7 +302,7 @@ static dt_status apply(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
         return import_assignment(p, g, l);
     case DT_KEYS_IMPLY:
         return DT_OK;   /* set before the other rows */
-    case DT_KEYS_BATCH: /* those that became values, or contradict them, are told already */
+    case DT_KEYS_BATCH: /* those that became values, or contradict them, are reported already */
     case DT_KEYS_ENVS:
     case DT_KEYS_ENVS_LIMIT:
     case DT_KEYS_ROUND:
@@ -393,7 +393,7 @@ static const dt_yaml *child(const dt_yaml *map, const char *key)
     return NULL;
 }
 
-/* 1, 2 or 3: what the file says, or what it holds; a file of the guides for DDP alone is of phase 1. */
+/* 1, 2 or 3: as the file states, or as its keys imply; a file of the guides for DDP alone is of phase 1. */
 static dt_status find_phase(dt_porting *p, const dt_yaml *root, int *phase_p)
 {
     const dt_yaml *said = child(child(root, "data"), "phase");

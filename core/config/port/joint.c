@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Values that follow from several keys: the batch, the number of environments, and a round of them. Where these keys
- * contradict each other, which they do in the files that are meant, one of them holds and a remark says so.
+ * contradict each other, which they do in the files that are meant, one of them holds and a remark reports it.
  */
 #include <config.h>
 

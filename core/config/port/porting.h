@@ -15,10 +15,10 @@ typedef struct dt_ported {
     int taken, same, none, wrong, unknown; /* same: is so always, or said twice */
 } dt_ported;
 
-/* path: the YAML file. phase: 1, 2 or 3; 0: the file says. known: a configuration in which every section is declared
- * that targets of keys name; values are checked by its options, and taken as they stand where one is missing.
- * out: libconfig's language; every key of the file is in it, as a value or in a comment that says why not. A file is
- * somebody else's: what is wrong with it is DT_ECONFIG "FILE:LINE:COLUMN: why". As dt_yaml_read otherwise. */
+/* path: the YAML file. phase: 1, 2 or 3; 0: as the file states. known: a configuration in which every section is
+ * declared that targets of keys name; values are checked by its options, and taken as they stand where one is missing.
+ * out: libconfig's language; every key of the file is in it, as a value or in a comment that gives the reason. A file
+ * is foreign: what is wrong with it is DT_ECONFIG "FILE:LINE:COLUMN: why". As dt_yaml_read otherwise. */
 dt_status dt_porting_import(const char *path, int phase, const dt_keys_ext *keys, const dt_config *known, dt_str *out,
                             dt_ported *ported_p) DT_NODISCARD;
 

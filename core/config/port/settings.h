@@ -43,15 +43,15 @@ typedef struct dt_porting {
     const dt_config *known;
     dt_setting_in *settings, **settings_end;
     dt_remark *remarks, **remarks_end;
-    int phase; /* of leaf; 0: beside the phases */
+    int phase; /* of leaf; 0: next to the phases */
     dt_leaf *leaf;
     int n_leaves, cap_leaves, n_unknown;
     int listed[DT_KEYS_PHASES], n_listed; /* entries of phases */
-    bool is_guessed;                      /* nothing in the file says which phase it is of */
+    bool is_guessed;                      /* nothing in the file shows which phase it is of */
     dt_ported ported;
 } dt_porting;
 
-/* The leaf of a key, NULL: the file does not say it, or says None. */
+/* The leaf of a key, NULL: the file does not have it, or has None. */
 const dt_leaf *dt_leaf_find(const dt_porting *p, const char *key);
 bool dt_leaf_is_none(const dt_leaf *l);
 /* A value for people: of one line, no control characters, cut where it is long; NULL: out of memory. */
@@ -62,7 +62,7 @@ const char *dt_leaf_text(const dt_porting *p, const dt_leaf *l);
 dt_status dt_porting_set(dt_porting *p, const char *target, const char *text, const dt_leaf *from, const char *note)
     DT_NODISCARD;
 dt_status dt_porting_remark(dt_porting *p, dt_remark_kind kind, const dt_leaf *of, const char *note) DT_NODISCARD;
-/* The option behind a target, NULL: its section is not declared. */
+/* The option of a target, NULL: its section is not declared. */
 const dt_option *dt_porting_option(const dt_porting *p, const char *target);
 
 /* Values that follow from several keys (joint.c); before the rows of the table. */

@@ -186,7 +186,7 @@ static dt_yaml *find(const dt_yaml *map, const char *key)
     return NULL;
 }
 
-/* "!!str" and its like say what would be guessed; any other tag asks for an object of somebody's program. */
+/* "!!str" and similar tags state what would be guessed; any other tag requires an object of another program. */
 static dt_status check_tag(const reader *r, const yaml_event_t *e, const yaml_char_t *tag)
 {
     static const char *const known[] = {"str", "int", "float", "bool", "null", "map", "seq"};
@@ -278,7 +278,7 @@ static dt_status read_next(reader *r, dt_yaml **out_p)
     return st;
 }
 
-/* "10)" behind range "(-10": what a tuple's comma cut off goes back to it. */
+/* "10)" after range "(-10": what a tuple's comma cut off is appended to it. */
 static dt_status repair(reader *r, dt_yaml *map, const char *key, const dt_yaml *value, bool *is_repaired_p)
 {
     dt_yaml *last = map->last;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A YAML file as a tree of texts: libyaml's events (YAML 1.1), with bounds on everything that somebody else chose. One
+ * A YAML file as a tree of texts: libyaml's events (YAML 1.1), with bounds on everything that a file controls. One
  * document, plain keys, no key twice, no tags but those of plain values, aliases and "<<" as copies that count. What a
  * text means is its reader's to say: nothing is made a number here.
  *
