@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Watches mixed precision: over windows of DT_AMP_WINDOW steps it compares the loss scale, the share of skipped steps
- * and the gradient norm with what is normal, and says so once when one of them leaves its range (again after it has
+ * and the gradient norm with what is normal, and warns once when one of them leaves its range (again after it has
  * been back). It changes nothing. Threads: one owner.
  *
  *   loss scale     1024 .. 16777216, with dynamic scaling

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Loss scaling: one state machine for every device. The derivative starts from loss * scale, so that small gradients
- * stay above what half precision can hold; the gradient is divided by scale once, behind the reduction, in front of
+ * stay above what half precision can hold; the gradient is divided by scale once, after the reduction, in front of
  * norm, clipping and update. A step whose gradient or loss is not finite is skipped: parameters, moments, the update
  * count and with it the schedule stay as they are.
  *

@@ -43,7 +43,7 @@ typedef struct dt_kernel_run { /* the same for a whole micro-batch */
     uint64_t seed, step;       /* keys of dropout */
     uint32_t phase;
     uint32_t training; /* 0: dropout is the identity */
-    uint32_t is_kept;  /* 1: what kernels keep of parameters (dt_kernel_args.kept) is still theirs */
+    uint32_t is_kept;  /* 1: what kernels keep of parameters (dt_kernel_args.kept) is still valid */
 } dt_kernel_run;
 
 typedef struct dt_kernel_args {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The face of a device with memory of its own: what the host asks a device module (backend_cuda) to do. The host knows
- * no header of CUDA; a module is opened on demand (open.h) and hands out one dt_device_ops. Addresses marked "device"
- * may not be read by the host.
+ * The face of a device with memory of its own: what the host requires of a device module (backend_cuda) to do. The host
+ * knows no header of CUDA; a module is opened on demand (open.h) and hands out one dt_device_ops. Addresses marked
+ * "device" may not be read by the host.
  *
  * Leaves: a launch computes all leaves of the rank at once. A view describes the tensor of leaf 0 at CAPACITY, packed
- * in C order; leaf l lies l * leaf_stride elements behind it. Activations and gradients have one copy per leaf,
+ * in C order; leaf l lies l * leaf_stride elements after it. Activations and gradients have one copy per leaf,
  * parameters and step inputs are shared (stride 0). How much of a ragged dimension is live differs by leaf and step and
  * is read by kernels from device memory, so that one captured graph serves every step of a shape class.
  *
@@ -40,8 +40,8 @@ typedef struct dt_device_event dt_device_event;
 typedef struct dt_device_graph dt_device_graph; /* captured launches, ready to be replayed */
 
 /* How matrix products multiply. Sums are carried in f32. Tensors may be stored in bf16 or fp16 (a view's dtype), where
- * engine/graph/storage.h says so, and only of the type that math names: products of such tensors multiply them as they
- * are. */
+ * engine/graph/storage.h stores them so, and only of the type that math names: products of such tensors multiply them
+ * as they are. */
 typedef enum dt_device_math {
     DT_DEVICE_MATH_F32 = 0,
     DT_DEVICE_MATH_TF32, /* inputs rounded to 10 bits */
@@ -105,7 +105,7 @@ typedef struct dt_device_info {
     char name[64], uuid[48]; /* "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6" */
     char bus[24];
     /* Of an opened one: the compute capability, as 10 * major + minor, for which the code that runs there was compiled;
-     * an earlier major than its own when the driver translated it. 0: not told. */
+     * an earlier major than its own when the driver translated it. 0: unknown. */
     uint32_t code;
 } dt_device_info;
 
@@ -255,7 +255,7 @@ typedef struct dt_device_ops {
     /* Can device `from` read and write the memory of device `to` by itself? Nothing is opened for it. */
     dt_status (*peer)(uint32_t from, uint32_t to, uint32_t *can_p); /* 1 or 0 */
 
-    /* Memory, zeroed. DT_ENOMEM says how much was asked for and how much is free. */
+    /* Memory, zeroed. DT_ENOMEM reports how much was requested and how much is free. */
     dt_status (*alloc)(dt_device *d, size_t bytes, void **device_p);
     void (*release)(dt_device *d, void *device);
     dt_status (*pin)(dt_device *d, size_t bytes, void **host_p); /* page-locked host memory */
@@ -287,7 +287,7 @@ typedef struct dt_device_ops {
     dt_status (*narrow)(dt_device *d, void *to, const float *from, int64_t n, uint32_t dtype, dt_device_stream *s);
     /* Before forward: seeds from control and the loss scale. */
     dt_status (*begin)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
-    /* While backward goes on: gradients of leaves into sums, in the fixed tree. A leaf's zeros lose their sign. */
+    /* While backward continues: gradients of leaves into sums, in the fixed tree. A leaf's zeros lose their sign. */
     dt_status (*sum)(dt_device *d, const dt_device_sums *f, dt_device_stream *s);
     /* After backward: measure, apply. Of several ranks: their slices of the sum of all ranks are put where they belong
      * in grad; measure; block sums and losses of all ranks are put into their places; apply.
@@ -297,7 +297,7 @@ typedef struct dt_device_ops {
     dt_status (*apply)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
     /* to[i] += from[i], of n: a step of the fixed tree over ranks */
     dt_status (*add)(dt_device *d, float *to, const float *from, int64_t n, dt_device_stream *s);
-    /* Behind apply: copies of parameters that follow them. */
+    /* After apply: copies of parameters that follow them. */
     dt_status (*blend)(dt_device *d, const dt_device_blend *b, dt_device_stream *s);
 } dt_device_ops;
 

@@ -12,6 +12,6 @@ dt_status dt_device_allocate(const dt_device_ops *ops, dt_device *d, size_t byte
 dt_status dt_device_pin(const dt_device_ops *ops, dt_device *d, size_t bytes, void *out_p)
     DT_NODISCARD;                                                          /* not counted */
 void dt_device_free(const dt_device_ops *ops, dt_device *d, void *device); /* NULL is fine */
-uint64_t dt_device_allocated_bytes(void);                                  /* taken and not given back */
+uint64_t dt_device_allocated_bytes(void);                                  /* taken and not returned */
 
 #endif

@@ -19,7 +19,7 @@
 
 enum { SUCCESS = 0, INSUFFICIENT_SIZE = 7, SENSOR_GPU = 0, NAME_BYTES = 96 };
 enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, ECC_UNCORRECTED = 1, ECC_VOLATILE = 0 };
-enum { MAX_MHZ = 100000, MAX_COUNTED = 100000, MAX_ERRORS = 1000000000 }; /* more is no number to tell */
+enum { MAX_MHZ = 100000, MAX_COUNTED = 100000, MAX_ERRORS = 1000000000 }; /* more is not a valid number */
 
 typedef struct memory_info {
     unsigned long long total, free, used;
@@ -31,7 +31,7 @@ typedef struct rates {
 
 typedef struct process_info { /* of version 2 and 3 of the call */
     unsigned pid;
-    unsigned long long used; /* all bits set: not told */
+    unsigned long long used; /* all bits set: unknown */
     unsigned gpu_instance, compute_instance;
 } process_info;
 
@@ -110,7 +110,7 @@ static dt_status find_calls(dt_nvml *n, const char *path)
     return DT_OK;
 }
 
-/* "MIG-..." where the variable names slices: CUDA counts them in this order, and says no more of them. */
+/* "MIG-..." where the variable names slices: CUDA counts them in this order, and gives no other details. */
 static bool parse_mig_slice(const dt_device_info *info, char name[NAME_BYTES])
 {
     const char *at = getenv("CUDA_VISIBLE_DEVICES");
@@ -197,7 +197,7 @@ void dt_nvml_close(dt_nvml *n)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* false: not told. *count_p may be more than the list has room for, and then nothing is in it. */
+/* false: unknown. *count_p may be more than the list has room for, and then nothing is in it. */
 static bool read_processes(const dt_nvml *n, process_info list[DT_NVML_MAX_PROGRAMS], unsigned *count_p)
 {
     unsigned count = DT_NVML_MAX_PROGRAMS;

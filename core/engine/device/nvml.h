@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the driver says of a GPU while it works, by NVIDIA's management library (NVML). The host is not linked with it:
- * libnvidia-ml.so.1, which comes with the driver, is opened on demand, and what an older one lacks, or a kind of device
- * does not tell (slices of a GPU have no utilisation of their own), is left out. One look takes about a millisecond and
- * allocates nothing. Threads: [main].
+ * What the driver reports about a GPU while it works, by NVIDIA's management library (NVML). The host is not linked
+ * with it: libnvidia-ml.so.1, which comes with the driver, is opened on demand, and what an older one lacks, or a kind
+ * of device does not report (slices of a GPU have no utilisation of their own), is left out. One look takes about a
+ * millisecond and allocates nothing. Threads: [main].
  */
 #ifndef DTRAIN_CORE_ENGINE_DEVICE_NVML_H
 #define DTRAIN_CORE_ENGINE_DEVICE_NVML_H
@@ -14,10 +14,10 @@
 
 typedef struct dt_nvml dt_nvml;
 
-typedef struct dt_nvml_sample { /* NAN: not told */
+typedef struct dt_nvml_sample { /* NAN: unknown */
     double used, total;         /* bytes of the device, all programs together */
     double reserved;            /* bytes that this process holds there: context, libraries, what it allocated */
-    double utilisation;         /* share of the last moments with a kernel at work, % */
+    double utilisation;         /* share of the last moments with an active kernel, % */
     double temperature;         /* degrees Celsius */
 } dt_nvml_sample;
 
@@ -25,7 +25,7 @@ enum { DT_NVML_MAX_PROGRAMS = 64, DT_NVML_NAME = 64 };
 
 typedef struct dt_nvml_program {
     uint32_t pid; /* as the driver counts: in a container not as there */
-    double used;  /* bytes; NAN: not told */
+    double used;  /* bytes; NAN: unknown */
     char name[DT_NVML_NAME];
 } dt_nvml_program;
 
@@ -44,14 +44,14 @@ enum {
 };
 
 typedef struct dt_nvml_state { /* what does not change from step to step; texts are one line and masked */
-    char driver[DT_NVML_NAME]; /* "580.95.05"; "": not told */
-    double mhz[DT_NVML_CLOCK_END], max_mhz[DT_NVML_CLOCK_END]; /* NAN: not told */
-    uint64_t reasons;                                          /* 0 also when they are not told */
-    int persistence, ecc;                                      /* 1 on, 0 off, -1 not told */
-    double ecc_errors; /* not corrected, since the driver began; NAN: not told */
+    char driver[DT_NVML_NAME]; /* "580.95.05"; "": unknown */
+    double mhz[DT_NVML_CLOCK_END], max_mhz[DT_NVML_CLOCK_END]; /* NAN: unknown */
+    uint64_t reasons;                                          /* 0 also when they are unknown */
+    int persistence, ecc;                                      /* 1 on, 0 off, -1 unknown */
+    double ecc_errors;                                         /* not corrected, since the driver began; NAN: unknown */
     bool knows_programs;
-    uint32_t n_programs; /* on the GPU, beside this one, which is on it */
-    uint32_t n_told;     /* below; one more than n_programs where nobody knows which is this */
+    uint32_t n_programs; /* on the GPU, besides this one, which is on it */
+    uint32_t n_told;     /* below; one more than n_programs where it is unknown which is this one */
     dt_nvml_program program[DT_NVML_MAX_PROGRAMS]; /* none when there are more */
 } dt_nvml_state;
 
@@ -60,7 +60,7 @@ typedef struct dt_nvml_state { /* what does not change from step to step; texts 
  * what is needed, no such GPU). */
 dt_status dt_nvml_open(const char *library, const dt_device_info *info, dt_nvml **out_p) DT_NODISCARD;
 void dt_nvml_read_sample(const dt_nvml *n, dt_nvml_sample *out);
-void dt_nvml_read_state(const dt_nvml *n, dt_nvml_state *out); /* numbers that cannot be are not told */
+void dt_nvml_read_state(const dt_nvml *n, dt_nvml_state *out); /* numbers that cannot be are left out */
 void dt_nvml_close(dt_nvml *n);                                /* NULL is fine */
 
 #endif

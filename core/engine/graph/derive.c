@@ -22,7 +22,7 @@ struct dt_derive {
     int32_t n_values; /* of the recorded graph; only these have gradients */
     int32_t n_nodes;
     uint32_t group; /* that is derived */
-    bool *needs;    /* per value: a trained parameter of the group stands behind it */
+    bool *needs;    /* per value: a trained parameter of the group contributes to it */
     int32_t *grad;  /* per value: its gradient so far, -1 = none yet */
     contribution *part;
     uint32_t n_parts, cap_parts;
@@ -163,7 +163,7 @@ static void assign_grad_storage(dt_ir *ir, int32_t v, int32_t param, bool accum)
     ir->value[v].accum = accum;
 }
 
-/* May the op that made this part add it to the gradient arena itself? Not when anybody else needs the part alone. */
+/* May the op that made this part add it to the gradient arena itself? Not when another op needs the part alone. */
 static bool is_direct(const dt_derive *d, const contribution *c)
 {
     const dt_value *v = &d->ir->value[c->grad];

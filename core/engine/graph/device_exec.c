@@ -306,7 +306,8 @@ static dt_status zero_gradients(dt_device_exec *e, uint32_t call, dt_device_stre
     return DT_OK;
 }
 
-/* Those from number `first` on that are summed behind the call, as many as go at once; how many are dealt with. */
+/* Those from number `first` on that are summed after the call, as many as possible at a time; how many are dealt with.
+ * */
 static dt_status sum_some(dt_device_exec *e, uint32_t first, uint32_t call, dt_device_stream *s, uint32_t *n_p)
 {
     uint32_t n = 0;

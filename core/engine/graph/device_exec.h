@@ -4,8 +4,8 @@
  * step or while a graph is captured. Several leaves run in one launch; when there is no room for all of them, the
  * caller binds one group of leaves after the other to the same activations.
  *
- * Activations: every block of the memory plan has room for `leaves` leaves. Inputs lie where the caller says, at
- * capacity, one leaf behind the other. Gradients of leaves are summed in the fixed tree as soon as backward has ended
+ * Activations: every block of the memory plan has room for `leaves` leaves. Inputs are where the caller specifies, at
+ * capacity, one leaf after the other. Gradients of leaves are summed in the fixed tree as soon as backward has ended
  * with a parameter; only sums are kept. Threads: [main].
  */
 #ifndef DTRAIN_CORE_ENGINE_GRAPH_DEVICE_EXEC_H
@@ -20,10 +20,10 @@ typedef struct dt_device_exec_desc {
     const dt_plan *plan; /* of kernel set DEVICE; outlives the exec */
     const dt_device_ops *ops;
     dt_device *device;
-    uint32_t leaves;     /* of one launch */
-    uint32_t math;       /* dt_device_math */
-    bool synchronous;    /* wait for every kernel, so that a failure is told where it happened; not while capturing */
-    const uint32_t *due; /* [n_due] calls behind which all gradients that are complete are summed (leaf_grads.h) */
+    uint32_t leaves;  /* of one launch */
+    uint32_t math;    /* dt_device_math */
+    bool synchronous; /* wait for every kernel, so that a failure is reported where it happened; not while capturing */
+    const uint32_t *due; /* [n_due] calls after which all gradients that are complete are summed (leaf_grads.h) */
     uint32_t n_due;
 } dt_device_exec_desc;
 
@@ -42,7 +42,7 @@ typedef struct dt_device_feed { /* device addresses, of the first leaf of the la
     uint32_t groups;         /* bits of those whose losses and gradients are wanted; 0: all. Other sums stay */
     const double *loss_seed; /* per loss */
     dt_status (*summed)(void *user, uint32_t call); /* the gradients that calls up to this one have completed are
-                                                       summed; NULL: nobody asks */
+                                                       summed; NULL: not needed */
     void *user;
 } dt_device_feed;
 

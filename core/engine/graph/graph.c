@@ -106,8 +106,8 @@ static dt_status check_tensor(dt_recorder *r, const char *what, const char *name
     return DT_OK;
 }
 
-/* Columns of what was put beside each other, where they are those of one part: columns of that part. So parts that
- * nobody else reads, such as one critic of two, are dead code, and so are their derivatives. */
+/* Columns of what was concatenated, where they are those of one part: columns of that part. So parts that
+ * no other op reads, such as one critic of two, are dead code, and so are their derivatives. */
 static int32_t slice_of_part(const dt_recorder *r, int32_t value, dt_attr *slice)
 {
     const dt_value *v = value >= 0 ? &r->ir.value[value] : NULL;
@@ -316,7 +316,7 @@ static dt_status graph_output(dt_graph *g, const char *name, dt_tensor *t)
     }
     dt_status st = check_tensor(r, "output", name, t);
     if (st == DT_OK && r->source != NULL) {
-        return DT_OK; /* nobody reads it beside the outputs of the source itself */
+        return DT_OK; /* nothing reads it except the outputs of the source itself */
     }
     for (uint32_t i = 0; i < r->ir.n_outputs && st == DT_OK; i++) {
         if (strcmp(r->ir.output[i].name, name) == 0) {

@@ -2,7 +2,7 @@
  *
  * Where the gradients of leaves lie while a plan of kernel set DEVICE runs. The calls that make them know every leaf
  * alone; what is kept is their sum. So a parameter's gradient, of all leaves of a launch, has a place from the first
- * call that writes it until it is summed, soon behind the last one; then others lie there. Many small ones are summed
+ * call that writes it until it is summed, soon after the last one; then others lie there. Many small ones are summed
  * together. Threads: one owner.
  */
 #ifndef DTRAIN_CORE_ENGINE_GRAPH_LEAF_GRADS_H
@@ -15,7 +15,7 @@ typedef struct dt_leaf_grad { /* of a parameter */
     int64_t stride;           /* elements from leaf to leaf */
     size_t room;              /* bytes before its place, for one leaf */
     uint32_t first, last;     /* calls that write it */
-    uint32_t summed;          /* call behind which it is summed */
+    uint32_t summed;          /* call after which it is summed */
     bool is_read_first;       /* before anything is written there: it must be zero */
 } dt_leaf_grad;
 
@@ -27,7 +27,7 @@ typedef struct dt_leaf_grads {
 
 typedef struct dt_leaf_grads_desc {
     uint32_t leaves;     /* of a launch */
-    const uint32_t *due; /* [n_due] calls behind which all that is complete is summed */
+    const uint32_t *due; /* [n_due] calls after which all that is complete is summed */
     uint32_t n_due;
 } dt_leaf_grads_desc;
 

@@ -21,7 +21,7 @@ typedef struct planner {
     const dt_ir *ir;
     const dt_memory_desc *d;
     int32_t *root;  /* per value: whose storage it is, itself unless it is a view */
-    int32_t *last;  /* per root: last node that reads it, -1 = nobody */
+    int32_t *last;  /* per root: last node that reads it, -1 = none */
     int32_t *order; /* blocks, largest first */
     dt_memory m;
 } planner;
@@ -115,7 +115,7 @@ static int32_t block_to_overwrite(const planner *p, int32_t i, size_t bytes)
     return -1;
 }
 
-/* Is there anybody to read output k of n? Output 0 of a public op always has a place: kernels may lean on it. */
+/* Does anything read output k of n? Output 0 of a public op always has a place: kernels may lean on it. */
 static bool is_stored(const planner *p, const dt_node *n, uint32_t k)
 {
     int32_t v = n->out[k];

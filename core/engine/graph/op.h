@@ -12,17 +12,21 @@
 
 /* How a device in mixed precision stores inputs and outputs of an op (storage.h). Bit k: input or output k. */
 typedef struct dt_op_storage {
-    enum { DT_STORAGE_MISSING, DT_STORAGE_F32, DT_STORAGE_HALF } kind; /* F32: all in f32; HALF: as the rest says */
-    uint32_t full_in, full_out;                                        /* f32 */
-    uint32_t alike_in, alike_out;                                      /* all in half or none of them */
-    uint32_t weight_in; /* where a parameter is read from its copy in half; of one among alike: with them */
-    bool is_moving;     /* only moves or combines elements: results are no more precise than its inputs */
+    enum {
+        DT_STORAGE_MISSING,
+        DT_STORAGE_F32,
+        DT_STORAGE_HALF
+    } kind;                       /* F32: all in f32; HALF: as the other fields specify */
+    uint32_t full_in, full_out;   /* f32 */
+    uint32_t alike_in, alike_out; /* all in half or none of them */
+    uint32_t weight_in;           /* where a parameter is read from its copy in half; of one among alike: with them */
+    bool is_moving;               /* only moves or combines elements: results are no more precise than its inputs */
 } dt_op_storage;
 
 typedef struct dt_op_info {
     /* Inputs and outputs in the language of infer.h: "x[...,K] w[M,K] b?[M] -> y[...,M]". */
     const char *shape;
-    dt_status (*check)(dt_infer *q); /* what the pattern cannot say; NULL when it says all */
+    dt_status (*check)(dt_infer *q); /* what the pattern cannot express; NULL when it is complete */
     /* Records the derivative; NULL: there is none. dy: gradient of output 0, -1 when only other results have one. */
     void (*vjp)(dt_derive *d, const dt_node *n, int32_t dy);
     double (*flops)(const dt_view *in, const dt_view *out, const dt_attr *attr); /* live sizes; NULL: one per element */

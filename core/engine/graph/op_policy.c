@@ -13,7 +13,7 @@
 
 static double flops_bwd(const dt_view *in, const dt_view *out, const dt_attr *attr)
 {
-    return dt_flops_ten(in + 2, out, attr); /* behind the gradients of two results */
+    return dt_flops_ten(in + 2, out, attr); /* after the gradients of two results */
 }
 
 /* "logits is A 3 f32 but ..." for input k */

@@ -8,7 +8,7 @@
  * of a model are frozen from the beginning, and called <role>.constant.<name>.
  *
  * A shadow is a copy of all parameters of a role, called <role>@<shadow>.<name>: frozen, moved by who trains alone.
- * Shadows stand behind all else, so that arenas of gradients and moments end before them.
+ * Frozen copies follow all else, so that arenas of gradients and moments end before them.
  * Threads: [main] while building, [any] read-only afterwards.
  */
 #ifndef DTRAIN_CORE_ENGINE_GRAPH_PARAMS_H
@@ -17,7 +17,7 @@
 #include "dtrain/plugin.h"
 #include <stdbool.h>
 
-#define DT_PARAM_CONSTANT "constant." /* what the name of a constant begins with, behind its role */
+#define DT_PARAM_CONSTANT "constant." /* what the name of a constant begins with, after its role */
 
 typedef struct dt_param {
     char *name; /* "<role>.<name>", or "<role>@<shadow>.<name>"; owned */
@@ -40,7 +40,7 @@ typedef struct dt_param_table {
     uint32_t n, cap;
     dt_param_shadow *shadow;
     uint32_t n_shadows;
-    int64_t total;         /* elements of an arena, gaps included: for memory; people are told count */
+    int64_t total;         /* elements of an arena, gaps included: for memory; users are shown count */
     int64_t base_total;    /* the same without shadows: arenas of gradients and moments */
     int64_t count;         /* elements of all parameters but shadows */
     int64_t trained_count; /* elements that are not frozen, without gaps */
@@ -54,7 +54,7 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
 /* What is added next begins at a multiple of so many elements. */
 void dt_param_table_align(dt_param_table *t, int64_t elements);
 const dt_param *dt_param_table_find(const dt_param_table *t, const char *full_name);
-/* A copy of what the role has by now, which may be nothing, behind all that was added; nothing is added after it but
+/* A copy of what the role has by now, which may be nothing, after all that was added; nothing is added after it but
  * shadows. name: [a-z][a-z0-9_]*. Errors: DT_EPLUGIN (name, the role has one of it), DT_ENOMEM. */
 dt_status dt_param_table_shadow(dt_param_table *t, const char *role, const char *name) DT_NODISCARD;
 bool dt_param_table_has_shadow(const dt_param_table *t, const char *role, const char *name);

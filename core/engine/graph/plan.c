@@ -73,7 +73,7 @@ static int32_t root_of(const dt_ir *ir, int32_t v)
     return v;
 }
 
-/* Append the view of a value (-1: absent) of this type; has_data false: shape only, or nobody needs it. */
+/* Append the view of a value (-1: absent) of this type; has_data false: shape only, or unused. */
 static void add_view(dt_plan *p, int32_t value, uint32_t dtype, bool has_data)
 {
     uint32_t at = p->n_views++;
@@ -130,7 +130,7 @@ static void size_scratch(dt_plan *p, const dt_plan_call *c)
     dt_view views[DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT];
     uint32_t n = c->n_in + c->n_out;
     if (p->kernels == DT_KERNELS_DEVICE) {
-        return; /* the device says it itself (device_exec.h) */
+        return; /* the device reports it itself (device_exec.h) */
     }
     memcpy(views, &p->view[c->view], n * sizeof(*views));
     for (uint32_t i = 0; i < n; i++) {
@@ -370,7 +370,7 @@ const dt_plan_info *dt_plan_info_get(const dt_plan *p)
     return &p->info;
 }
 
-/* How often a call passes over the value behind its view k: not at all when it is absent, or only its shape counts. */
+/* How often a call passes over the value of its view k: not at all when it is absent, or only its shape counts. */
 static int passes_over(const dt_plan *p, const dt_node *n, uint32_t k, const dt_view *view)
 {
     if (k < n->n_in) {

@@ -67,14 +67,14 @@ int32_t dt_plan_field(const dt_plan *p, const char *name);
 uint32_t dt_plan_step_inputs(const dt_plan *p, const char *const **name_p, const int64_t **count_p);
 
 typedef struct dt_exec_feed {
-    const int64_t *size;            /* live size per symbol of the graph */
-    void *const *field;             /* per field of the graph's desc, in its order; NULL where dt_plan_field says -1 */
-    const float *const *step_input; /* per step input */
-    const void *params;             /* parameter arena (double in ref64) */
-    void *grads;                    /* gradient arena, added to; NULL when the plan is not for training */
-    const double *loss_seed;        /* per loss: weight / normaliser; the derivative starts from it */
-    double *loss;                   /* per loss: the sum over the micro-batch is ADDED here */
-    const dt_kernel_run *run;       /* is_kept is set by dt_exec_run */
+    const int64_t *size; /* live size per symbol of the graph */
+    void *const *field;  /* per field of the graph's desc, in its order; NULL where dt_plan_field returns -1 */
+    const float *const *step_input;           /* per step input */
+    const void *params;                       /* parameter arena (double in ref64) */
+    void *grads;                              /* gradient arena, added to; NULL when the plan is not for training */
+    const double *loss_seed;                  /* per loss: weight / normaliser; the derivative starts from it */
+    double *loss;                             /* per loss: the sum over the micro-batch is ADDED here */
+    const dt_kernel_run *run;                 /* is_kept is set by dt_exec_run */
     void (*after)(void *user, uint32_t call); /* after each call, counted from 0; NULL: none */
     void *after_user;
     uint32_t groups;         /* bits of those whose losses and gradients are needed; 0: all */

@@ -31,7 +31,7 @@ dt_optim_consts dt_optim_constants(const dt_optim_step *s);
 uint32_t dt_optim_n_moments(dt_optimizer kind);
 
 /* Update [begin, end) of the arenas. m, v: moments (v unused by SGD, may be NULL). g is read only. On x86-64 numbers
- * below the smallest normal float are taken, and left behind, as 0. */
+ * below the smallest normal float are taken, and stored, as 0. */
 void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end);
 /* The same of n elements, by numbers that were made before. */
 void dt_optim_apply(dt_optimizer kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v,

@@ -134,7 +134,7 @@ static ALWAYS_INLINE vw fold(vw v, const int64_t H, const bool is_max)
     return v;
 }
 
-/* Room behind a flat array of n values, so that whole vectors can be read and written. */
+/* Padding after a flat array of n values, so that whole vectors can be read and written. */
 static ALWAYS_INLINE void pad(float *flat, int64_t n, float value)
 {
     vf_store(flat + n, vf_set(value));

@@ -32,7 +32,7 @@ static ALWAYS_INLINE void combine(int64_t fn, const float *a, const float *b, co
     }
 }
 
-/* One value per row of few elements: they are put beside their rows, some rows at a time. */
+/* One value per row of few elements: they are placed next to their rows, some rows at a time. */
 static void combine_columns(int64_t fn, const float *a, const float *b, float *y, int64_t R, int64_t D)
 {
     float beside[FEW * AT_ONCE];

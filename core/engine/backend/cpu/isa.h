@@ -8,7 +8,7 @@
 
 #include "engine/backend/kernel.h"
 
-/* The last two are the avx512 build with matrix products in bf16 beside it. */
+/* The last two are the avx512 build with matrix products in bf16 in addition. */
 typedef enum dt_cpu_isa_id {
     DT_CPU_ISA_BASE,
     DT_CPU_ISA_AVX2,

@@ -7,7 +7,7 @@
 #include "engine/backend/cpu/cpu.h"
 #include "engine/backend/cpu/vmath.h"
 
-/* one number of k rows that lie `stride` apart; 0 behind them */
+/* one number of k rows that lie `stride` apart; 0 past them */
 static ALWAYS_INLINE vf get_column(const float *x, int64_t stride, int64_t k)
 {
     float part[VL] = {0};

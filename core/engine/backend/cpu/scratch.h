@@ -7,7 +7,7 @@
 
 #include "engine/backend/cpu/gemm.h"
 
-enum { DT_SCRATCH_PAD = 16 }; /* room to read and write whole vectors behind an array */
+enum { DT_SCRATCH_PAD = 16 }; /* room to read and write whole vectors past an array */
 
 /* LINEAR_DX: the rows of dy that are not 0, where they are wide, and all of dy is small. Of more rows than fit they are
  * not looked for. */

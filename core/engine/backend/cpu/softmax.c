@@ -5,7 +5,7 @@
 #include "engine/backend/cpu/cpu.h"
 #include "engine/backend/cpu/vmath.h"
 
-/* x, with value behind the first k elements */
+/* x, with value past the first k elements */
 static ALWAYS_INLINE vf filled(vf x, int64_t k, float value)
 {
     if (k == VL) {

@@ -340,7 +340,7 @@ __device__ static inline void dt_cuda_each_edge_from(const dt_cuda_team<W> &t, c
     });
 }
 
-/* Zeros behind the live rows of a [rows,width]; all threads of the leaf's blocks take part. a may be NULL. */
+/* Zeros past the live rows of a [rows,width]; all threads of the leaf's blocks take part. a may be NULL. */
 __device__ static inline void dt_cuda_zero_rest(float *a, int live, int rows, int width)
 {
     const int64_t step = (int64_t)gridDim.x * blockDim.x, end = (int64_t)rows * width;
@@ -353,8 +353,8 @@ __device__ static inline void dt_cuda_zero_rest(float *a, int live, int rows, in
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
 /* GRAPH is what a kernel takes by value: rowptr, col, s, and edges, their span. Its type `element` is how rows are
- * stored. Beside it, in its namespace: values_of(g) [N,H*C], what is summed, and logit_of(g, team, leaf, row), the z of
- * dt_cuda_attend. */
+ * stored. Next to it, in its namespace: values_of(g) [N,H*C], what is summed, and logit_of(g, team, leaf, row), the z
+ * of dt_cuda_attend. */
 template <typename W, typename GRAPH>
 static __global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
     dt_cuda_attend_rows(GRAPH g, dt_cuda_ptr<typename GRAPH::element> out, dt_cuda_ptr<float> prob)

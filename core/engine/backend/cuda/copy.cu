@@ -19,7 +19,7 @@ using source = dt_cuda_floats;
 
 struct concat_of {
     source x[MAX_PARTS];
-    int width[MAX_PARTS]; /* 0 behind the last */
+    int width[MAX_PARTS]; /* 0 past the last */
     template <int V> __device__ dt_cuda_pack<V> at(int leaf, int r, int d) const
     {
         [[maybe_unused]] source from = {}; /* nvcc 11.8 does not see its use below */

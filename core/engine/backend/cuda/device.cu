@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA device behind engine/device/device.h: discovery, memory, streams, events, graphs, and the words for what
- * fails. CUDA_VISIBLE_DEVICES is respected by the runtime itself: an index counts the devices that it leaves visible.
+ * The CUDA implementation of engine/device/device.h: discovery, memory, streams, events, graphs, and the messages for
+ * what fails. CUDA_VISIBLE_DEVICES is respected by the runtime itself: an index counts the devices that it leaves
+ * visible.
  */
 #include "engine/backend/cuda/table.h"
 
@@ -52,7 +53,7 @@ dt_status dt_cuda_check(cudaError_t e, const char *call, const char *file, int l
         return DT_OK;
     }
     const dt_status st = e == cudaErrorMemoryAllocation ? DT_ENOMEM : DT_ECUDA;
-    (void)cudaGetLastError(); /* told here; the next launch asks for its own */
+    (void)cudaGetLastError(); /* reported here; the next launch queries its own */
     return dt_cuda_host->fail(st, file, line, "%.*s failed: %s (%s)", name_bytes(call), call, cudaGetErrorString(e),
                               cudaGetErrorName(e));
 }

@@ -111,7 +111,7 @@ template <typename W> struct no_slope {
     }
 };
 
-/* Zeros behind the live edges of dbias. */
+/* Zeros past the live edges of dbias. */
 __device__ void zero_rest(const dt_cuda_floats &dbias, int leaf, int live, const dt_cuda_heads &s)
 {
     const int64_t step = (int64_t)gridDim.x * blockDim.x, end = (int64_t)s.E * s.H;
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
     }
 }
 
-/* Ranges, targets, and dz where there is no dbias in f32; behind one another. */
+/* Ranges, targets, and dz where there is no dbias in f32; one after another. */
 size_t range_bytes(const dt_device_args *a, const dt_cuda_heads &s)
 {
     return a->leaves * (size_t)s.N * sizeof(dt_cuda_range);

@@ -25,7 +25,8 @@ template <typename T> struct forward {
     int S, H;
 };
 
-/* sequence s, unit j, with the three products u; where nobody is, the state is held, beyond the live size it is zero */
+/* sequence s, unit j, with the three products u; where no sequence is present, the state is held, beyond the live size
+ * it is zero */
 template <typename T>
 __device__ void cell(const forward<T> &f, int leaf, int t, int s, int j, bool is_live, const float u[GATES])
 {
@@ -140,7 +141,7 @@ __global__ void __launch_bounds__(DT_CUDA_COLUMN_THREADS)
     }
 }
 
-/* Behind the room of the product: dh carried, dh of a product, dz. */
+/* After the space of the product: dh carried, dh of a product, dz. */
 size_t gru_bwd_scratch(const dt_device_args *a)
 {
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[0].dim[2], n = a->leaves * S * H;

@@ -17,7 +17,7 @@ bool in_epilogue(int64_t fn)
 }
 
 /* The two factors of a product have one type: where one is stored in half, the other, if it is f32, is rounded into
- * scratch first, behind the room of the product (features of the data, gradients of a loss). */
+ * scratch first, after the space of the product (features of the data, gradients of a loss). */
 struct rounding {
     int32_t dtype; /* of the factors */
     bool is_done[2];

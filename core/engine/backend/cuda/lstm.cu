@@ -22,7 +22,8 @@ template <typename E> struct backward : dt_cuda_lstm_backward<E> {
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
-/* sequence s, unit j, with the four products z; where nobody is, the state is held, beyond the live size it is zero */
+/* sequence s, unit j, with the four products z; where no sequence is present, the state is held, beyond the live size
+ * it is zero */
 template <typename E>
 __device__ void cell(const forward<E> &f, int leaf, int t, int s, int j, bool is_live, const float z[GATES])
 {
@@ -131,7 +132,7 @@ __device__ void cell(const backward<E> &b, int leaf, int t, int s, int j, bool i
     *held = dh_held;
 }
 
-/* Behind the room of the product: dc, held, dh of a product; dz where dxw is absent. */
+/* After the space of the product: dc, held, dh of a product; dz where dxw is absent. */
 size_t lstm_bwd_scratch(const dt_device_args *a)
 {
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[0].dim[2], n = a->leaves * S * H;

@@ -26,8 +26,9 @@ template <typename E> struct dt_cuda_lstm_backward {
     using element = E;
     dt_cuda_ptr<const E> dy, gates, wh;
     dt_cuda_ptr<const float> c, present;
-    dt_cuda_ptr<E> dz;           /* [T,S,4H]: dxw, or in scratch */
-    dt_cuda_ptr<float> dc, held; /* [S,H] in scratch: carried from the step after; held: dh where nobody was */
+    dt_cuda_ptr<E> dz; /* [T,S,4H]: dxw, or in scratch */
+    dt_cuda_ptr<float> dc,
+        held; /* [S,H] in scratch: carried from the step after; held: dh where no sequence was present */
     dt_cuda_span rows;
     int T, S, H;
 };
@@ -57,7 +58,7 @@ __device__ static inline float dt_cuda_lstm_gradient(float gate[DT_CUDA_LSTM_GAT
 }
 
 /* May this call run on clusters? Compute capability 9.0 or later, of the device and of the code compiled for it;
- * products in bf16 or fp16, H of 32 to 256; and the device says that it has room for such a cluster. */
+ * products in bf16 or fp16, H of 32 to 256; and the device reports that it has room for such a cluster. */
 bool dt_cuda_lstm_fits_cluster(const dt_device_args *a, int H);
 template <typename E> dt_status dt_cuda_lstm_cluster(const dt_device_args *a, const dt_cuda_lstm_forward<E> *f);
 /* Without dwh. */

@@ -91,7 +91,7 @@ template <typename T, typename E> __global__ void __launch_bounds__(THREADS) who
         *reinterpret_cast<pair<T> *>(room.w + r * pitch + k) = narrow_pair<T>(p.x[0], p.x[1]);
     }
     float c[MINE][2] = {}, h[MINE][2] = {};
-    cluster.sync(); /* all blocks are there before anybody writes to them */
+    cluster.sync(); /* all blocks are there before one writes to them */
     for (int t = 0; t < f.T; t++) {
         /* what the cells need from memory, on its way while the products are made */
         dt_cuda_pack<2> x[MINE][GATES];
@@ -151,7 +151,7 @@ template <typename T, typename E> __global__ void __launch_bounds__(THREADS) who
         cluster.sync();
     }
 #else
-    __trap(); /* dt_cuda_lstm_fits_cluster asks what was compiled */
+    __trap(); /* dt_cuda_lstm_fits_cluster checks what was compiled */
 #endif
 }
 

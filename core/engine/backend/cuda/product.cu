@@ -145,7 +145,7 @@ dt_status fits(const dt_device_args *a, const dt_cuda_product *p, const cublasLt
 }
 
 /* Those for DT_CUDA_USUAL_LEAVES, the fastest first; none where cuBLASLt has nothing for the types, sizes or addresses.
- * `e` says why. */
+ * `e` has the reason. */
 dt_status candidates(const dt_device_args *a, const dt_cuda_product_desc *d, const dt_cuda_product *p,
                      cublasLtMatmulHeuristicResult_t found[CANDIDATES], int *n_p, cublasStatus_t *e_p)
 {
@@ -167,7 +167,7 @@ dt_status candidates(const dt_device_args *a, const dt_cuda_product_desc *d, con
     return dt_cublas_check(*e_p, "cublasLtMatmulAlgoGetHeuristic(", __FILE__, __LINE__);
 }
 
-/* Does it add along k in pieces? The preference rules that out; what it says of itself is asked all the same. */
+/* Does it add along k in pieces? The preference rules that out; its own report is checked all the same. */
 bool splits_k(const cublasLtMatmulAlgo_t *algo)
 {
     int32_t pieces = 1;
@@ -259,9 +259,9 @@ dt_status run_relu(const dt_device_args *args, const dt_cuda_product_desc &d, vo
 
 /* ---- trial ------------------------------------------------------------------------------------------------------- */
 
-/* An algorithm is tried on the product itself before it is used: nothing that cuBLASLt says of one tells whether its
- * tiles are dealt out in ways that change with the number of matrices (persistent and stream-K kernels), or whether its
- * relu keeps NaN. All leaves get the same numbers, so all results must be those of one alone. */
+/* An algorithm is tried on the product itself before it is used: nothing that cuBLASLt reports about one shows whether
+ * its tiles are dealt out in ways that change with the number of matrices (persistent and stream-K kernels), or whether
+ * its relu keeps NaN. All leaves get the same numbers, so all results must be those of one alone. */
 struct trial {
     bool is_accepted; /* cuBLASLt ran it */
     bool is_same;     /* all leaves at once have the bits of one alone */

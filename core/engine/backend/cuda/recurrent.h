@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The time steps of LSTM and GRU, whose files have the cells. The product inside a step is made for a tile of 32
- * sequences by 32 units, and the kernel of the step goes on from it in registers, so that neither the products nor the
- * state pass through memory between product and cell.
+ * sequences by 32 units, and the kernel of the step continues with it in registers, so that neither the products nor
+ * the state pass through memory between product and cell.
  * Blocks of DT_CUDA_STEP_THREADS, grid (units / 32, sequences / 32, leaves) rounded up.
  *
  * Along k, strips of 16 are fetched into registers while the strip before is multiplied out of shared memory (two
@@ -229,7 +229,7 @@ __device__ static inline void dt_cuda_state_product(const float *x, int rows, co
 
 /* LSTM and GRU differ in their cells. F and B are what the kernels of a step take by value, forward and backward; G is
  * the number of gates. element: how h, the gates, dz and wh are stored; f32 where products are inside the kernel.
- * Beside the type, in its namespace:
+ * Next to the type, in its namespace:
  *   F: wh [G H, H], h [T,S,H], rows, S, H    cell(f, leaf, t, s, j, is_live, u) of sequence s, unit j; u[G]: products
  *      of the state before
  *   B: wh, dz [T,S,G H] (what goes through wh), rows, T, S, H    cell(b, leaf, t, s, j, is_live, dh_after) with what

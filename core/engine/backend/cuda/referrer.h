@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who refers to a row: what a derivative of picking rows by index asks, answered without sorting and without atomics on
- * floats. See cuda.h.
+ * Which elements refer to a row: what the derivative of picking rows by index needs, answered without sorting and
+ * without atomics on floats. See cuda.h.
  */
 #ifndef DTRAIN_CORE_ENGINE_BACKEND_CUDA_REFERRER_H
 #define DTRAIN_CORE_ENGINE_BACKEND_CUDA_REFERRER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Floats as they are stored: f32, bf16 or fp16 (engine/graph/storage.h says which tensor is what). Kernels compute with
- * all of them in f32 and round once, to the nearest, when they write. Two ways to take a tensor:
+ * Floats as they are stored: f32, bf16 or fp16 (engine/graph/storage.h decides the type of each tensor). Kernels
+ * compute with all of them in f32 and round once, to the nearest, when they write. Two ways to take a tensor:
  *   dt_cuda_ptr<T>   the type is known to the compiler (dt_cuda_by_type): where many loads are to be under way at once
  *   dt_cuda_floats   each tensor has its own type, a branch that all threads take alike: where a thread reads little
  * Neighbouring elements are read and written in one piece of V. See cuda.h.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients of leaves into sums, in the fixed tree (comm/tree.h), while backward goes on: each element is read
+ * Gradients of leaves into sums, in the fixed tree (comm/tree.h), while backward continues: each element is read
  * once from each leaf, and written once. One launch for many tensors: most of them are small.
  */
 #include "engine/backend/cuda/stored.h"
@@ -12,7 +12,7 @@ enum { THREADS = 256, WIDTH = 4, PER_BLOCK = THREADS * WIDTH };
 
 struct pieces {
     dt_device_piece at[DT_DEVICE_PIECES];
-    unsigned first[DT_DEVICE_PIECES + 1]; /* block of threads of each; behind the last one: how many there are */
+    unsigned first[DT_DEVICE_PIECES + 1]; /* block of threads of each; after the last one: how many there are */
     int n;
 };
 

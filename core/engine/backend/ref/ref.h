@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reference kernels: every op as plain loops that can be read beside its contract (dtrain/ops.def,
+ * The reference kernels: every op as plain loops that can be read next to its contract (dtrain/ops.def,
  * engine/backend/ops.def). The other kernel sets are tested against it; it is not meant for training. Each file is
  * compiled twice, with DT_REF 64 (f32 tensors hold doubles) and 32; arithmetic is in double in both, so ref32 only
  * rounds what it stores. It shares no arithmetic with the kernels that it tests: where a kernel of backend/cuda looks
