@@ -62,12 +62,12 @@ typedef struct dt_bundle {
     dt_bundle_actions actions;
     const char *const (*metadata)[2]; /* what else is to be known, [n_metadata] key and text; the caller's */
     uint32_t n_metadata;
-    int64_t *dims; /* behind tensor */
+    int64_t *dims; /* after tensor */
 } dt_bundle;
 
 typedef struct dt_bundle_desc { /* all the caller's; parameters, statistics and actions outlive the bundle */
     const dt_graph *graph;
-    const dt_port *field; /* what the graph's input() can name, in the order it was told */
+    const dt_port *field; /* what the graph's input() can name, in the order it was given */
     const dt_bundle_field *how;
     uint32_t n_fields;
     const dt_param_table *params;

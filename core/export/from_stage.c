@@ -194,7 +194,7 @@ static const dt_env_spec *spec_of(const dt_stage *s)
     return s->rollout != NULL ? &s->rollout->env->layout.spec : NULL;
 }
 
-/* An input as somebody needs it who makes it elsewhere. */
+/* An input as a program needs it that computes it elsewhere. */
 static void describe_input(const dt_stage *s, const dt_stage_export *t, const dt_bundle_input *x, dt_json_out *o)
 {
     static const char *const kind[] = {[DT_BUNDLE_GIVEN] = "given",

@@ -26,7 +26,7 @@ void dt_onnx_text(dt_onnx *o, const char *name, const char *v);
 /* op(in[0], ...); "" is an optional input that is absent. out: [n_out] names of the results, made here. */
 void dt_onnx_node(dt_onnx *o, const char *op, const char *const *in, uint32_t n_in, const char **out, uint32_t n_out);
 const char *dt_onnx_call(dt_onnx *o, const char *op, const char *a, const char *b, const char *c); /* NULL ends them */
-void dt_onnx_name(dt_onnx *o, const char *value, const char *name); /* the value once more, under this name */
+void dt_onnx_name(dt_onnx *o, const char *value, const char *name); /* the value again, under this name */
 
 /* constants */
 const char *dt_onnx_ints(dt_onnx *o, const int64_t *v, uint32_t n); /* [n] i64 */

@@ -361,7 +361,7 @@ static void split_parts(const speller *s, const char *x, uint32_t n, const char 
     dt_onnx_node(s->o, "Split", &x, 1, out, n);
 }
 
-/* where somebody is present [S,1] the new state, else the old one, NULL: zero */
+/* where an agent is present [S,1] the new state, else the old one, NULL: zero */
 static const char *held(const speller *s, const char *present, const char *now, const char *before)
 {
     return present == NULL

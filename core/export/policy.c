@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The library behind dtrain/policy.h: a policy file, its compiled graph, and the room for one step of one world. What
+ * The library of dtrain/policy.h: a policy file, its compiled graph, and the room for one step of one world. What
  * the trainer's rollout does with rows (core/rl/buffer/buffer.c) is done here for one instance: the rows of places that
  * are seen are put together, indices of places become indices of rows, and history is kept; actions are those of
  * core/rl/buffer/dist.c. Threads: an object belongs to one thread.
@@ -54,7 +54,7 @@ struct dt_policy {
     uint8_t *mask;  /* [n_choices] of the place being acted for */
     int32_t *act_i; /* [n_heads] */
     float *act_f;   /* [2, n_continuous] drawn, executed */
-    char *memory;   /* behind all of these */
+    char *memory;   /* after all of these */
 };
 
 /* ---- load -------------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Is a policy file one that can act, whatever it says? Everything that a step of policy.c adds, multiplies, indexes or
- * copies is found here once, when the file is loaded, and held against the recorded graph: rows, history, masks,
+ * Is a policy file one that can act, whatever it contains? Everything that a step of policy.c adds, multiplies, indexes
+ * or copies is found here once, when the file is loaded, and held against the recorded graph: rows, history, masks,
  * indices and the arrays that they point into, heads, bounds, outputs, sizes. What passes needs no further check; a
  * step looks at its caller's numbers alone. Threads: [any].
  */
@@ -15,7 +15,7 @@
 typedef struct dt_policy_input { /* how an input is filled */
     int32_t symbol;              /* its rows: of this symbol */
     int32_t plus;                /* 1: row pointers */
-    int32_t least;               /* of an index: -1 says nobody, where the graph takes that */
+    int32_t least;               /* of an index: -1 means none, where the graph takes that */
     uint32_t steps;              /* HISTORY, PRESENT, STEPS: the first dimension; else 1 */
     size_t row_bytes;            /* of one row; where there are steps, of one of these */
     size_t room_bytes;           /* that it needs, 0: the caller's rows are read as they are */

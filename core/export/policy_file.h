@@ -22,7 +22,7 @@
 
 #include "export/bundle.h"
 
-/* Written aside, flushed, renamed. Errors: DT_EIO, DT_ENOMEM. */
+/* Written to a temporary file, flushed, renamed. Errors: DT_EIO, DT_ENOMEM. */
 dt_status dt_policy_file_write(const dt_bundle *b, const char *path) DT_NODISCARD;
 
 typedef struct dt_policy_file { /* as read: nothing of the file stays open */
@@ -42,7 +42,7 @@ typedef struct dt_policy_file { /* as read: nothing of the file stays open */
     const char *phase, *environment;
     dt_setting *setting; /* options of what it was trained with: "cartpole.max_steps", "500" */
     uint32_t n_settings;
-    char **string; /* behind all texts */
+    char **string; /* after all texts */
     uint32_t n_strings, cap_strings;
 } dt_policy_file;
 

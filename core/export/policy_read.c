@@ -571,7 +571,7 @@ static dt_status read_json(reader *r, const char *key, dt_status (*read)(reader 
     return st;
 }
 
-/* Bounds of actions: [n_continuous], together in one block behind low. */
+/* Bounds of actions: [n_continuous], together in one block after low. */
 static dt_status read_bounds(reader *r)
 {
     dt_policy_file *f = r->f;
