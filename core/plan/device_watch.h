@@ -19,7 +19,7 @@ typedef struct dt_device_watch {
     uint64_t planned;
 } dt_device_watch;
 
-/* info: NULL where the CPU computes. Says where NVML is missing. */
+/* info: NULL where the CPU computes. Logs where NVML is missing. */
 void dt_device_watch_begin(dt_device_watch *w, const dt_device_info *info, uint64_t planned, double every_s);
 void dt_device_watch_update(dt_device_watch *w, double now_s, dt_metrics *m);
 void dt_device_watch_end(dt_device_watch *w);

@@ -17,7 +17,7 @@
 
 typedef struct dt_fit {
     dt_limits room;
-    bool is_known;    /* the system says what memory there is */
+    bool is_known;    /* the system reports available memory */
     uint64_t held;    /* bytes of what is planned that this process and its workers hold by now */
     uint32_t alike;   /* processes of the run on this machine, each of which takes as much */
     double target_gb; /* 0: none */
@@ -29,7 +29,7 @@ dt_status dt_fit_measure(const dt_stage *s, const dt_forecast *f, dt_fit *out) D
  * limit, many more processes than cores. */
 dt_status dt_fit_check(const dt_fit *fit, const dt_forecast *f, bool speaks) DT_NODISCARD;
 /* Both for a stage that f was made for. Where it is too much because it is unknown how much an environment in a process
- * shows, one is tried and f is made again. is_beyond_p: refused for what there is; dt_fit_advise says what to do. */
+ * shows, one is tried and f is made again. is_beyond_p: refused for what there is; dt_fit_advise adds the remedy. */
 dt_status dt_fit_stage(dt_stage *s, uint64_t max_steps, dt_forecast *f, bool speaks, bool *is_beyond_p) DT_NODISCARD;
 /* st is a refusal of dt_fit_check, or DT_ENOMEM of making the phase where a device computes or the address space is
  * limited: adds which keys to lower, and gives DT_ECONFIG. Any other status is returned unchanged, with its message. */

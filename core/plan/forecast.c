@@ -41,8 +41,8 @@ static void prepare_data(dt_stage *s, const dt_samples *data)
 }
 
 /* Data that the phase bound and does not train on is what it evaluates on. One that the model cannot be run on is not
- * evaluated, or says so then. A phase that learns from other data than its rollout's gets at the rollout's rows by an
- * evaluation, each time it has collected. */
+ * evaluated, or reports it then. A phase that learns from other data than its rollout's gets at the rollout's rows by
+ * an evaluation, each time it has collected. */
 static void prepare_evaluation(dt_stage *s)
 {
     if (s->d.phase->ops.phase.evaluate != NULL) {
@@ -79,7 +79,7 @@ static bool will_evaluate(const dt_stage *s, const dt_forecast *f, uint64_t max_
     return s->rollout != NULL || max_steps == 0 || (first > 0 && max_steps / first > begin / first);
 }
 
-/* All of them is read in a pass or two. What checks have touched is given back, so that it counts once. */
+/* All of them is read in a pass or two. What checks have touched is released, so that it counts once. */
 static void add_recordings(const dt_stage *s, dt_forecast *f)
 {
     for (uint32_t i = 0; i < s->n_datasets; i++) {

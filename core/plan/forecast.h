@@ -38,7 +38,7 @@ typedef struct dt_forecast {
     uint32_t kept;
     int64_t iterations, eval_interval; /* 0: the phase counts epochs alone; only at the end */
     uint64_t round;                    /* steps of environments that an iteration collects, on all ranks; 0: none */
-    int64_t round_asked;               /* what the phase's train_batch asks for; 0: it has no such option */
+    int64_t round_asked;               /* what the phase's train_batch requires; 0: it has no such option */
     uint64_t episode_steps;            /* of the longest episode, where it is longer than what a round has; else 0 */
     uint64_t round_steps, phase_steps; /* of each instance, in a round and in all of them (0: not known) */
     dt_stop_opts stop;

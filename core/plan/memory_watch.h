@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How much of the host's memory is in use, looked at now and then between iterations: above one level a warning, above
- * a second one memory is given back, a piece at every look: what the C library keeps of freed blocks, batches read
+ * a second one memory is released, a piece at every look: what the C library keeps of freed blocks, batches read
  * ahead, then half of the shards computed at once, and again. No result changes. Allocates nothing.
  *
  * Of what: memory.target_gb, and then what this process and its processes of environments hold; else the machine or its
@@ -26,7 +26,7 @@ typedef struct dt_memory_watch {
 } dt_memory_watch;
 
 void dt_memory_watch_init(dt_memory_watch *w, const dt_memory_opts *o, bool speaks);
-/* Looks, at most every o.watch_s, and gives back what is due. trainer: of a phase between two of its iterations. */
+/* Looks, at most every o.watch_s, and releases what is due. trainer: of a phase between two of its iterations. */
 void dt_memory_watch_update(dt_memory_watch *w, double now_s, dt_trainer *trainer);
 
 #endif

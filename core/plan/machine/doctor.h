@@ -45,7 +45,7 @@ void dt_doctor_cuda(dt_doctor *d);
 void dt_doctor_devices(dt_doctor *d, const dt_device_ops *ops);
 
 /* Its parts: the driver compared with what the module was built with; clocks, memory errors and other programs of an
- * opened GPU, called as gpu says; which of n GPUs reach each other's memory; NCCL; and a machine without a driver (ops:
+ * opened GPU, named as in gpu; which of n GPUs reach each other's memory; NCCL; and a machine without a driver (ops:
  * NULL without a module either). */
 void dt_doctor_libraries(dt_doctor *d, const dt_device_ops *ops);
 void dt_doctor_nvml(dt_doctor *d, const char *gpu, const dt_device_info *info);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What doctor asks the devices: the CPU's kernels and the GPUs, each with a quick self-test. See doctor.h.
+ * What doctor checks of the devices: the CPU's kernels and the GPUs, each with a quick self-test. See doctor.h.
  */
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What doctor asks of file systems: where runs are written and recordings are read. See doctor.h. Sources: statvfs(3),
- * statfs(2), posix_fadvise(2), linux/magic.h.
+ * What doctor checks of file systems: where runs are written and recordings are read. See doctor.h. Sources:
+ * statvfs(3), statfs(2), posix_fadvise(2), linux/magic.h.
  */
 #include <config.h>
 

@@ -37,7 +37,7 @@ static void add_library_version(dt_str *out, const char *what, uint32_t v)
 static void add_module(dt_str *out, const dt_device_versions *v)
 {
     add_cuda_version(out, "built with", v->built_for);
-    if (v->runtime != 0) { /* some do not tell it without a driver */
+    if (v->runtime != 0) { /* some do not report it without a driver */
         add_cuda_version(out, "runtime", v->runtime);
     }
     if (v->blas != 0) {

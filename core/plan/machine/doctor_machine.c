@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What doctor asks the machine. See doctor.h. Sources: proc(5), cgroups(7), getrlimit(2), statvfs(3).
+ * What doctor checks of the machine. See doctor.h. Sources: proc(5), cgroups(7), getrlimit(2), statvfs(3).
  */
 #include <config.h>
 
@@ -48,7 +48,7 @@ static char *read_text(const dt_doctor *d, const char *path)
     return text;
 }
 
-/* What stands behind "<key>:" or "<key> :" at the beginning of a line, cut at its end. */
+/* What follows "<key>:" or "<key> :" at the beginning of a line, cut at its end. */
 static bool value_of(const char *text, const char *key, char value[LINE_BYTES])
 {
     const size_t n = strlen(key);
@@ -65,7 +65,7 @@ static bool value_of(const char *text, const char *key, char value[LINE_BYTES])
     return false;
 }
 
-/* Is word one of those behind "<key>:"? */
+/* Is word one of those after "<key>:"? */
 static bool has_word(const char *text, const char *key, const char *word)
 {
     const size_t n = strlen(word);
@@ -221,7 +221,7 @@ void dt_doctor_machine(dt_doctor *d)
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* The first line that "<name> --version" says; false when PATH has no such program. */
+/* The first line that "<name> --version" prints; false when PATH has no such program. */
 static bool version_of(const char *name, char line[LINE_BYTES])
 {
     char command[64];

@@ -17,7 +17,8 @@
 
 enum { TEXT_BYTES = 8192, PATH_BYTES = 1024 };
 
-/* ---- what the system says ---------------------------------------------------------------------------------------- */
+/* ---- what the system reports ----------------------------------------------------------------------------------------
+ * */
 
 static bool read_text(const char *path, char text[TEXT_BYTES])
 {
@@ -30,7 +31,7 @@ static bool read_text(const char *path, char text[TEXT_BYTES])
     return n > 0;
 }
 
-/* The number behind a word at the begin of a line; false where there is none. */
+/* The number after a word at the begin of a line; false where there is none. */
 static bool find_number(const char *text, const char *word, uint64_t *out)
 {
     const size_t n = strlen(word);
@@ -64,7 +65,7 @@ typedef struct group_files { /* of the two kinds; a limit and what is used of it
 static const group_files kinds[] = {{"memory.max", "memory.current", "inactive_file"},
                                     {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}};
 
-/* A folder of a control group and what it says; what is unknown is left alone. */
+/* A folder of a control group and its values; what is unknown is left alone. */
 typedef void group_look(const char *dir, bool is_v2, void *user);
 
 /* A group and those above it. */
@@ -82,7 +83,7 @@ static void visit_groups(const char *base, const char *own, bool is_v2, group_lo
     }
 }
 
-/* The path behind the line of /proc/self/cgroup that names what: "0::" or ":memory:". */
+/* The path of the line of /proc/self/cgroup that names what: "0::" or ":memory:". */
 static void group_path(const char *groups, const char *what, char path[PATH_BYTES])
 {
     const char *at = strstr(groups, what);
