@@ -207,7 +207,7 @@ static dt_status check_segments(const object *o)
     return n_loads > 0 && n_dynamic == 1 ? DT_OK : bad("it has no segments to load, or not one dynamic section");
 }
 
-/* Nothing loads by sections, but they tell a second time what lies where: a damaged segment contradicts them. */
+/* Nothing loads by sections, but they repeat what is located where: a damaged segment contradicts them. */
 static dt_status check_sections(const object *o, const ehdr *h)
 {
     if (h->e_shoff != 0) {
@@ -296,7 +296,7 @@ static dt_status read_dynamic(object *o)
 
 /* ---- symbols ----------------------------------------------------------------------------------------------------- */
 
-/* The table has no length of its own; its hash tables tell. */
+/* The table has no length of its own; it follows from its hash tables. */
 static dt_status read_gnu_hash(object *o)
 {
     enum { HEAD = 16 };
@@ -333,7 +333,7 @@ static dt_status read_gnu_hash(object *o)
         }
     }
     const uint64_t names = o->value[DT_STRTAB], symbols = o->value[DT_SYMTAB];
-    if (highest == 0 && names > symbols) { /* it exports nothing: linkers put the names behind the symbols */
+    if (highest == 0 && names > symbols) { /* it exports nothing: linkers put the names after the symbols */
         highest = (names - symbols) / sizeof(sym);
     }
     o->n_symbols = highest > first ? highest : first;

@@ -281,7 +281,7 @@ static const char *reason_of_dl(const char *path)
     return strncmp(text, path, bytes) == 0 && strncmp(text + bytes, ": ", 2) == 0 ? text + bytes + 2 : text;
 }
 
-/* Binds every symbol now and tells the true reason when it cannot. The file stays mapped for good. */
+/* Binds every symbol now and reports the true reason when it cannot. The file stays mapped for good. */
 static dt_status preflight(const char *path)
 {
     if (dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) != NULL) {
@@ -395,7 +395,7 @@ static dt_status open_file(dt_loader *l, const char *path, const char *name, dt_
     return st == DT_OK ? register_plugin(l, p) : st;
 }
 
-/* Open a file that exists; its real path tells whether it is open already. */
+/* Open a file that exists; its real path shows whether it is open already. */
 static dt_status open_path(dt_loader *l, const char *path, const dt_loaded_plugin **out_p)
 {
     char name[NAME_BYTES];

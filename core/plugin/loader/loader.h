@@ -3,10 +3,10 @@
  * Plugins: finding, checking and opening shared objects, and the registry of their components.
  *
  * A file is opened once and never unloaded (resident in libltdl, RTLD_NODELETE underneath). Before libltdl sees it, a
- * dlopen with RTLD_NOW shows the true reason of a failure, which libltdl hides behind "file not found", and binds every
+ * dlopen with RTLD_NOW shows the true reason of a failure, which libltdl hides as "file not found", and binds every
  * symbol, which libltdl leaves to the first call hours later. Then, in order: the entry point is found in this very
  * file; magic; struct_size; major; need_minor; layout; name equals file; per component kind, id, options and required
- * operations; last, init. Every refusal says the file, what was found, what was expected, and what to do.
+ * operations; last, init. Every rejection reports the file, what was found, what was expected, and what to do.
  *
  * Search for a bare name: plugins that are linked in (added, or by --enable-force-preopen), DTRAIN_PLUGIN_PATH, the
  * build tree of the program, the installed folder. Only this room knows libltdl. The exit code of every error here is
@@ -50,7 +50,8 @@ void dt_loader_destroy(dt_loader *l); /* calls fini in reverse order; the files 
 /* Its fini will not be called: it does not return. */
 void dt_loader_skip_fini(dt_loader *l, const dt_loaded_plugin *p);
 
-/* Tells next, as long as there is one, which code of a plugin runs now: its constructors, its entry point, or init. */
+/* Reports to next, as long as there is one, which code of a plugin runs now: its constructors, its entry point, or
+ * init. */
 void dt_loader_set_observer(dt_loader *l, void (*next)(void *user, const char *what), void *user);
 
 /* A plugin that is linked into the program (tests, static builds): the same checks except those about a file. */

@@ -2,7 +2,7 @@
  *
  * Where plugins lie: folders of the environment, the build tree, the installed folder. See loader.h.
  *
- * Paths are resolved here and nowhere else: libltdl, given a bare name, goes on to the system's library folders.
+ * Paths are resolved here and nowhere else: libltdl, given a bare name, continues with the system's library folders.
  */
 #include <config.h>
 

@@ -38,7 +38,7 @@ static bool is_number(const char *t, size_t n)
     return n > 0 && t[0] >= '0' && t[0] <= '9';
 }
 
-/* Does what is offered fit what is asked for? Token by token; a letter in lenient asks for anything ragged or sized. */
+/* Does what is offered fit what is asked for? Token by token; a letter in lenient accepts anything ragged or sized. */
 static bool dims_fit(const char *have, const char *want, bool lenient)
 {
     for (uint32_t i = 0;; i++) {

@@ -47,7 +47,7 @@ static dt_status choose_evaluated_part(const dt_stage *s, const dt_data *d, cons
     return DT_OK;
 }
 
-/* The option of the phase that asks for such a part, by its name: "calibration" by calibration_folds. */
+/* The option of the phase that selects such a part, by its name: "calibration" by calibration_folds. */
 static dt_status reject_split(const dt_stage *s, const char *split)
 {
     const dt_loaded *phase = s->d.phase;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.bind/1", environments: the component under env.id and its first instance, which says what there is.
+ * Service "dtrain.bind/1", environments: the component under env.id and its first instance, which describes what there
+ * is.
  */
 #include <config.h>
 
@@ -182,7 +183,7 @@ dt_status dt_env_recreate_first(dt_env *e, dt_env_setup *with, uint32_t number)
     return dt_env_create_instances(e, with, number, 1, &e->self);
 }
 
-/* What comes with dtrain is trusted not to bring the run down, unless it says itself that it needs a process. */
+/* What comes with dtrain is trusted not to bring the run down, unless it declares that it needs a process. */
 static dt_status choose_isolation(dt_env *e)
 {
     bool all_ours = true;

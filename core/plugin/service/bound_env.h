@@ -48,7 +48,7 @@ struct dt_env { /* a bound environment */
     const dt_env_ops *ops;  /* of comp */
     bool in_process;        /* instances run in worker processes */
     atomic_uint n_restarts; /* of workers */
-    atomic_uint n_cut;      /* episodes that went on behind the last step that the spec allows, or an evaluation */
+    atomic_uint n_cut;      /* episodes that went on past the last step that the spec allows, or an evaluation */
     dt_layout layout, evaluation_layout; /* of evaluations: where their options leave teams out, with fewer places */
     dt_env_opts opts;
     int64_t learner; /* the team that learns; -1: all, or there is one */
@@ -69,12 +69,12 @@ dt_status dt_env_create_instances(dt_env *e, dt_env_setup *with, uint32_t first,
 void dt_env_destroy_instances(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n,
                               void *const *self);                        /* NULL ones: none */
 const dt_layout *dt_env_layout(const dt_env *e, const dt_env_setup *of); /* once one was made */
-/* The first instance, which nobody plays with, made again: where a process can have one alone, or as one of another
+/* The first instance, which plays no episode, made again: where a process can have one alone, or as one of another
  * number. */
 dt_status dt_env_recreate_first(dt_env *e, dt_env_setup *with, uint32_t number) DT_NODISCARD;
 /* env_mix.c: "3 of cartpole, 3 of snakes:opponent=l2", of all instances of the run; nothing where there is no mix. */
 void dt_env_describe_mix(const dt_env *e, dt_str *out);
-/* env_evaluation.c: "teleport_s = -1 (training: 300)", of every option told, ", " between. */
+/* env_evaluation.c: "teleport_s = -1 (training: 300)", of every option reported, ", " between. */
 void dt_env_describe_evaluation(const dt_env *e, dt_str *out);
 void dt_bind_env_fini(struct dt_stage *s);
 

@@ -55,7 +55,7 @@ dt_status dt_env_set_evaluation_options(dt_env *e, const dt_setting *set, uint32
             return reject(e, o);
         }
         if (set_to(set, n, name) != NULL) {
-            continue; /* the same in both, and nobody's choice */
+            continue; /* the same in both, and not set */
         }
         dt_env_evaluation_option *t = &e->differing[e->n_differing++];
         *t = (dt_env_evaluation_option){.option = o->option, .value = o->value};

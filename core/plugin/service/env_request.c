@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a worker is told; see env_worker.h. A request is texts, each ended by 0: plugin file ("" when it is linked in),
+ * What a worker is sent; see env_worker.h. A request is texts, each ended by 0: plugin file ("" when it is linked in),
  * id, seed, phase; then key and value of each option.
  */
 #include <config.h>

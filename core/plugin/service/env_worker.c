@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See env_worker.h; env_request.c says what a request looks like.
+ * See env_worker.h; env_request.c documents the format of a request.
  */
 #include <config.h>
 

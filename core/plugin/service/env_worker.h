@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A worker process's environment: what it has to be told, and making it there. Threads: [main].
+ * A worker process's environment: what it has to be sent, and making it there. Threads: [main].
  */
 #ifndef DTRAIN_CORE_PLUGIN_SERVICE_ENV_WORKER_H
 #define DTRAIN_CORE_PLUGIN_SERVICE_ENV_WORKER_H

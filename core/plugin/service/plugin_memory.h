@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory that plugins ask the host for (dt_host.alloc, release), counted: what they hold, and what of it nobody has
- * touched yet, because a plan that counts resident memory alone would not see it. What a plugin takes by malloc is
- * resident like everything else once it is touched, and nobody's in particular. Threads: any.
+ * The memory that plugins get from the host (dt_host.alloc, release), counted: what they hold, and what of it nothing
+ * has touched yet, because a plan that counts resident memory alone would not see it. What a plugin takes by malloc is
+ * resident like everything else once it is touched, and belongs to no one in particular. Threads: any.
  */
 #ifndef DTRAIN_CORE_PLUGIN_SERVICE_PLUGIN_MEMORY_H
 #define DTRAIN_CORE_PLUGIN_SERVICE_PLUGIN_MEMORY_H

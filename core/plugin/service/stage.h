@@ -2,7 +2,7 @@
  *
  * A stage is one phase on one rank: the phase plugin's instance, the models and data bound to it, its parameters and
  * its trainer, and the dt_host table through which the plugin reaches all that. rank_phase.c drives it; services.c,
- * bind.c and train.c fill its tables. Threads: the rank's main thread, except where a service says [any].
+ * bind.c and train.c fill its tables. Threads: the rank's main thread, except where a service is marked [any].
  */
 #ifndef DTRAIN_CORE_PLUGIN_SERVICE_STAGE_H
 #define DTRAIN_CORE_PLUGIN_SERVICE_STAGE_H
@@ -49,8 +49,8 @@ struct dt_rollout;
 typedef struct dt_stage_rollouts { /* how a phase gets environments to act in; rl/experience/service.h */
     const struct dt_rollout_api *service;
     const struct dt_replay_api *replay;
-    void (*beside)(struct dt_rollout *r);  /* after each step of training: what goes on beside it and has no thread */
-    void (*settle)(struct dt_rollout *r);  /* before its trainer goes: nothing of it goes on, or needs that */
+    void (*beside)(struct dt_rollout *r);  /* after each step of training: what runs in parallel and has no thread */
+    void (*settle)(struct dt_rollout *r);  /* before its trainer goes: nothing of it continues, or needs that */
     void (*destroy)(struct dt_rollout *r); /* what a stage has, or NULL */
     const struct dt_wiring_api *wiring;    /* services on top of it; rl/policy/wiring.h */
     const struct dt_rounds_api *rounds;
@@ -62,7 +62,7 @@ typedef struct dt_stage_owned { /* what a service made for the phase, and how it
 } dt_stage_owned;
 
 typedef struct dt_stage_desc {
-    dt_config *config; /* read-only after checking, except for the cache behind sections */
+    dt_config *config; /* read-only after checking, except for the cache of sections */
     dt_loader *loader;
     dt_comm *comm;
     dt_metrics *metrics; /* NULL on ranks other than 0 and where nothing is recorded */

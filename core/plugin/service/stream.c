@@ -65,7 +65,7 @@ static void path_of(const dt_stream *m, uint64_t number, const char *behind, dt_
 
 static bool is_there(const char *path)
 {
-    return dt_fs_kind_of(path) != DT_FS_NOTHING; /* whatever it is: opening it says what is wrong */
+    return dt_fs_kind_of(path) != DT_FS_NOTHING; /* whatever it is: opening it reports what is wrong */
 }
 
 /* ---- a store ----------------------------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static void close_part(dt_stream *m, part *p)
     *p = (part){.created = false};
 }
 
-/* Its recordings were trained on: whoever judges the weights wants to know. The mark is of these and of all that
+/* Its recordings were trained on: an evaluation of the weights has to know. The mark is of these and of all that
  * describes them, statistics of every feature with it. */
 static dt_status mark_part(dt_stream *m, const char *path, part *p)
 {
@@ -278,7 +278,7 @@ static dt_status agree(dt_stream *m, const word *mine, finding *found_p)
     return st;
 }
 
-/* Rank 0 says that it waits, at once and then every minute, and knows when it is late. */
+/* Rank 0 logs that it waits, at once and then every minute, and knows when it is late. */
 static finding sleep_briefly(const dt_stream *m, uint64_t to, double begin_s, double *told_s)
 {
     const struct timespec while_ = {0, (long)(poll_s * 1e9)};
@@ -323,7 +323,7 @@ static dt_status report_late(const dt_stream *m)
                    m->folder, m->next_number, m->timeout_s, m->folder, m->next_number);
 }
 
-/* [collective] Until samples up to `to` are there on all ranks, or there is a reason to go on without. */
+/* [collective] Until samples up to `to` are there on all ranks, or there is a reason to continue without. */
 static dt_status await(dt_stream *m, uint64_t to, finding *found_p)
 {
     const dt_stage_desc *d = &m->s->d;

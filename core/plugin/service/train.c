@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LITTLE = 1 << 28 }; /* bytes that cost nothing to try: the whole plan says more than a part of it */
+enum { LITTLE = 1 << 28 }; /* bytes that cost nothing to try: the whole plan shows more than a part of it */
 
 static double gigabytes(uint64_t bytes)
 {
@@ -331,7 +331,7 @@ static dt_status precision(const dt_stage *s, dt_trainer_config *c)
     return DT_OK;
 }
 
-/* What memory.target_gb leaves for training here, all ranks alike, beside what is resident by now. */
+/* What memory.target_gb leaves for training here, all ranks alike, in addition to what is resident by now. */
 static uint64_t budget(const dt_stage *s, double target_gb)
 {
     const uint64_t target = (uint64_t)(target_gb * 1e9), taken = dt_rss_bytes();

@@ -5,7 +5,7 @@
  * The loader's own rules come first (a file that breaks them is refused). Then, per component: words for people,
  * options (the component's check at the default and at both ends of every range), and a lifecycle (lifecycle.c).
  * Opening the plugin, and each of its components, is tried in a process of its own whose memory is fenced: it may
- * crash, exit, hang, or write where it should not, and check says what it was asked when it did. Then another process
+ * crash, exit, hang, or write where it should not, and check reports the call during which it did. Then another process
  * tries what is left, as far as that can be without what never returned.
  */
 #include <config.h>
@@ -167,7 +167,7 @@ static void live(dt_checker *k, const dt_loaded *comp, const void *config)
     }
 }
 
-/* Of this process; 0 where nobody says. */
+/* Of this process; 0 where unknown. */
 static uint32_t n_threads(void)
 {
     uint32_t n = 0;
@@ -181,8 +181,8 @@ static uint32_t n_threads(void)
     return n;
 }
 
-/* What create and its like began goes on in memory that was given back. A thread that was joined is listed for a
- * moment more. Where a step is left out nobody knows what would have been; of what has a process of its own nothing
+/* What create and its like began continues in memory that was released. A thread that was joined is listed for a
+ * moment more. Where a step is left out the result is unknown; of what has a process of its own nothing
  * is left. */
 static void check_threads(dt_checker *k, const dt_component *c, uint32_t before)
 {
@@ -307,7 +307,7 @@ static void try_open(void *user, dt_trial *t)
     const dt_loaded_plugin *p = NULL;
     o->trial = t;
     dt_loader_set_observer(o->loader, on_next, o);
-    (void)!dt_loader_open(o->loader, o->file, &p); /* what it refuses is told when it is opened here */
+    (void)!dt_loader_open(o->loader, o->file, &p); /* what it refuses is reported when it is opened here */
 }
 
 /* Opening runs the plugin's constructors and its init: in a copy first, which may end. */

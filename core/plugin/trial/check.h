@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plugin held against the contract, promise by promise, whatever it does: what `dtrain check` says. Threads: [main].
+ * A plugin held against the contract, promise by promise, whatever it does: what `dtrain check` prints. Threads:
+ * [main].
  */
 #ifndef DTRAIN_CORE_PLUGIN_TRIAL_CHECK_H
 #define DTRAIN_CORE_PLUGIN_TRIAL_CHECK_H
@@ -14,9 +15,9 @@ typedef struct dt_check_desc {
     dt_config *config; /* options of components as set by the user; NULL = their defaults */
     double timeout_s;  /* whatever the plugin is asked, it has so long for an answer; 0: any time */
     const char *store; /* value of a data source's option with DT_OPT_STORE; NULL: its default */
-    /* Bind, start, run two steps, stop and destroy a phase; note_p says what was done ("": nothing), t what comes next,
-     * and what is to be left out. NULL = phases are not run. A failure for want of data, DT_ENOTFOUND or DT_ECONFIG,
-     * counts as skipped. */
+    /* Bind, start, run two steps, stop and destroy a phase; note_p lists what was done ("": nothing), t what comes
+     * next, and what is to be left out. NULL = phases are not run. A failure for want of data, DT_ENOTFOUND or
+     * DT_ECONFIG, counts as skipped. */
     dt_status (*run_phase)(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p);
     /* The same of a phase that learns by acting in an environment, with a controller or a shield in its role. NULL =
      * models are tried on zeros alone. */

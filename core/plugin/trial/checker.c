@@ -18,7 +18,7 @@ static void count(dt_checker *k, const char *line)
     k->n_fail += strncmp(line, "FAIL ", 5) == 0;
 }
 
-/* Told before, by a process that did not live to the end? Else it is known from now on. */
+/* Reported before, by a process that did not live to the end? Else it is known from now on. */
 static bool is_known(dt_str *reported, const char *line)
 {
     const size_t bytes = strlen(line);

@@ -12,25 +12,25 @@
 
 typedef struct dt_checker {
     const dt_check_desc *desc;
-    dt_str out; /* lines that are not told yet */
+    dt_str out; /* lines that are not reported yet */
     uint32_t n_pass, n_skip, n_fail;
     dt_probe_host quiet; /* serves nothing, for check() of components */
     dt_trial *trial;     /* in the process where a component is on trial, else NULL */
-    dt_str *reported;    /* of the component on trial: lines that are not told once more; NULL: all are */
+    dt_str *reported;    /* of the component on trial: lines that are not reported again; NULL: all are */
 } dt_checker;
 
-/* A line each: told at once, and counted where it is told. */
+/* A line each: printed at once, and counted where it is printed. */
 void dt_check_pass(dt_checker *k, const dt_component *c, const char *fmt, ...) DT_PRINTF(3, 4);
 void dt_check_skip(dt_checker *k, const dt_component *c, const char *fmt, ...) DT_PRINTF(3, 4);
 /* Returns false, for the caller to return. */
 bool dt_check_fail(dt_checker *k, const dt_component *c, const char *fmt, ...) DT_PRINTF(3, 4);
 /* "shapes do not fit" of the step named, with the reason recorded */
 bool dt_check_fail_status(dt_checker *k, const dt_component *c, const char *step, dt_status st);
-/* Tells the lines of out that have their end by now. */
+/* Prints the complete lines of out. */
 void dt_check_print(dt_checker *k);
 
-/* May the component be asked this now? Not where it never answered before, which was told then; nor without what it
- * needs, which is told here. */
+/* May the component be called now? Not where it never returned before, which was reported then; nor without what it
+ * needs, which is reported here. */
 bool dt_check_may(dt_checker *k, const dt_component *c, const char *step, bool has_needs);
 
 /* The life of a component whose options are good. config: filled by its option table; it outlives the call. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes of the host in front of, between and behind the buffers that a plugin on trial may write. Threads: any.
+ * Bytes of the host in front of, between and after the buffers that a plugin on trial may write. Threads: any.
  */
 #ifndef DTRAIN_CORE_PLUGIN_TRIAL_GUARD_H
 #define DTRAIN_CORE_PLUGIN_TRIAL_GUARD_H
@@ -13,9 +13,9 @@
 
 enum { DT_GUARD_BYTES = 64, DT_GUARD = 0xA5 };
 
-/* Is a guard as it was filled, with DT_GUARD? behind, next: the buffers before and after it, such as "obs"; NULL:
- * none. DT_EPLUGIN says what was written where: a guard that is hurt nearer to its end was reached from the buffer
- * after it. */
+/* Is a guard as it was filled, with DT_GUARD? : the buffers before and after it, such as "obs"; NULL:
+ * none. DT_EPLUGIN reports what was written where: a guard that is damaged nearer to its end was reached from the
+ * buffer after it. */
 dt_status dt_guard_check(const uint8_t *from, size_t bytes, const char *call, const char *behind, const char *next)
     DT_NODISCARD;
 

@@ -280,7 +280,7 @@ static bool destroy_env(dt_checker *k, env_life *l, dt_probe_env *p)
     return true;
 }
 
-/* The same game in a second instance, beside the first one where the process may hold two. */
+/* The same game in a second instance, in parallel with the first one where the process may hold two. */
 static void play_again(dt_checker *k, env_life *l, bool is_played)
 {
     const dt_component *c = &l->env->desc;

@@ -19,7 +19,7 @@ void dt_probe_host_init(dt_probe_host *p);
 typedef struct dt_probe {
     const dt_loaded *model;
     dt_probe_host host;
-    dt_trial *trial;      /* told of calls; NULL */
+    dt_trial *trial;      /* notified of calls; NULL */
     void *state, *config; /* owned */
     bool is_created;
     const dt_port *in, *out; /* the model's */
@@ -36,6 +36,6 @@ dt_status dt_probe_params(dt_probe *p) DT_NODISCARD; /* registers */
 dt_status dt_probe_record(dt_probe *p) DT_NODISCARD; /* and compares shapes of outputs with the ports */
 /* Forward and backward on zeros, on live sizes 3 and then 1; outputs and gradients must be finite. */
 dt_status dt_probe_run(dt_probe *p) DT_NODISCARD;
-void dt_probe_destroy(dt_probe *p); /* calls the model's destroy; p->host.n_live then tells leaks */
+void dt_probe_destroy(dt_probe *p); /* calls the model's destroy; p->host.n_live then counts leaks */
 
 #endif

@@ -15,7 +15,7 @@ enum { DT_PROBE_MAX_SYMBOLS = 8, DT_PROBE_MAX_FIELDS = 64 };
 typedef struct dt_probe_data {
     const dt_loaded *data;
     dt_probe_host host;
-    dt_trial *trial; /* told of calls; NULL */
+    dt_trial *trial; /* notified of calls; NULL */
     dt_stage stage;  /* serves through it; nothing else of it is in use */
     void *state;     /* owned */
     bool is_created;
@@ -29,12 +29,12 @@ typedef struct dt_probe_data {
 dt_status dt_probe_data_create(dt_probe_data *p, const dt_loaded *data, const void *config) DT_NODISCARD;
 dt_status dt_probe_data_describe(dt_probe_data *p) DT_NODISCARD; /* fields and symbols: legal shapes */
 dt_status dt_probe_data_count(dt_probe_data *p) DT_NODISCARD;
-/* Sizes add up; every byte of a buffer is written and none behind it; the same samples and keys give the same bytes,
+/* Sizes add up; every byte of a buffer is written and none past it; the same samples and keys give the same bytes,
  * augmented or not. With no samples there is nothing to do. */
 dt_status dt_probe_data_read(dt_probe_data *p) DT_NODISCARD;
 /* Of every field that it knows statistics of: they can be so, and are the same when asked again. n_p: such fields. */
 dt_status dt_probe_data_statistics(dt_probe_data *p, uint32_t *n_p) DT_NODISCARD;
-/* Calls the component's destroy; then host.n_live tells leaks, and n_datasets what was left open. */
+/* Calls the component's destroy; then host.n_live counts leaks, and n_datasets what was left open. */
 void dt_probe_data_destroy(dt_probe_data *p, uint32_t *n_datasets_p);
 
 #endif

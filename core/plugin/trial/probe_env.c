@@ -77,7 +77,7 @@ typedef struct array {
     size_t at;            /* where it lies in a block, between guards */
 } array;
 
-/* The arrays of a call behind the observations, in this order. */
+/* The arrays of a call after the observations, in this order. */
 enum { SIZE, ALIVE, REWARD, COST, TERMINATED, TRUNCATED, METRIC, MASK, ACT_I, ACT_F };
 
 /* A game in progress: two blocks of buffers take turns, so that a pointer kept from the last call shows. */

@@ -17,7 +17,7 @@ enum { DT_PROBE_ENV_CALLS = 320, DT_PROBE_ENV_ARRAYS = DT_ENV_MAX_OBS + 10 };
 
 typedef struct dt_probe_trace {             /* what a trial did and saw */
     uint32_t n_episodes, n_steps, n_ended;  /* n_ended: episodes that came to their end */
-    uint32_t first[DT_PROBE_ENV_CALLS + 1]; /* call of each episode's reset; behind the last: all calls */
+    uint32_t first[DT_PROBE_ENV_CALLS + 1]; /* call of each episode's reset; after the last: all calls */
     uint64_t hash[DT_PROBE_ENV_CALLS][DT_PROBE_ENV_ARRAYS];
 } dt_probe_trace;
 
@@ -27,7 +27,7 @@ typedef struct dt_probe_env {
     dt_stage stage; /* serves through it; nothing else of it is in use */
     void *self;     /* owned */
     bool is_created, has_layout;
-    dt_trial *trial; /* told of calls; NULL */
+    dt_trial *trial; /* notified of calls; NULL */
     dt_layout layout;
 } dt_probe_env;
 
@@ -36,10 +36,10 @@ dt_status dt_probe_env_create(dt_probe_env *p, const dt_loaded *env, const void 
 dt_status dt_probe_env_spec(dt_probe_env *p) DT_NODISCARD; /* legal; fills layout */
 /* Episodes of seeds 1, 2, ... under random legal actions. After every call: nothing outside the buffers is written,
  * nor a buffer of the call before, numbers are finite, sizes, indices and ends obey the contract, and no episode is
- * longer than the spec says. */
+ * longer than the spec allows. */
 dt_status dt_probe_env_play(dt_probe_env *p, dt_probe_trace *out) DT_NODISCARD;
 /* The same episodes in an instance with another past, the last one first: the same bits. */
 dt_status dt_probe_env_replay(dt_probe_env *p, const dt_probe_trace *trace) DT_NODISCARD;
-void dt_probe_env_destroy(dt_probe_env *p); /* calls the component's destroy; then host.n_live tells leaks */
+void dt_probe_env_destroy(dt_probe_env *p); /* calls the component's destroy; then host.n_live counts leaks */
 
 #endif

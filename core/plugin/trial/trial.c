@@ -61,7 +61,7 @@ void dt_trial_report(dt_trial *t, const char *text, size_t bytes)
     }
 }
 
-/* Descriptors are numbers, and who closes one that is not its own closes somebody's. */
+/* Descriptors are numbers, and code that closes one that is not its own closes another's. */
 static void check_files(const dt_trial *t)
 {
     struct stat st;
@@ -143,7 +143,7 @@ static bool has_ended(pid_t pid)
 }
 
 /* Takes what comes until the other side has ended (true), or has shown no life for timeout_s. A pipe that was closed
- * says nothing: who closed it may go on. */
+ * reports nothing: the code that closed it may continue. */
 static bool read_reports(const dt_trial *t, pid_t pid, int fd, double timeout_s,
                          void (*hear)(void *user, const char *text, size_t bytes), void *user, uint64_t *heard_p)
 {
@@ -175,7 +175,7 @@ static bool read_reports(const dt_trial *t, pid_t pid, int fd, double timeout_s,
     }
 }
 
-/* What it started may be about to come back from the plugin, which is to be heard. */
+/* What it started may be about to come back from the plugin, which must be read. */
 static void await_others(pid_t pid, const dt_trial *t)
 {
     enum { TIMES = 20, EACH_MS = 10 };
@@ -193,7 +193,7 @@ static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, double timeo
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     await_others(pid, t);
-    kill(-pid, SIGKILL); /* what it started and left behind */
+    kill(-pid, SIGKILL); /* what it started and left running */
     if (!is_over) {
         return DT_FAIL(DT_EIO, "it did not return within %g s", timeout_s);
     }
@@ -220,7 +220,7 @@ dt_status dt_trial_execute(void (*work)(void *user, dt_trial *t),
     int pair[2] = {-1, -1};
     dt_trial *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     memset(result_p, 0, sizeof(*result_p));
-    fflush(NULL); /* else the copy would write what is buffered once more */
+    fflush(NULL); /* else the copy would write what is buffered again */
     const pid_t parent = getpid();
     const pid_t pid = t != MAP_FAILED && pipe2(pair, O_CLOEXEC) == 0 ? fork() : -1;
     if (pid == 0) {
@@ -236,7 +236,7 @@ dt_status dt_trial_execute(void (*work)(void *user, dt_trial *t),
         close(pair[1]);
     }
     if (pid > 0) {
-        setpgid(pid, pid); /* whoever comes first */
+        setpgid(pid, pid); /* the first one */
         uint64_t heard = 0;
         const bool is_over = read_reports(t, pid, pair[0], timeout_s, hear, user, &heard);
         st = end_of(pid, t, is_over, timeout_s, heard);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Foreign code on trial: done in a forked copy of this process, which goes on whatever happens there, be it a crash, an
- * exit, a loop without end, or a write where there is nothing to write. What the copy changes in memory is gone with
+ * Foreign code on trial: done in a forked copy of this process, which continues whatever happens there, be it a crash,
+ * an exit, a loop without end, or a write where there is nothing to write. What the copy changes in memory is gone with
  * it. Host memory of the copy is fenced (base/fence.h), and a process that the code starts ends with the trial.
  * Threads: [main], and no others at the time of the fork.
  */
@@ -19,14 +19,14 @@ typedef struct dt_trial {      /* shared by both sides */
     atomic_uint beat;          /* the copy adds to it as often as it is alive: it has timeout_s from beat to beat */
     atomic_bool is_done;       /* its work returned */
     char step[64];             /* what is being tried, empty at first; set by dt_trial_step */
-    char call[128];            /* which call of it; empty: the step says it all, or nobody knows */
+    char call[128];            /* which call of it; empty: the step is enough, or unknown */
     char finding[200];         /* what the fence found, or what became of fd */
     char forked[64];           /* the step that a fork came back from; empty: none did */
     const char *broken;        /* of the copy: steps that are to be left out, a line each; NULL: none */
     int fd;                    /* of the copy, to the other side */
     uint64_t fd_ino;           /* what fd was when it began */
     int pid;                   /* of the copy */
-    atomic_uint_fast64_t said; /* bytes that were said; that more is heard comes of foreign writes */
+    atomic_uint_fast64_t said; /* bytes that were sent; more received bytes come from foreign writes */
 } dt_trial;
 
 typedef struct dt_trial_result {
@@ -34,13 +34,13 @@ typedef struct dt_trial_result {
     bool is_late;             /* timeout_s was over */
 } dt_trial_result;
 
-/* Does work in the copy; here, hear is given what that says as it comes, in pieces of any size (NULL: nobody listens).
- * *result_p is written whole. Errors: DT_EIO when it did not return, which dt_error_text() tells as in "it was killed
- * by signal 11, Segmentation fault"; DT_EUNSUPPORTED when there is no second process to be had. */
+/* Does work in the copy; here, hear is given what that reports as it comes, in pieces of any size (NULL: ignored).
+ * *result_p is written whole. Errors: DT_EIO when it did not return, which dt_error_text() describes as in "it was
+ * killed by signal 11, Segmentation fault"; DT_EUNSUPPORTED when there is no second process to be had. */
 dt_status dt_trial_execute(void (*work)(void *user, dt_trial *t),
                            void (*hear)(void *user, const char *text, size_t bytes), void *user, double timeout_s,
                            dt_trial_result *result_p) DT_NODISCARD;
-/* In the copy: text for hear. */
+/* In the copy: . */
 void dt_trial_report(dt_trial *t, const char *text, size_t bytes);
 /* What comes next, a beat; false, and none, where it is to be left out. */
 bool dt_trial_step(dt_trial *t, const char *step);
