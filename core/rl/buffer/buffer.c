@@ -360,7 +360,7 @@ static void store_rows(dt_buffer *b, size_t slot, bool is_first, const uint8_t *
     b->n_opponents[slot] = opponents;
 }
 
-/* Rows of a ragged symbol, behind those of the slots before. */
+/* Rows of a ragged symbol, after those of the slots before. */
 static void store_ragged_rows(dt_buffer *b, size_t slot, uint32_t port, const char *record)
 {
     const dt_obs_port *o = &b->l->obs[port];

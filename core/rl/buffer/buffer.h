@@ -6,12 +6,12 @@
  * its bound and touched as it is used.
  *
  * A slot is one instance at one step: slot(t, i) = (t + window - 1) * instances + i, t from 1 - window (history) to
- * steps (what the last step left behind). Sample n of the data is slot(0, 0) + n, n < steps * instances.
+ * steps (what the last step returned). Sample n of the data is slot(0, 0) + n, n < steps * instances.
  *
  * Of several ranks each has a buffer of its own instances; one without what is wide, of all instances; and one of the
  * samples that it learns from next, each as an instance (rl/rollout/exchange.c). Wide is what grows with the
  * observation: observations, masks, and what acting computed.
- * Threads: written by [main]; read by [worker] while nobody writes.
+ * Threads: written by [main]; read by [worker] while no one writes.
  */
 #ifndef DTRAIN_CORE_RL_BUFFER_BUFFER_H
 #define DTRAIN_CORE_RL_BUFFER_BUFFER_H
@@ -22,10 +22,10 @@
 
 enum { DT_BUFFER_MAX_FIELDS = 64 }; /* bits of a mask of fields */
 /* An agent acts; it has a value (it acts, or was truncated just now); an opponent acts, which is neither of both: it is
- * no row of the data, and nothing is learnt from what it sees and earns. */
+ * no row of the data, and it is not used for learning. */
 enum { DT_ROW_ACTS = 1u, DT_ROW_SEEN = 2u, DT_ROW_OPPONENT = 4u };
 
-/* A step ended the episode; it was the host that did (vector.h); of those who learn nobody was in it, so that it has no
+/* A step ended the episode; it was the host that did (vector.h); no learning agent was in it, so that it has no
  * return, and counts as none. */
 enum { DT_DONE_ENDED = 1u, DT_DONE_CUT = 2u, DT_DONE_UNPLAYED = 4u };
 
@@ -80,7 +80,7 @@ typedef struct dt_buffer {
     float *cost_value, *cost, *cost_advantage, *cost_target; /* [n_costs, places] */
     float *cost_in;                                          /* [n_costs, places] time_to_cost.h; with transitions */
     uint8_t *report;                                         /* [places] DT_REPORT_* */
-    uint8_t *done;                                           /* [slots] DT_DONE_* or-ed, 0: the episode goes on */
+    uint8_t *done;                                           /* [slots] DT_DONE_* or-ed, 0: the episode continues */
     double *episode; /* [slots, 2 + n_costs + n_metrics] of the episode that ended: return, length, ... */
     uint32_t episode_items;
     uint64_t key_base;     /* of row_key: slots collected before, of all ranks */
@@ -100,7 +100,7 @@ typedef struct dt_buffer {
     void *arena[DT_ENV_MAX_OBS];
     size_t arena_bytes[DT_ENV_MAX_OBS];
 } dt_buffer;
-/* What the shield did; the round ended behind this step, which ended nothing. */
+/* What the shield did; the round ended after this step, which ended nothing. */
 enum { DT_REPORT_CHANGED = 1u, DT_REPORT_INFEASIBLE = 2u, DT_REPORT_OPEN = 4u };
 
 /* Errors: DT_ENOMEM, DT_EPLUGIN (more fields than a data set may have, two of one name, kept or annotated ports that
@@ -121,7 +121,7 @@ static inline size_t dt_buffer_slot(const dt_buffer *b, uint32_t t, uint32_t i)
     return (size_t)(t + b->d.window - 1) * b->d.instances + i;
 }
 
-/* Do samples of the data have the ragged rows of the step after behind their own? */
+/* Do samples of the data have the ragged rows of the step after after their own? */
 static inline bool dt_buffer_is_joined(const dt_buffer *b)
 {
     return b->d.transitions > 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files behind buffer.h share: buffer.c fills a buffer, buffer_read.c reads samples out of it; how many rows a
+ * What the files of buffer.h share: buffer.c fills a buffer, buffer_read.c reads samples out of it; how many rows a
  * slice of them has, and how they are counted, is in buffer_rows.c, and rows of lists that each agent has of its own in
  * buffer_lists.c. Threads: any.
  */
@@ -74,14 +74,14 @@ static inline bool dt_reader_is_joined(const dt_buffer_reader *r)
 int64_t dt_reader_list_length(const dt_buffer_reader *r, uint32_t k, size_t at, bool is_after);
 int64_t dt_reader_list_rows(const dt_buffer_reader *r, size_t slot, uint32_t k, bool is_after);
 
-/* Rows of ragged symbol k (1..) that a slot with somebody in it has. */
+/* Rows of ragged symbol k (1..) that a slot with an agent in it has. */
 static inline int64_t dt_reader_own_rows(const dt_buffer_reader *r, size_t slot, uint32_t k)
 {
     const dt_buffer *b = r->b;
     return b->length[k] != NULL ? dt_reader_list_rows(r, slot, k, false) : b->size[slot * b->l->spec.n_symbols + k - 1];
 }
 
-/* Of the step after it; none where the sample is its own step alone, or nobody sees them. */
+/* Of the step after it; none where the sample is its own step alone, or not observed. */
 static inline int64_t dt_reader_next_rows(const dt_buffer_reader *r, size_t slot, uint32_t k)
 {
     const dt_buffer *b = r->b;
@@ -110,7 +110,7 @@ static inline void dt_reader_add_next(const dt_buffer_reader *r, size_t slot, in
 /* Indices count rows within the instance; the slice holds those of the samples before, too. */
 void dt_reader_shift_indices(const dt_buffer_reader *r, size_t slot, int32_t symbol, const int64_t *before, void *rows,
                              int64_t n);
-/* Rows from `first` on, step by step: those of a step are `stride` bytes behind those of the step
+/* Rows from `first` on, step by step: those of a step are `stride` bytes after those of the step
  * before. */
 char *dt_reader_copy_steps(const dt_buffer_reader *r, const dt_obs_port *o, uint32_t port, size_t first, int64_t rows,
                            size_t stride, char *out);
@@ -119,7 +119,7 @@ char *dt_reader_copy_steps(const dt_buffer_reader *r, const dt_obs_port *o, uint
 void dt_lists_read(const dt_buffer_reader *r, uint32_t port, char *out);
 /* The port "A+1" itself: where the lists begin in what dt_lists_read gives. */
 void dt_lists_read_pointers(const dt_buffer_reader *r, uint32_t port, bool is_after, int32_t *out);
-/* Takes the lists of everybody who is there out of a record; after the slot's rows are known. */
+/* Takes the lists of all agents that are present out of a record; after the slot's rows are known. */
 void dt_lists_store(dt_buffer *b, size_t slot, const char *record);
 /* Rows of port o, whose symbol has lists, to where the buffer keeps them. */
 void dt_lists_store_rows(const dt_buffer *b, size_t slot, const dt_obs_port *o, const char *record, char *to);

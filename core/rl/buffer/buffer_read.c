@@ -190,7 +190,7 @@ static void read_next(const dt_buffer_reader *r, const dt_buffer_field *f, float
     }
 }
 
-/* Rows of the step after, among those of its symbol that stand behind the sample's own; -1 of who was ended. */
+/* Rows of the step after, among those of its symbol that follow the sample's own; -1 for agents that ended. */
 static void read_next_index(const dt_buffer_reader *r, uint32_t port, int32_t *out)
 {
     const dt_buffer *b = r->b;
@@ -277,7 +277,7 @@ static bool is_allowed(const uint8_t *mask, size_t n)
     return false;
 }
 
-/* Of an agent that does not act in the step after, nobody says that its mask allows something: what forbids all choices
+/* Of an agent that does not act in the step after, the mask need not allow anything: what forbids all choices
  * of a head, and that of who was terminated, allows all of them. */
 static void read_next_mask(const dt_buffer_reader *r, float *out)
 {
@@ -317,7 +317,7 @@ static void read_end(const dt_buffer_reader *r, uint8_t flag, float *out)
     }
 }
 
-/* What is behind a row is worth so much less; where it was terminated, nothing. */
+/* The discount of what follows a row; where it was terminated, nothing. */
 static void read_discount(const dt_buffer_reader *r, float *out)
 {
     const dt_buffer *b = r->b;
@@ -356,7 +356,7 @@ static void read_place(const dt_buffer_reader *r, int32_t *out)
     }
 }
 
-/* What the agents at the other places of the instance do: n numbers of each, zeros at its own place and where nobody
+/* What the agents at the other places of the instance do: n numbers of each, zeros at its own place and where none
  * acts. */
 static void read_others(const dt_buffer_reader *r, uint32_t kind, size_t n, float *out)
 {

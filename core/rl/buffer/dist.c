@@ -119,7 +119,7 @@ static float clamp(float x, float low, float high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* What was drawn as a number for the environment, bounds aside. */
+/* What was drawn as a number for the environment, ignoring bounds. */
 static float to_env_action(const dt_dist *d, uint32_t i, float drawn)
 {
     const double middle = ((double)d->low[i] + (double)d->high[i]) / 2;

@@ -3,8 +3,8 @@
  * Generalised advantage estimation (Schulman et al. 2016, eq. 16) over the rows of a rollout.
  *
  * The "next step" convention: row t + 1 of a place whose agent was ended by step t holds that agent's true last
- * observation, and value[t + 1] is the value of it; nobody acts there. A truncated agent bootstraps from that value, a
- * terminated one from 0; neither lets the sum run on into whoever takes the place later.
+ * observation, and value[t + 1] is the value of it; no agent acts there. A truncated agent bootstraps from that value,
+ * a terminated one from 0; neither lets the sum run on into the agent that takes the place later.
  * Threads: [any].
  */
 #ifndef DTRAIN_CORE_RL_BUFFER_GAE_H
@@ -24,21 +24,21 @@ typedef struct dt_gae {
     size_t steps, places;
 } dt_gae;
 
-/* advantage: [steps, places], written whole, 0 where nobody acted; carry: [places] of scratch.
+/* advantage: [steps, places], written whole, 0 where no agent acted; carry: [places] of scratch.
  *   delta_t = r_t + gamma V_{t+1} (not terminated) - V_t,   A_t = delta_t + gamma lambda A_{t+1} (not ended) */
 void dt_gae_estimate(const dt_gae *g, double *carry, float *advantage);
 
-/* Mean and deviation over the rows where somebody acted; one row: deviation 0. */
+/* Mean and deviation over the rows where an agent acted; one row: deviation 0. */
 double dt_gae_deviation(const uint8_t *flag, size_t n, const float *advantage, double *mean_p);
 
-/* To mean 0 and deviation 1 over the rows where somebody acted; one row or equal rows: to 0. given > 0: the factor
+/* To mean 0 and deviation 1 over the rows where an agent acted; one row or equal rows: to 0. given > 0: the factor
  * instead of 1 / deviation. Hands back the factor. */
 double dt_gae_normalise(const uint8_t *flag, size_t n, double given, float *advantage);
 
-/* Less their mean over the rows where somebody acted. */
+/* Less their mean over the rows where an agent acted. */
 void dt_gae_centre(const uint8_t *flag, size_t n, float *reward);
 
-/* 1 - var(target - value) / var(target) over the rows where somebody acted; NAN when targets do not vary. */
+/* 1 - var(target - value) / var(target) over the rows where an agent acted; NAN when targets do not vary. */
 double dt_gae_explained_variance(const uint8_t *flag, size_t n, const float *target, const float *value);
 
 #endif

@@ -244,7 +244,7 @@ static dt_status find_lists(dt_layout *l, const char *id)
 }
 
 /* Row pointers "N+1" count rows of E, and rows of E count N, or another symbol: a graph. Lists of agents are none: whom
- * theirs name may have left. */
+ * . */
 static void find_edges(dt_layout *l)
 {
     for (uint32_t i = 0; i < l->spec.n_obs; i++) {

@@ -19,21 +19,20 @@ typedef struct dt_obs_port {
     int64_t row_items, cap; /* of a row; most rows, plus included */
     int64_t steps;          /* DT_PORT_STEPS: of a row, each of row_items / steps; else 0 */
     size_t row_bytes, offset;
-    bool is_edges; /* columns of a graph, beside its row pointers: models attend to each, so no -1 */
+    bool is_edges; /* columns of a graph, next to its row pointers: models attend to each, so no -1 */
     bool is_plain; /* f32 of dims "A D": may be normalised, may have a history */
 } dt_obs_port;
 
 typedef struct dt_layout {
     dt_env_spec spec; /* with memory of its own */
     dt_obs_port obs[DT_ENV_MAX_OBS];
-    uint32_t
-        lists[1 + DT_ENV_MAX_SYMBOLS]; /* by symbol: 1 + the port "A+1" that says whose its rows are; 0: nobody's */
-    uint32_t n_choices;                /* of all heads */
+    uint32_t lists[1 + DT_ENV_MAX_SYMBOLS]; /* by symbol: 1 + the port "A+1" that assigns its rows to agents; 0: none */
+    uint32_t n_choices;                     /* of all heads */
     size_t size, alive, reward, cost, terminated, truncated, metric; /* offsets in a record; observations come first */
     size_t mask, act_i, act_f;
     size_t out_bytes; /* zeroed before a call: from the start of the record */
     size_t record_bytes;
-    void *memory; /* behind spec */
+    void *memory; /* after spec */
 } dt_layout;
 
 /* Checks a spec and copies it. id names the environment in errors: DT_EPLUGIN (what is wrong, where), DT_ENOMEM. */
@@ -43,7 +42,7 @@ void dt_layout_fini(dt_layout *l);
 dt_status dt_layout_compare(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
 /* The same of another environment, whose difference is said bare: "2 metrics instead of 1". */
 dt_status dt_layout_compare_env(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
-/* The same, but for places behind the last one that spec has. */
+/* The same, except for places past the last one that spec has. */
 dt_status dt_layout_compare_fewer_places(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
 /* Does a port hold row pointers "A+1", of a list that each place has of its own? */
 static inline bool dt_obs_is_lists(const dt_obs_port *o)

@@ -49,7 +49,7 @@ struct dt_process {
     dt_env_spec env_spec;
     uint32_t turn;
     unsigned calls;   /* made of this worker */
-    double left_s;    /* when it was told to end, 0: it was not */
+    double left_s;    /* when it was ordered to end, 0: it was not */
     uint64_t episode; /* of the reset under way */
     char *kept;       /* the last record that was right */
     uint32_t restarts;
@@ -131,14 +131,14 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* Has it ended by itself? It is left as it is: while nobody asks how, nobody else gets its number. */
+/* Has it ended by itself? It is left as it is: until it is waited for, its process id is not reused. */
 static bool has_ended(const dt_process *p)
 {
     siginfo_t info = {0};
     return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == p->pid;
 }
 
-/* Ends it, and all that it started and left in its group; what waitpid says of it. */
+/* Ends it, and all that it started and left in its group; the status from waitpid. */
 static int kill_worker(dt_process *p)
 {
     int status = 0;
@@ -232,7 +232,7 @@ static dt_status report_lost_worker(dt_process *p, const char *how)
     return DT_FAIL(DT_EIO, "its process %s%s%s", how, p->tail_bytes > 0 ? "; it wrote: " : "", p->tail);
 }
 
-/* It does not talk any more: it has ended, is about to, or goes on without us, which nobody waits for. */
+/* It does not respond any more: it has ended, is about to, or continues without us, which is not waited for. */
 static dt_status worker_died(dt_process *p)
 {
     enum { LOOKS = 1000 };
@@ -514,7 +514,7 @@ static dt_status process_reset(void *self, const dt_env_io *io, uint64_t seed)
     }
 }
 
-/* What the agents saw last stays; nobody earns anything. */
+/* What the agents saw last stays; rewards are 0. */
 static void truncate_episode(const dt_process *p, const dt_env_io *io)
 {
     const dt_layout *l = p->l;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How an instance in a process of its own looks (dtrain/ext/scene.h): the host asks its worker. Of a worker that is
- * lost there is nothing to see; the step that follows says why. Threads: one at a time.
+ * How an instance in a process of its own looks (dtrain/ext/scene.h): the host queries its worker. Of a worker that is
+ * lost there is nothing to see; the step that follows reports the reason. Threads: one at a time.
  */
 #ifndef DTRAIN_CORE_RL_ENV_PROCESS_SCENE_H
 #define DTRAIN_CORE_RL_ENV_PROCESS_SCENE_H

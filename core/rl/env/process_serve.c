@@ -35,8 +35,8 @@ static void end_group(void)
 }
 
 /* Whatever the environment does at that time, in a step of its own or in a library's loop: it ends with the host. Who
- * is the parent is what counts; the file only tells at once when to ask. An environment may close files that it does
- * not know, and get their numbers for its own: one that tells nothing true is not listened to any more. */
+ * is the parent is what counts; the file only signals when to check. An environment may close files that it does
+ * not know, and get their numbers for its own: a descriptor with false results is ignored from then on. */
 static void *watch(void *arg)
 {
     const pid_t host = *(const pid_t *)arg;
@@ -171,7 +171,7 @@ static bool answer_query(server *s, uint32_t what)
     return is_told;
 }
 
-/* Waits for call n. false: somebody wrote over the memory that the host shares. */
+/* Waits for call n. false: another process overwrote the memory that the host shares. */
 static bool wait_for_call(dt_wire_control *c, unsigned n)
 {
     for (;;) {
@@ -220,7 +220,7 @@ int dt_process_serve(const dt_process_worker *w)
     const bool is_well = !is_told || st < 0 || !map_shared_memory(&s) || answer_calls(&s);
     dt_str_fini(&spec);
     dt_layout_fini(&s.l);
-    while (is_watched && is_well) { /* whoever ends us ends what we started, too: the host, or who watches it */
+    while (is_watched && is_well) { /* the process that ends us ends what we started, too: the host, or its watcher */
         pause();
     }
     return 1;

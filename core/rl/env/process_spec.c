@@ -178,8 +178,7 @@ dt_status dt_spec_read(const char *bytes, size_t n, dt_env_spec *out, void **mem
     s->choices = read_bytes(&c, s->n_heads * sizeof(*s->choices));
     s->low = read_bytes(&c, s->n_continuous * sizeof(*s->low));
     s->high = read_bytes(&c, s->n_continuous * sizeof(*s->high));
-    s->team =
-        s->team != NULL ? read_bytes(&c, s->n_agents * sizeof(*s->team)) : NULL; /* as it was told: is there one? */
+    s->team = s->team != NULL ? read_bytes(&c, s->n_agents * sizeof(*s->team)) : NULL; /* as sent: is there one? */
     s->costs = get_texts(&c, &name, s->n_costs);
     s->metrics = get_texts(&c, &name, s->n_metrics);
     for (uint32_t i = 0; i < s->n_columns; i++) {

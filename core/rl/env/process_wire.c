@@ -42,7 +42,7 @@ static dt_wire_result wait_for(int fd, short events, const dt_wire_patience *pat
     for (;;) {
         const int n = poll(&p, 1, patience != NULL ? SLICE_MS : -1);
         if (n > 0) {
-            return DT_WIRE_OK; /* or gone, which the call that follows says */
+            return DT_WIRE_OK; /* or gone, which the next call reports */
         }
         if (n < 0 && errno != EINTR) {
             return DT_WIRE_GONE;
@@ -56,8 +56,8 @@ static dt_wire_result wait_for(int fd, short events, const dt_wire_patience *pat
     }
 }
 
-/* A piece that could not be moved now, or was: the whole thing goes on with DT_WIRE_OK. A side that sends a byte now
- * and then is late all the same. */
+/* A piece that could not be moved now, or was: the whole transfer continues with DT_WIRE_OK. A side that sends a byte
+ * now and then is late all the same. */
 static dt_wire_result after(int fd, ssize_t n, short events, const dt_wire_patience *patience)
 {
     if (n > 0) {

@@ -49,7 +49,7 @@ typedef struct dt_wire_patience { /* of one who does not wait for ever */
 dt_wire_result dt_wire_send(int fd, const void *p, size_t bytes, const dt_wire_patience *patience);
 dt_wire_result dt_wire_receive(int fd, void *p, size_t bytes, const dt_wire_patience *patience);
 dt_wire_result dt_wire_send_message(int fd, const void *p, uint64_t bytes, const dt_wire_patience *patience);
-/* *p_p: bytes of the caller's with a zero behind them, to dt_free. One of more than 16 MB is nonsense. */
+/* *p_p: bytes of the caller's followed by a zero, to dt_free. One of more than 16 MB is nonsense. */
 dt_wire_result dt_wire_receive_message(int fd, char **p_p, uint64_t *bytes_p, const dt_wire_patience *patience);
 
 #endif

@@ -405,7 +405,7 @@ void dt_vector_drain(dt_vector *v, uint32_t begin, uint32_t end)
 {
     for (uint32_t g = begin; g < end; g++) {
         const dt_status st = dt_vector_wait(v, g);
-        (void)st; /* somebody else's is told */
+        (void)st; /* another error is reported */
     }
 }
 
@@ -415,7 +415,7 @@ dt_status dt_vector_step(dt_vector *v)
     for (uint32_t g = 0; g < v->n_groups; g++) {
         dt_vector_post(v, g);
     }
-    for (uint32_t g = v->n_groups; g-- > 0;) { /* the first group's reason is told last, and stays */
+    for (uint32_t g = v->n_groups; g-- > 0;) { /* the first group's reason is reported last, and kept */
         const dt_status mine = dt_vector_wait(v, g);
         st = mine < 0 ? mine : st;
     }

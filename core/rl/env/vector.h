@@ -21,8 +21,8 @@
 typedef struct dt_vector_kind { /* what an instance is one of */
     const char *id;             /* of the environment, for errors */
     const dt_env_ops *ops;
-    uint32_t max_steps; /* of an episode, 0: open. One that would go on behind it is truncated there by the vector: its
-                         * agents' last observations have a value, and nobody says what the episode is measured by */
+    uint32_t max_steps; /* of an episode, 0: open. One that would continue past it is truncated there by the vector: its
+                         * agents' last observations have a value, and its metrics are unknown */
 } dt_vector_kind;
 
 typedef struct dt_instance {
@@ -36,7 +36,7 @@ typedef struct dt_instance {
     bool is_over;          /* the next step is a reset */
     bool has_ended;        /* the last step ended an episode: episode_* are its */
     bool is_cut;           /* and it was not the environment that ended it, but max_steps */
-    bool is_learnt_from;   /* in the episode somebody acted who is no opponent */
+    bool is_learnt_from;   /* in the episode an agent acted that is no opponent */
     uint64_t episode;      /* number of the one being played, from 0; 0 before the first reset, too */
     uint64_t episode_step; /* steps made in it */
     uint64_t episodes;     /* begun */
@@ -56,12 +56,12 @@ typedef struct dt_vector_desc {
     uint32_t workers;        /* threads; 0: who waits */
     uint32_t groups; /* how many, with workers at least two, at most n; without workers threads may go through one
                       * each on their own */
-    const char *max_steps_from; /* what says where episodes end, for the warning */
+    const char *max_steps_from; /* what determines where episodes end, for the warning */
     atomic_uint *n_cut;         /* may be NULL; episodes cut so are added, and the first one is warned of */
     void *user;
     uint64_t (*seed)(void *user, uint32_t number, uint64_t episode); /* of a reset [worker] */
-    const uint8_t *is_opponent; /* [n_agents] what these places earn is nobody's; may be NULL */
-    bool tells_episodes;        /* reset is told how many episodes the instance had before, else always 0 */
+    const uint8_t *is_opponent; /* [n_agents] rewards of these places are not counted; may be NULL */
+    bool tells_episodes;        /* reset receives how many episodes the instance had before, else always 0 */
 } dt_vector_desc;
 
 /* Errors: DT_ENOMEM, DT_EUNSUPPORTED (no thread could be started). */
@@ -73,10 +73,10 @@ dt_instance *dt_vector_instance(dt_vector *v, uint32_t i);
 uint32_t dt_vector_groups(const dt_vector *v);
 void dt_vector_range(const dt_vector *v, uint32_t g, uint32_t *begin_p, uint32_t *end_p);
 
-/* Begin a round of a group; from here to wait its instances are not touched by anybody else. */
+/* Begin a round of a group; from here to wait its instances must not be touched. */
 void dt_vector_post(dt_vector *v, uint32_t g);
-/* Errors: what an environment says, or DT_EPLUGIN what is wrong with what it wrote, with environment, instance, episode
- * and step; the first in the order of instances. */
+/* Errors: what an environment returns, or DT_EPLUGIN what is wrong with what it wrote, with environment, instance,
+ * episode and step; the first in the order of instances. */
 dt_status dt_vector_wait(dt_vector *v, uint32_t g) DT_NODISCARD;
 /* Wait for whatever is under way in groups [begin, end), however it ends. */
 void dt_vector_drain(dt_vector *v, uint32_t begin, uint32_t end);

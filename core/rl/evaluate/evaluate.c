@@ -34,8 +34,8 @@ typedef struct evaluation {
     dt_vector_kind kind;
     dt_vector *vector;
     dt_buffer buffer;
-    dt_risk *risk_model; /* of the recorded vehicles; NULL: nobody predicts */
-    dt_frames *frames;   /* of the very first episode; NULL: nobody looks */
+    dt_risk *risk_model; /* of the recorded vehicles; NULL: no predictions */
+    dt_frames *frames;   /* of the very first episode; NULL: not recorded */
     bool is_recorded;    /* it is over */
     bool has_pictures;   /* of the first episode */
     bool is_first;       /* the instance is the environment's first one, and stays */
@@ -153,7 +153,7 @@ static bool has_other_options(const dt_env *e)
     return e->evaluated != &e->training;
 }
 
-/* Instances made for it; where a process can have one alone, the first, which nobody plays with yet. */
+/* Instances made for it; where a process can have one alone, the first, which has played no episode yet. */
 static dt_status make_instances(evaluation *e)
 {
     dt_rollout *r = e->r;
@@ -292,7 +292,7 @@ static dt_status evaluate(evaluation *e, dt_train *t, uint32_t n_seeds, bool gre
     if (e->self != NULL && !e->is_first) {
         dt_env_destroy_instances(r->env, r->env->evaluated, 0, e->n, e->self);
     } else if (e->is_first && has_other_options(r->env) && r->stage->d.trained_on == NULL && st == DT_OK) {
-        st = dt_env_recreate_first(r->env, &r->env->training, 0); /* which goes on */
+        st = dt_env_recreate_first(r->env, &r->env->training, 0); /* which continues */
     }
     dt_buffer_fini(&e->buffer);
     dt_free(e->self);

@@ -21,7 +21,7 @@
 enum { ROAD_COLUMNS = 4, VEHICLE_COLUMNS = 9, SIGNAL_COLUMNS = 7 };
 enum { RISK = 7 }; /* column of a vehicle */
 enum { MARK_NONE, MARK_AGENT, MARK_CHANGED };
-static const double CHANGE_WEIGHT = 2; /* of an action that the shield changed, beside one vehicle of risk 1 */
+static const double CHANGE_WEIGHT = 2; /* of an action that the shield changed, compared with one vehicle of risk 1 */
 
 typedef struct frame {
     double time_s, delay_s, score;
@@ -132,7 +132,7 @@ static float risk_of_row(const dt_frames *f, uint32_t row)
     return row > 0 && row <= f->n_risks ? f->risk[row - 1] : NAN;
 }
 
-/* By what perception says, where that is wanted. */
+/* From perception, where requested. */
 static void set_predicted_risk(dt_frames *f)
 {
     if (f->risk_model != NULL) {
@@ -363,7 +363,7 @@ dt_status dt_frames_begin(dt_frames *f, void *self, const dt_buffer *b, uint32_t
     f->buffer = b;
     f->number = number;
     DT_TRY(read_roads(f));
-    /* a film is made while training goes on, where workers step: no model is run in them */
+    /* a film is made while training continues, where workers step: no model is run in them */
     if (DT_HAS(f->api, set_observer) && (!f->is_film || f->risk_model == NULL)) {
         f->api->set_observer(self, record_moment, f);
     }

@@ -17,9 +17,9 @@ typedef struct dt_frames dt_frames;
 
 /* Where the colours of vehicles come from (picture "traffic/colours"). */
 enum {
-    DT_FRAMES_SCENE,     /* what the environment says of risk */
+    DT_FRAMES_SCENE,     /* the environment's risk */
     DT_FRAMES_PREDICTED, /* what perception predicts */
-    DT_FRAMES_UNTRAINED  /* what the environment says: perception was never taught */
+    DT_FRAMES_UNTRAINED  /* the environment's: perception was not trained */
 };
 
 /* every_s 0: a short film; below 0: the whole episode, -every_s apart, or twice, four times ... as far where it is too

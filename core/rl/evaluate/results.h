@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an evaluation of a policy in its environment says: for every number its mean and standard deviation over seeds,
- * under the names that scripts read (return, length, costs, metrics, shield). Threads: [main].
+ * What an evaluation of a policy in its environment reports: for every number its mean and standard deviation over
+ * seeds, under the names that scripts read (return, length, costs, metrics, shield). Threads: [main].
  */
 #ifndef DTRAIN_CORE_RL_EVALUATE_RESULTS_H
 #define DTRAIN_CORE_RL_EVALUATE_RESULTS_H

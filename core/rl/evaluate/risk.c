@@ -84,11 +84,11 @@ dt_status dt_risk_open(dt_rollout *r, dt_trainer *t, dt_risk **out_p)
 {
     int64_t cap[2 + DT_ENV_MAX_SYMBOLS];
     dt_samples acting = r->data.source;
-    acting.n_fields -= r->d.n_kept; /* what acting computes is not known to whoever looks */
+    acting.n_fields -= r->d.n_kept; /* what acting computes is not available here */
     const int32_t n = (int32_t)r->env->layout.spec.n_symbols;
     *out_p = NULL;
     if (!records_risk(t)) {
-        return DT_OK; /* not even a graph is recorded, whose arenas nobody planned */
+        return DT_OK; /* not even a graph is recorded, whose arenas were not planned */
     }
     dt_risk *s = dt_alloc(sizeof(*s));
     if (s == NULL) {

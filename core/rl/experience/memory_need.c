@@ -39,7 +39,7 @@ static uint64_t trial_seed(void *user, uint32_t number, uint64_t episode)
     return number + episode + 1;
 }
 
-/* An allowed action of each head, and numbers about rest, drawn: as a policy acts that has not learnt yet. */
+/* An allowed action of each head, and numbers about rest, drawn: like an untrained policy. */
 static void draw_actions(const dt_layout *l, uint32_t step, char *record)
 {
     const dt_rng_key key = {.op = STREAM_TRIAL, .step = step};
@@ -97,8 +97,8 @@ static dt_status play_trial(dt_rollout *r, uint32_t number, void **self, dt_roll
     return st;
 }
 
-/* An instance of its own, so that those of the run begin untouched. One that fails says nothing here: where it matters
- * it fails again. */
+/* An instance of its own, so that those of the run begin untouched. One that fails is not reported here: where it
+ * matters it fails again. */
 static void try_instance(dt_rollout *r, uint32_t number, dt_rollout_need *out)
 {
     void *self = NULL;

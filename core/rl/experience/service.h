@@ -20,13 +20,13 @@ typedef struct dt_rollout_need {
     uint64_t evaluation, evaluation_resident;
     uint64_t instance;                        /* of one environment, in this process or in its own; 0: unknown */
     uint64_t shared;                          /* by all processes of environments: program, libraries, recordings */
-    uint32_t instances, evaluated, processes; /* those that collect, those that evaluate beside them */
+    uint32_t instances, evaluated, processes; /* those that collect, those that evaluate in parallel */
     uint32_t threads;                         /* that step environments and do nothing else */
     double mean[1 + DT_ENV_MAX_SYMBOLS];      /* live size of a sample: agents that act, then ragged symbols */
 } dt_rollout_need;
 dt_status dt_rollout_measure_need(struct dt_rollout *r, dt_trainer *t, dt_rollout_need *out) DT_NODISCARD;
 /* Seconds that a step of one instance takes, made for it and played with drawn actions: the mean of *n_p steps, for at
- * most so long. NAN: it fails, which says nothing here. */
+ * most so long. NAN: it fails, which is not reported here. */
 double dt_rollout_measure_speed(struct dt_rollout *r, double most_s, uint32_t *n_p);
 /* After that: one of the policy's calls on n instances of this mean; false: there are no more. */
 bool dt_rollout_call_cost(const struct dt_rollout *r, const double *mean, double n, uint32_t call, dt_call_cost *out_p);

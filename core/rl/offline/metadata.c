@@ -37,14 +37,14 @@ static const struct {
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-/* Row i of the environment's options; DT_ENOTFOUND behind the last one. */
+/* Row i of the environment's options; DT_ENOTFOUND past the last one. */
 static dt_status option_at(const dt_rollout *r, uint32_t i, dt_option_view *v)
 {
     const dt_stage_desc *s = &r->stage->d;
     return dt_config_option_at(s->config, s->index, dt_bind_env_id(r->env), i, v);
 }
 
-/* What makes code run, or may change while a run goes on, says nothing of what was played. */
+/* What makes code run, or may change while a run continues, does not describe what was played. */
 static const char *value_of(const dt_option_view *v)
 {
     if (v->value == NULL || (v->option->flags & (DT_OPT_CODE | DT_OPT_RUNTIME)) != 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a file of stored rollouts says of itself in its metadata: of what round and environment it is, with which
+ * What a file of stored rollouts declares in its metadata: of what round and environment it is, with which
  * options. Written and read here alone. Threads: [main].
  */
 #ifndef DTRAIN_CORE_RL_OFFLINE_METADATA_H
@@ -15,7 +15,7 @@ enum { DT_STORED_NUMBERS = 4 };
 typedef struct dt_stored_head { /* the numbers */
     uint64_t round, episodes;   /* its number, from 1; that ended in it */
     uint64_t steps, instances;  /* of the round: at most steps * instances samples */
-    bool is_sealed;             /* it says that it has a seal */
+    bool is_sealed;             /* it declares a seal */
 } dt_stored_head;
 
 typedef struct dt_stored_metadata { /* what is written; zeroed before make */
@@ -31,7 +31,7 @@ dt_status dt_stored_metadata_make(const dt_rollout *r, dt_stored_metadata *m) DT
 void dt_stored_metadata_number(dt_stored_metadata *m, const dt_stored_head *h);
 void dt_stored_metadata_fini(dt_stored_metadata *m);
 
-/* Errors: DT_EDATA naming the file, the key, what it says and what was expected. */
+/* Errors: DT_EDATA naming the file, the key, what it has and what was expected. */
 dt_status dt_stored_head_read(const dt_rollout *r, const struct dt_safetensors *s, const char *path,
                               dt_stored_head *out) DT_NODISCARD;
 /* Options of the environment that the file has others of than this run, or does not say: one warning names them all.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Stored rollouts read as the samples of a replay; see stored.h. Files are foreign: each is checked whole, against the
- * environment and against itself, before a sample of it is learnt from. Every rank reads all of them, takes its own
+ * environment and against itself, before a sample of it is used. Every rank reads all of them, takes its own
  * samples, and so finds the same errors as the others.
  */
 #include <config.h>
@@ -256,7 +256,7 @@ static void find_fields(const dt_replay *p, const size_t *at, sample *x)
     }
 }
 
-/* What a record has beside fields of files: keys, discounts, and where nothing follows. */
+/* What a record has in addition to fields of files: keys, discounts, and where nothing follows. */
 static void fill_derived(const dt_replay *p, const size_t *at, const sample *x)
 {
     dt_replay_note *note = (dt_replay_note *)(void *)(x->record + p->n_sizes * sizeof(int32_t));

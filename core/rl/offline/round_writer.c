@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * rollouts.keep: rounds that a phase collects as files of stored rollouts (stored.h), written by the first rank. A
- * round's file has its number for a name, so that a run that goes on from a checkpoint, and plays a round again, writes
- * the same file again. The oldest one leaves when there are as many samples as are kept.
+ * round's file has its number for a name, so that a run that continues from a checkpoint, and plays a round again,
+ * writes the same file again. The oldest one leaves when there are as many samples as are kept.
  */
 #include <config.h>
 
@@ -21,7 +21,7 @@
 typedef struct dt_round_writer {
     dt_replay p;           /* its plan alone: which fields, and a sample as bytes */
     uint64_t rounds;       /* that are kept */
-    uint64_t *sample;      /* [samples of a round] those in which somebody acted */
+    uint64_t *sample;      /* [samples of a round] those in which an agent acted */
     dt_samples_part *part; /* [ranks] */
     dt_str folder, path;
     dt_str column[DT_BUFFER_MAX_FIELDS]; /* of the round: each field of all samples, one after another */
@@ -143,7 +143,7 @@ static uint64_t round_of(const char *name)
     return strcmp(end, DT_STORED_SUFFIX) == 0 ? round : 0;
 }
 
-/* Before the first file: rounds behind this one, which a run played that is gone on with from before them, and those
+/* Before the first file: rounds after this one, which a run played that is continued from before them, and those
  * that are too old. */
 static dt_status remove_other_rounds(dt_round_writer *k, uint64_t round)
 {

@@ -6,7 +6,7 @@
  *
  *   round_writer.c  rollouts.keep: rounds that a phase collects go out
  *   round_reader.c  a folder, or one file of it, is read as the samples of a replay, each round once
- *   metadata.c      what a file says of itself, written and read
+ *   metadata.c      a file's metadata, written and read
  *   sample_check.c  what a sample has to fulfil
  *
  * Files have no order of ranks or instances but that of the rollout, and hold no time: the same round is the same
@@ -21,12 +21,12 @@
 #define DT_STORED_VERSION  "2" /* with a seal (state/checkpoint/safetensors.h) */
 #define DT_STORED_UNSEALED "1" /* the same without one, as other programs write it */
 #define DT_STORED_SUFFIX   ".safetensors"
-/* Tensors beside the fields of samples; no port of an environment has a stroke in its name. */
+/* Tensors next to the fields of samples; no port of an environment has a stroke in its name. */
 #define DT_STORED_SIZES    "sample/sizes"    /* [samples, symbols] i32: rows of "A", then of each ragged symbol */
 #define DT_STORED_STEP     "sample/step"     /* [samples] i32: of the round */
 #define DT_STORED_INSTANCE "sample/instance" /* [samples] i32 */
 
-/* round_writer.c: writes rounds of r where rollouts.keep says so; destroyed with r. Errors: DT_ECONFIG, DT_ENOMEM. */
+/* round_writer.c: writes rounds of r if rollouts.keep is set; destroyed with r. Errors: DT_ECONFIG, DT_ENOMEM. */
 dt_status dt_round_writer_create(dt_rollout *r) DT_NODISCARD;
 
 /* round_reader.c: count returns the capacity of a replay, read fills it. Errors: DT_ENOTFOUND, DT_EIO, DT_EDATA naming
@@ -38,7 +38,7 @@ dt_status dt_stored_check_sample(const dt_replay *p, uint64_t number, const char
 /* Is kept field i of a replay in files? */
 bool dt_stored_is_in_files(const dt_replay *p, uint32_t i);
 dt_st_dtype dt_stored_dtype(const dt_replay *p, uint32_t i);
-/* Dims of its rows, behind the first, which counts rows; how many there are. */
+/* Dims of its rows, after the first, which counts rows; how many there are. */
 uint32_t dt_stored_dims(const dt_replay *p, uint32_t i, int64_t *dim);
 
 #endif

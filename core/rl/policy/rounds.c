@@ -248,7 +248,7 @@ static dt_status run_pass(rounds *r, uint64_t number, uint64_t steps, dt_step_re
     return r->d.after_pass != NULL && m.steps > 0 ? r->d.after_pass(r->d.user, &report) : DT_OK;
 }
 
-/* samples_p: how many were learnt from, in all passes together. */
+/* samples_p: how many were used, in all passes together. */
 static dt_status learn(rounds *r, uint64_t round, uint64_t steps_per_epoch, dt_step_report *last, uint64_t *samples_p)
 {
     const uint64_t passes = (uint64_t)r->config.sgd_epochs;
@@ -264,7 +264,7 @@ static dt_status learn(rounds *r, uint64_t round, uint64_t steps_per_epoch, dt_s
     return DT_OK;
 }
 
-/* A round in which no agent acted: nothing is learnt from it, and the phase is not called. */
+/* A round in which no agent acted: no update is made, and the phase is not called. */
 static dt_status skip_round(rounds *r, uint64_t round, uint64_t steps_per_epoch)
 {
     r->metrics->scalar(r->h, "charts/rounds_without_samples", (double)++r->n_empty);
@@ -310,7 +310,7 @@ static void report_round(const rounds *r, const dt_rollout_report *c, uint64_t s
     m->scalar(r->h, "charts/env_steps_per_s", c->total_s > 0 ? (double)c->env_steps / c->total_s : (double)NAN);
 }
 
-/* What was collected, and, where it is wanted and one more round follows, the next one beside what comes next. */
+/* What was collected, and, where required and one more round follows, the next one in parallel. */
 static dt_status collect(rounds *r, uint64_t round, dt_rollout_report *out)
 {
     dt_rounds *face = &r->face;

@@ -52,7 +52,7 @@ static int64_t count_columns(const dt_port *p)
     return last;
 }
 
-/* Ports that a model may read, the sizes it is told, and room for their texts. */
+/* Ports that a model may read, the sizes it is given, and room for their texts. */
 typedef struct offer {
     dt_port port[MAX_OFFERS];
     dt_dim dim[MAX_DIMS];
@@ -95,7 +95,7 @@ static void offer_observations(const dt_wired *w, offer *o)
     }
 }
 
-/* What the world model says to controllers, and to shields. */
+/* What the world model provides to controllers and shields. */
 static void offer_foresight(const dt_wired *w, offer *o, const char *name)
 {
     const dt_foresight *f = &w->foresight;
@@ -149,7 +149,7 @@ static bool has_bounds(const dt_env_spec *e)
     return has;
 }
 
-/* What a controller is told of what the phase asks it for. */
+/* How a controller learns what the phase requires of it. */
 static void offer_requests(const dt_wired *w, offer *o)
 {
     if ((w->flags & DT_WIRING_NO_VALUE) != 0) {

@@ -23,7 +23,7 @@
 #include <string.h>
 
 typedef struct head {          /* of the first blob */
-    uint64_t capacity, layout; /* of a replay that this one can go on from */
+    uint64_t capacity, layout; /* of a replay that this one can continue from */
     uint64_t added, rounds, draws;
     uint64_t draw, is_drawn, n_leaves, is_held;
     double most;
@@ -196,7 +196,7 @@ static dt_status check_head(const head *h, uint64_t held)
     return is_right ? DT_OK : DT_FAIL(DT_EDATA, "the checkpoint's state of the replay contradicts itself");
 }
 
-/* What was drawn; of a run that draws another number there is nothing to go on with but the samples. */
+/* What was drawn; of a run that draws another number there is nothing to continue with but the samples. */
 static dt_status load_drawn(dt_replay *p, const head *h, uint64_t held, cursor *c)
 {
     size_t bytes = 0;

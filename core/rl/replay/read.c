@@ -25,7 +25,7 @@ typedef struct reader { /* one read */
     int64_t own_total[DT_REPLAY_MAX_SIZES], own_before[DT_REPLAY_MAX_SIZES], own[DT_REPLAY_MAX_SIZES];
 } reader;
 
-/* Numbers of the rows of field f, behind those of the samples before. */
+/* Numbers of the rows of field f, after those of the samples before. */
 static void scale_rows(const reader *x, const dt_replay_field *f, size_t step, char *to)
 {
     const dt_replay *p = x->p;
@@ -86,7 +86,7 @@ static void copy_indices(const reader *x, const dt_replay_field *f, const char *
     }
 }
 
-/* Where the rows of this sample's step after begin: behind the own ones of all samples. */
+/* Where the rows of this sample's step after begin: after the own ones of all samples. */
 static int64_t next_rows_before(const reader *x, int32_t k)
 {
     return x->own_total[k] + x->before[k] - x->own_before[k];

@@ -85,7 +85,7 @@ static dt_replay_kind kind_of(const dt_buffer *b, uint32_t f)
     }
 }
 
-/* Is it what happened, and not what somebody made of it? Who the others were is told by their own rows. */
+/* Is it what happened, and not derived from it? Who the others were is known from their own rows. */
 static bool is_recorded(const dt_buffer *b, uint32_t f)
 {
     switch (b->field[f].kind) {
@@ -122,7 +122,7 @@ static void choose_fields(dt_replay *p, const dt_replay_desc *d)
         const dt_replay_kind kind = kind_of(b, f);
         const bool is_made = kind == DT_REPLAY_WEIGHT || kind == DT_REPLAY_DISCOUNT;
         const bool is_wanted = p->is_stored ? is_recorded(b, f) : is_requested(d, b, f);
-        const bool is_read = kind == DT_REPLAY_KEY || kind == DT_REPLAY_LISTS; /* here, if by nobody else */
+        const bool is_read = kind == DT_REPLAY_KEY || kind == DT_REPLAY_LISTS; /* here, if by no other */
         const bool is_kept = is_wanted || is_made || is_read;
         p->unread |= is_kept && !is_made ? 0 : UINT64_C(1) << f;
         if (kind == DT_REPLAY_LISTS) {
@@ -325,7 +325,7 @@ dt_status dt_replay_write(dt_replay *p, uint64_t sample, char *record)
 {
     int32_t *size = (int32_t *)(void *)record, before[DT_REPLAY_MAX_SIZES];
     memcpy(before, size, p->n_sizes * sizeof(*size));
-    memset(record, 0, dt_replay_bytes(p, before, NULL)); /* what was here; behind it are zeros */
+    memset(record, 0, dt_replay_bytes(p, before, NULL)); /* what was here; after it are zeros */
     DT_TRY(read_sample(p, sample, false, size, record));
     for (uint32_t steps = 1; steps <= p->d.n_step; steps++) {
         DT_TRY(write_rows(p, sample, record, steps));

@@ -72,7 +72,7 @@ static dt_status check_desc(dt_replay *p)
     DT_TRY(dt_config_training(r->stage->d.config, r->stage->d.index, &training));
     const uint64_t step = (uint64_t)data.batch * (uint64_t)training.accumulation;
     p->d.draw = p->d.draw > 0 ? p->d.draw : step;
-    if (r->stage->d.trained_on != NULL) { /* nothing is learnt, on other instances than in training */
+    if (r->stage->d.trained_on != NULL) { /* no learning, on other instances than in training */
         p->d.draw = (p->d.draw + step - 1) / step * step;
     }
     return p->d.draw % step == 0
@@ -121,8 +121,8 @@ static dt_status compute_ring_bytes(dt_replay *p)
     return DT_OK;
 }
 
-/* Each rank compares what all of its machine take with what there is, and finds the same: nobody has taken any yet.
- * Files end with a page, and a first checkpoint has room beside them. */
+/* Each rank compares what all of its machine take with what there is, and finds the same: no rank has taken any yet.
+ * Files end with a page, and a first checkpoint fits next to them. */
 dt_status dt_replay_check_room(const dt_replay *p)
 {
     const dt_stage_desc *s = &p->r->stage->d;
@@ -293,7 +293,7 @@ dt_data *dt_replay_data(dt_replay *p)
 
 /* ---- add --------------------------------------------------------------------------------------------------------- */
 
-/* Nobody reads while we write. */
+/* No reader while we write. */
 static void refill_trainer(const dt_replay *p)
 {
     if (p->r->stage->trainer != NULL) {
@@ -562,7 +562,7 @@ void dt_rollout_replay_need(const dt_rollout *r, const double *mean, uint64_t *m
     }
     const double used = (double)likely_bytes(p, mean) / (double)p->stride;
     const uint64_t own = (p->d.capacity + p->ranks - 1) / p->ranks, pages = p->stride > 4096;
-    if (p->is_in_file) { /* what of it is resident can be given back */
+    if (p->is_in_file) { /* what of it is resident can be released */
         *mapped += p->tree.bytes;
         *resident += p->tree.bytes;
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files behind service "dtrain.replay/1" share: replay.c (life, add, draw), record.c (a sample as
+ * What the files of service "dtrain.replay/1" share: replay.c (life, add, draw), record.c (a sample as
  * bytes), exchange.c (several ranks), checkpoint.c (what a checkpoint keeps).
  *
  * Samples are numbered as they come; number g lies in slot g % capacity, and slot s on rank s % ranks, so that every
@@ -9,7 +9,7 @@
  *   sizes [n_sizes] i32: agents, then ragged symbols;  a row_note for each agent;  the fields that are kept, each at a
  *   multiple of its item, as the rollout packs the sample alone: raw observations, indices counted in the sample
  *
- * and zeros behind them: equal samples are equal bytes.
+ * and zeros after them: equal samples are equal bytes.
  */
 #ifndef DTRAIN_CORE_RL_REPLAY_REPLAY_H
 #define DTRAIN_CORE_RL_REPLAY_REPLAY_H
@@ -29,7 +29,7 @@ typedef enum dt_replay_kind {
     DT_REPLAY_NEXT,       /* the same, of the step after, where there is one */
     DT_REPLAY_NEXT_PLAIN, /* of the step after; not normalised */
     DT_REPLAY_INDEX,      /* of rows; row pointers */
-    DT_REPLAY_LISTS,      /* row pointers "A+1", where rows of the step after lie behind those of lists */
+    DT_REPLAY_LISTS,      /* row pointers "A+1", where rows of the step after follow those of lists */
     DT_REPLAY_NEXT_LISTS, /* the same, of the step after */
     DT_REPLAY_KEY,        /* row_key */
     DT_REPLAY_REWARD,
@@ -51,7 +51,7 @@ typedef struct dt_replay_field {
 } dt_replay_field;
 
 typedef struct dt_replay_note { /* of a row */
-    uint8_t is_ended, reserved; /* no agent is behind it: next_P is zeros */
+    uint8_t is_ended, reserved; /* no agent follows: next_P is zeros */
     uint16_t age;               /* steps since the agent came, at most those of a history before this one */
 } dt_replay_note;
 
@@ -93,7 +93,7 @@ struct dt_replay {
     uint64_t *sample; /* [samples of a round] scratch: those that come in */
     char *scratch;    /* a record */
     uint64_t *wanted; /* [ranks, samples of a round] scratch: what each rank reads of them */
-    uint32_t *mark;   /* [samples of a round] scratch: by whom they are wanted */
+    uint32_t *mark;   /* [samples of a round] scratch: which ranks need them */
     char *in, *out;   /* of several ranks: arenas of records on their way */
     size_t in_bytes, out_bytes;
     dt_comm_out *to;         /* [ranks] */

@@ -41,7 +41,7 @@ void dt_sum_tree_set(dt_sum_tree *t, uint64_t i, double p)
     }
 }
 
-/* Rounding may lead to the right where nothing is: then the way goes on to the left. */
+/* Rounding may lead to the right where nothing is: then the search continues to the left. */
 void dt_sum_tree_find(const dt_sum_tree *t, double *at, uint64_t n, uint64_t *leaf)
 {
     for (uint64_t i = 0; i < n; i++) {

@@ -3,7 +3,7 @@
  * Drawing in proportion to priorities: a binary tree whose nodes are the sums of their two children, so that setting a
  * priority and finding the leaf at a part of the whole are log2(n) steps (Schaul et al. 2016, appendix B.2.1). A node
  * is always the sum of what is below it now, in one order: the same priorities are the same bits, whatever they were
- * before. Threads: find [any] while nobody sets.
+ * before. Threads: find [any] while no one sets.
  */
 #ifndef DTRAIN_CORE_RL_REPLAY_SUM_TREE_H
 #define DTRAIN_CORE_RL_REPLAY_SUM_TREE_H

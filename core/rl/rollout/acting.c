@@ -90,7 +90,8 @@ static dt_status map_fields(const dt_rollout *r, const int64_t *cap, dt_track *t
     return DT_OK;
 }
 
-/* What learning reads of the fields of kept values is kept; where a trained parameter is behind them it reads none. */
+/* What learning reads of the fields of kept values is kept; where a trained parameter contributes to them it reads
+ * none. */
 static dt_status choose_kept(dt_rollout *r, const dt_trainer *t)
 {
     char text[DT_ROLLOUT_MAX_KEPT * sizeof(r->ports.kept_text->name)] = "";
@@ -209,7 +210,7 @@ static dt_status create_policy(const dt_rollout *r, dt_trainer *t, const dt_samp
     return dt_policy_create(t, &d, out_p);
 }
 
-/* The same policy once more, which runs with other values; it reads what the policy reads, or less. */
+/* The same policy again, which runs with other values; it reads what the policy reads, or less. */
 static dt_status make_opponents(dt_rollout *r, dt_trainer *t, const dt_samples *acting, uint32_t unit, uint64_t want)
 {
     int64_t cap[2 + DT_ENV_MAX_SYMBOLS];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A round ahead, acted while the one before is learnt from: by threads of its own (on a device: in turns between the
- * steps of learning), with the parameters of when it began, into a buffer of its own. Nothing that a checkpoint keeps
- * changes before a collect takes the round: a run that ends in between acts it again. See rollout.h.
+ * A round ahead, acted while the one before is used for learning: by threads of its own (on a device: in turns between
+ * the steps of learning), with the parameters of when it began, into a buffer of its own. Nothing that a checkpoint
+ * keeps changes before a collect takes the round: a run that ends in between acts it again. See rollout.h.
  */
 #include <config.h>
 

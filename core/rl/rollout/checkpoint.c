@@ -4,7 +4,7 @@
  * its seed and the actions so far, and playing them again gives the same bits. Two blobs:
  *
  *   rollout     collects, per place the running discounted return, per instance its episode and the actions in it;
- *               where a round is ahead of what was learnt: by which parameters it is acted (train/policy.h: save)
+ *               where a round is ahead of learning: by which parameters it is acted (train/policy.h: save)
  *   normaliser  statistics of observations and returns; taken over with weights alone, too
  */
 #include <config.h>

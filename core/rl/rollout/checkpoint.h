@@ -7,7 +7,7 @@
 
 #include "plugin/service/stage.h"
 
-/* Environment steps that the phase has learnt from, of all instances; resumed from a checkpoint that does not say how
+/* Environment steps that the phase has used, of all instances; resumed from a checkpoint that does not record how
  * many came before, DT_ENV_STEPS_UNKNOWN. */
 #define DT_ENV_STEPS_UNKNOWN UINT64_MAX
 uint64_t dt_rollout_env_steps(const struct dt_rollout *r);
@@ -18,7 +18,7 @@ dt_status dt_rollout_save_normaliser(const struct dt_rollout *r, dt_str *out) DT
 dt_status dt_rollout_load(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
 bool dt_rollout_is_normalised(const struct dt_rollout *r); /* observations, any of them */
 dt_status dt_rollout_load_normaliser(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
-/* Its pool of opponents, where it has one; loaded behind the rollout. */
+/* Its pool of opponents, where it has one; loaded after the rollout. */
 bool dt_rollout_has_pool(const struct dt_rollout *r);
 dt_status dt_rollout_save_pool(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;
 dt_status dt_rollout_load_pool(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;

@@ -77,7 +77,7 @@ static void set_random_stream(draw *d, const dt_instance *x, size_t slot)
     }
 }
 
-/* Values of the rows of one instance, and actions where it goes on. row_p: rows used so far. */
+/* Values of the rows of one instance, and actions where it continues. row_p: rows used so far. */
 static dt_status draw_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
 {
     const dt_actor *p = d->c->actor;
@@ -245,7 +245,7 @@ static uint8_t end_flags(const dt_buffer *b, const dt_instance *x)
                      (b->d.is_opponent != NULL && !x->is_learnt_from ? DT_DONE_UNPLAYED : 0));
 }
 
-/* What the step just made left behind: slot t; and of t - 1 whether it ended an episode. */
+/* What the step just made produced: slot t; and of t - 1 whether it ended an episode. */
 static void store_slots(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end)
 {
     dt_buffer *b = c->buffer;
@@ -330,7 +330,7 @@ static dt_status apply_answer(draw *d, dt_turn *x)
     return DT_OK;
 }
 
-/* Nothing may be under way when we leave; what was wrong is told first. */
+/* Nothing may be under way when we leave; the error is reported first. */
 static dt_status abort_round(dt_collector *c, dt_status st)
 {
     dt_actor *p = c->actor;
@@ -359,7 +359,7 @@ void dt_collect_begin(dt_collector *c, uint64_t first_step, uint32_t begin, uint
 }
 
 /* Turns are numbered step by step, in each group by group. With one place a group acts at once; with more, a turn's
- * actions are taken when its place is wanted for the turn that many later. No group is behind itself: there are at
+ * actions are taken when its place is wanted for the turn that many later. No group lags behind itself: there are at
  * least as many as places in use. */
 static dt_status run_turn(draw *d, uint64_t k)
 {

@@ -38,11 +38,10 @@ typedef struct dt_collector {
     void (*key_of)(void *user, const dt_instance *x, dt_rng_key *key);
     void *user;
     bool greedy;
-    bool is_squashed;      /* dist.h */
-    bool reports_activity; /* to the progress line (base/activity.h) */
-    bool bootstraps;       /* infer the values of the state after the last step, too */
-    bool (*stops)(
-        void *user); /* asked before every step: true ends the round with DT_EINTERRUPTED; NULL: nobody asks */
+    bool is_squashed;          /* dist.h */
+    bool reports_activity;     /* to the progress line (base/activity.h) */
+    bool bootstraps;           /* infer the values of the state after the last step, too */
+    bool (*stops)(void *user); /* asked before every step: true ends the round with DT_EINTERRUPTED; NULL: never */
     void *stops_user;
     double policy_s, wait_s;
     uint32_t step; /* the one it is at, or failed at */
@@ -59,7 +58,7 @@ typedef struct dt_collector {
 dt_status dt_collect_run(dt_collector *c, uint64_t first_step) DT_NODISCARD;
 /* The same for groups [begin, end) alone; the caller calls dt_buffer_begin_round before and sets is_filled after. */
 dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end) DT_NODISCARD;
-/* The same, turn by turn: a turn is a step of a group. DT_DONE: that was the last. Nothing is under way behind the end
+/* The same, turn by turn: a turn is a step of a group. DT_DONE: that was the last. Nothing is under way after the end
  * or an error. */
 void dt_collect_begin(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end);
 dt_status dt_collect_run_turns(dt_collector *c, uint64_t n) DT_NODISCARD;

@@ -106,7 +106,7 @@ static void shift_history(dt_buffer *b, uint32_t i, const char *record)
     dt_buffer_store(b, b->d.steps, i, record);
 }
 
-/* What a checkpoint says an agent did: nothing but what it could have done goes to the environment. Places where nobody
+/* The actions in a checkpoint: nothing but what it could have done goes to the environment. Places where no agent
  * acted have zeros. */
 static dt_status check_action(const dt_layout *l, const dt_instance *x, const char *action, size_t a,
                               const char **why_p)

@@ -31,7 +31,7 @@ typedef struct layout { /* what is sent of each */
     uint32_t n;
 } layout;
 
-/* Arrays that nobody reads are left out. */
+/* Arrays that are not read are left out. */
 static void choose_arrays(const dt_exchange *x, uint64_t skipped, layout *l)
 {
     dt_buffer_wide own[DT_BUFFER_MAX_WIDE], batch[DT_BUFFER_MAX_WIDE];
@@ -50,7 +50,7 @@ static void choose_arrays(const dt_exchange *x, uint64_t skipped, layout *l)
     }
 }
 
-/* Slots of an array beside the sample's own one. */
+/* Slots of an array in addition to the sample's own. */
 static size_t slots_of(const dt_exchange *x, const dt_buffer_wide *w)
 {
     return (w->fields != 0) + (w->before != 0 ? x->own->d.window - (size_t)1 : 0) + (w->after != 0);

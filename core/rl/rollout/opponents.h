@@ -7,7 +7,7 @@
  * The first round takes the first snapshot, and every so many rounds one more, of the parameters that act in that
  * round; a full pool gives up its oldest one. Who plays in an episode follows from the seed and the numbers of instance
  * and episode: with one random number latest or one of the places of the pool, evenly. An episode during which its
- * place gets another snapshot goes on against that one. Evaluations play against the policy itself.
+ * place gets another snapshot continues against that one. Evaluations play against the policy itself.
  *
  * Opponents' rows are no rows of the data: no statistic, return or count has anything of theirs.
  * Threads: [main] of each rank, except for what acting calls, by track.
@@ -31,7 +31,7 @@ typedef struct dt_opponents {
     uint64_t round;    /* that the last one was taken in */
 } dt_opponents;
 
-/* NULL in *out_p: the environment has one team, or the configuration says that the policy plays all of them. Errors:
+/* NULL in *out_p: the environment has one team, or the configuration lets the policy play all of them. Errors:
  * DT_ECONFIG (no such team, or none of its places in the evaluations that training makes), DT_ENOMEM. */
 dt_status dt_opponents_create(dt_rollout *r, dt_opponents **out_p) DT_NODISCARD;
 void dt_opponents_destroy(dt_opponents *o);

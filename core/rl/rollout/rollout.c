@@ -160,7 +160,7 @@ void dt_rollout_destroy(dt_rollout *r)
     dt_free(r);
 }
 
-/* One thread asks a device, and the others step environments meanwhile; several places are at work at a time. */
+/* One thread uses a device, and the others step environments meanwhile; several places are active at a time. */
 static dt_status plan_threads_of_device(dt_rollout *r)
 {
     dt_engine_opts engine;
@@ -195,11 +195,10 @@ dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc
     r->stage = s;
     r->env = env;
     memcpy(&r->d, d, d->struct_size < sizeof(*d) ? d->struct_size : sizeof(*d));
-    r->acting.is_squashed =
-        r->d.squash != 0 && s->d.controller == NULL; /* of a controller that learnt nothing mean is it */
+    r->acting.is_squashed = r->d.squash != 0 && s->d.controller == NULL; /* of a rule-based controller mean is it */
     r->split.instances = (uint32_t)env->opts.instances;
     r->acting.workers = (uint32_t)env->opts.workers;
-    if (r->acting.workers == 0 && env->in_process) { /* as many processes at work as there are cores */
+    if (r->acting.workers == 0 && env->in_process) { /* as many active processes as there are cores */
         r->acting.workers = s->d.threads < r->split.instances ? s->d.threads : r->split.instances - 1;
     }
     dt_evaluation_opts evaluation = {0};

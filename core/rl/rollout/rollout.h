@@ -48,7 +48,7 @@ typedef struct dt_acting { /* instances of this rank and the policy that acts on
     bool is_restored;   /* the episodes come from a checkpoint: play them before the first round */
 } dt_acting;
 
-typedef struct dt_round_ahead { /* the round that is acted while the one before is learnt from */
+typedef struct dt_round_ahead { /* the round that is acted while the one before is used for learning */
     pthread_t thread;
     dt_pool *pool;          /* one thread per track but the first */
     bool is_begun;          /* until a collect takes it */
