@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the command line said, as plain words: cli/cli.c fills it, and whoever begins a run reads it. Threads: [main].
+ * The command line, as plain words: cli/cli.c fills it, and run start-up reads it. Threads: [main].
  */
 #ifndef DTRAIN_CORE_RUN_ARGS_H
 #define DTRAIN_CORE_RUN_ARGS_H

@@ -2,10 +2,11 @@
  *
  * What a policy is compared with: controllers that need no learning, evaluated once a phase is over, in the same
  * environment on the same seeds (evaluation.baselines). The phase is made again with one of them as its controller and
- * without other models; nothing of it is trained. Results go into the run directory, beside the policy's own last ones:
+ * without other models; nothing of it is trained. Results go into the run directory, next to the policy's own last
+ * ones:
  *
  *   evaluation/<n>-<phase>.baselines.json   {"phase":...,"number":n,"results":[{"controller":...,"learnt":true,
- *                                           "result":{what `dtrain eval --json` says}}, ...]}
+ *                                           "result":{as `dtrain eval --json` prints it}}, ...]}
  *
  * Threads: [main] of every rank.
  */
@@ -40,7 +41,8 @@ dt_status dt_policy_result_take(dt_stage *s, dt_policy_result **out_p) DT_NODISC
 void dt_policy_result_free(dt_policy_result *p);
 
 /* [collective] d: as the phase's own stage was made. run_dir: of rank 0, NULL elsewhere. Prints a table and writes the
- * file; what goes wrong with one of them is a warning. Errors: DT_EPEER, DT_ECOMM, DT_EINTERRUPTED: they are owed. */
+ * file; what goes wrong with one of them is a warning. Errors: DT_EPEER, DT_ECOMM, DT_EINTERRUPTED: they are pending.
+ * */
 dt_status dt_baselines_run(const dt_stage_desc *d, const dt_policy_result *policy, const char *run_dir) DT_NODISCARD;
 /* The same of an evaluation on its own, in one process: a table, or a JSON array of the baselines alone, appended. */
 dt_status dt_baselines_compare(const dt_stage_desc *d, const dt_policy_result *policy, bool is_json, dt_str *out)

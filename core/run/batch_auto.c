@@ -130,7 +130,7 @@ typedef struct seeker {
     dt_engine_opts engine;
 } seeker;
 
-/* Of a device all shards of a batch are wanted at once, but where the configuration says how many. */
+/* Of a device all shards of a batch run at once, unless the configuration limits them. */
 static bool is_split_on_device(const seeker *k, const dt_stage *stage)
 {
     const dt_trainer *t = stage->trainer;

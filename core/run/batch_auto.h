@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * data.batch = "auto": the host takes a number for it before a run is recorded, and writes it down as the phase's own
- * value. From then on it is a number like any other: a run that goes on has it from its configuration and never chooses
- * again, on whatever machine.
+ * value. From then on it is a number like any other: a run that continues has it from its configuration and never
+ * chooses again, on whatever machine.
  *
  * Candidates are the powers of two from data.shards to data.batch_max. It is the largest one
  *   - whose plan (forecast.h) takes at most three quarters of memory.target_gb, of what is free on the machine for each

@@ -157,7 +157,7 @@ static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
 }
 
 /* A run evaluates before its first step where a result is named that has to exist. A plan does so where the user names
- * one: the names that phases prefer are theirs. */
+ * one: the names that phases prefer are taken. */
 static dt_status check_results(dry_plan *p, dt_stage *stage, bool is_fresh)
 {
     const dt_session *s = p->d->session;

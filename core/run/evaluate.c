@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A folder without a configuration beside it may still be a checkpoint; a damaged one is reported as damaged. */
+/* A folder without a configuration next to it may still be a checkpoint; a damaged one is reported as damaged. */
 static dt_status refuse_missing(const char *path, bool has_config)
 {
     dt_ckpt_info info;
@@ -114,7 +114,7 @@ dt_status dt_eval_find_phase(const dt_session *s, const char *checkpoint, int64_
 static dt_status load_weights(dt_stage *stage, const dt_handover *from)
 {
     DT_TRY(dt_handover_load(from, stage, NULL, DT_HANDOVER_WHOLE));
-    /* what is frozen was decided before, and nothing is trained here: it says what was taught */
+    /* what is frozen was decided before, and nothing is trained here: it determines what was trained */
     return dt_handover_loaded_roles(from, &stage->d.loaded);
 }
 

@@ -17,10 +17,10 @@ typedef struct dt_eval {
 } dt_eval;
 
 /* The session of a->checkpoint: with the configuration next to it, which options of the command line override. Errors:
- * DT_ECONFIG where no checkpoint is there, or nothing says what to run; those of sessions. */
+ * DT_ECONFIG where no checkpoint is there, or no configuration was found; those of sessions. */
 dt_status dt_eval_open(const dt_args *a, dt_session *s) DT_NODISCARD;
 /* The phase that a checkpoint is of, or the newest one of a run, where the session has several; the session's own where
- * it has one. Errors: DT_ECONFIG, where nothing says which. */
+ * it has one. Errors: DT_ECONFIG, where it is unknown which. */
 dt_status dt_eval_find_phase(const dt_session *s, const char *checkpoint, int64_t *index_p) DT_NODISCARD;
 /* Every role of the phase as its newest checkpoint has it, where what path names has one of this phase. taken (may be
  * NULL): which one that is, unchanged for a lone file. Errors: those of handovers. */

@@ -44,7 +44,7 @@ static dt_status plan_later(dt_stage *stage, bool *is_beyond_p)
     return dt_fit_stage(stage, 0, &f, false, is_beyond_p);
 }
 
-/* The phase that begins is the run's to try; here it is made for the shapes that it hands on. */
+/* The phase that begins is the run's to try; here it is made for the shapes that it hands over. */
 static dt_status try_phase(later_check *r, const dt_initial_weights_desc *first, dt_initial_weights *f,
                            dt_stage_desc *d, dt_stage **stage_p, bool *is_beyond_p)
 {

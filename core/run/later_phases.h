@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Later phases are made and planned once, and given back, before the first one begins: what they cannot read of their
+ * Later phases are made and planned once, and released, before the first one begins: what they cannot read of their
  * configuration, what is more than the machine has, and weights of the phases before whose shapes differ, are better
  * known now than after hours. What else is missing may be there when they are due: a warning. Threads: [main].
  */

@@ -25,7 +25,7 @@ dt_status dt_find_shipped(const char *in_build, const char *installed, dt_str *o
     return dt_str_status(out);
 }
 
-/* Calls fn with every folder of profiles, best first, until it says it is done: those that ship with dtrain, then the
+/* Calls fn with every folder of profiles, best first, until it returns true: those that ship with dtrain, then the
  * folder "profiles" in each folder of plugins. */
 typedef bool folder_fn(void *user, const char *dir);
 static dt_status each_profile_folder(folder_fn *fn, void *user)

@@ -29,7 +29,7 @@ typedef struct dt_run_context { /* what all ranks of this process share */
     bool is_phase_ready;         /* the phase is ready to step, or has stepped */
     uint32_t retries;            /* of the phase so far */
     int64_t n_without_best;      /* evaluated phases of this process that do not report checkpoint.best_by */
-    bool cannot_save;            /* what was learnt, now or soon: nothing is gained by doing it again */
+    bool cannot_save;            /* what was learned, now or soon: nothing is gained by doing it again */
     dt_profile_steps profile;
 } dt_run_context;
 
@@ -114,9 +114,9 @@ double dt_rank_phase_s(const dt_rank *k);
  * training continues; where nothing continues without it (must) it is waited for, checkpoint.wait_s, and then an error.
  * What is not finite is never saved, and an error. */
 dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must);
-/* The phase fails with st, which all ranks know. Where nothing was learnt since the last good iteration its state is
+/* The phase fails with st, which all ranks know. Where nothing was learned since the last good iteration its state is
  * saved, so that no more is lost than what failed. backup: taken before the iteration that failed; NULL: the stage
- * as it is. On a device steps are under way that nobody has looked at: there the last checkpoint has to do. */
+ * as it is. On a device steps are under way that have not been checked: there the last checkpoint has to do. */
 dt_status dt_rank_save_after_failure(dt_rank *k, dt_status st, const dt_snapshot_backup *backup);
 
 /* ---- rank_evaluate.c -------------------------------------------------------------------------------------------- */
@@ -126,7 +126,7 @@ bool dt_rank_evaluation_due(const dt_rank *k, const dt_progress *p, bool ends);
 /* met_p: whether the result ends the phase. */
 dt_status dt_rank_evaluate(dt_rank *k, bool *met_p);
 /* Results that stop.metric and checkpoint.best_by name are looked for before the first step, by an evaluation: which
- * ones a phase reports, nobody knows before. Several phases may share a best_by that one of them lacks; that is a
+ * ones a phase reports, is not known before. Several phases may share a best_by that one of them lacks; that is a
  * warning, unless this phase has a result of nearly that name. Errors: DT_ECONFIG with those that there are. */
 dt_status dt_rank_check_results(dt_rank *k);
 
@@ -143,7 +143,7 @@ const char *dt_rank_best_result_name(const dt_rank *k);
 /* ---- rank_finish.c ---------------------------------------------------------------------------------------------- */
 
 /* [collective] The phase is over. Errors: DT_ECONFIG: no step had a sample; what stop.metric or checkpoint.best_by
- * names was never a number; what the phase says (dt_phase_ops.finish), as of a limit that was never evaluated. Costs
+ * names was never a number; what the phase reports (dt_phase_ops.finish), as of a limit that was never evaluated. Costs
  * that the last evaluation found above their limits are warnings. */
 dt_status dt_rank_finish(dt_rank *k);
 
@@ -169,8 +169,8 @@ void dt_rank_record_load(const dt_rank *k);
 
 /* [collective] requests_p: DT_REQUEST_* of any rank, the same on all of them. */
 dt_status dt_rank_exchange_requests(dt_rank *k, const dt_progress *p, uint32_t *requests_p);
-/* [collective] Workers of environments that any rank lost in the iteration that began at `step`: the run directory says
- * that the run is not reproducible from there. */
+/* [collective] Workers of environments that any rank lost in the iteration that began at `step`: the run directory
+ * records that the run is not reproducible from there. */
 dt_status dt_rank_record_lost_workers(dt_rank *k, uint64_t step);
 
 /* ---- rank_sync.c ------------------------------------------------------------------------------------------------ */

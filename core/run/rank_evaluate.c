@@ -243,7 +243,7 @@ dt_status dt_rank_run_pending(dt_rank *k)
     if (ends || is_met) {
         return DT_DONE;
     }
-    k->last_saved_step = UINT64_MAX; /* the checkpoint of this step says that it is pending */
+    k->last_saved_step = UINT64_MAX; /* the checkpoint of this step records that it is pending */
     return dt_rank_save(k, false, false);
 }
 

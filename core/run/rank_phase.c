@@ -82,7 +82,7 @@ static dt_initial_weights_desc describe_initial_weights(const dt_rank *k)
 }
 
 /* Asked to stop while experience was collected: the round is left out, a resume collects it again. Before the first
- * step of a later phase the end of the one before says the same. */
+ * step of a later phase the end of the one before is equivalent. */
 static dt_status save_before_round(dt_rank *k)
 {
     const bool is_saved = k->r->base_step > 0 && dt_rank_global_step(k) == k->r->base_step;

@@ -45,7 +45,7 @@ static int words_of(const dt_args *a, int i, const char *name, bool may_lack_val
     return has_value || is_last || (may_lack_value && a->argv[i + 1][0] == '-') ? 1 : 2;
 }
 
-/* What each process is told: all but the launcher's own options, and --resume, which is added for each life anew. */
+/* What each process is passed: all but the launcher's own options, and --resume, which is added at each restart. */
 static uint32_t words_for_all(const dt_args *a, const char **out)
 {
     static const char *const ours[] = {"--nproc", "--max-restarts", "--hostfile", "--resume"};
@@ -208,7 +208,7 @@ dt_status dt_processes_begin(const dt_launch *l, uint64_t n, dt_comm **out_p)
     if (l->rank > 0) {
         dt_log_level_set(DT_LOG_ERROR);
     }
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody is left behind when mpirun is killed */
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* no process is left when mpirun is killed */
     DT_TRY(check_shared_memory(l));
     DT_TRY(dt_processes_join(l, out_p));
     if (dt_comm_rank(*out_p) > 0) {

@@ -17,17 +17,17 @@ dt_status dt_processes_refuse_lone(const dt_args *a) DT_NODISCARD;
 /* Joins the others, and checks that what is sent arrives; *out_p stays NULL where this process is alone. n: of --nproc,
  * 0: not given. */
 dt_status dt_processes_begin(const dt_launch *l, uint64_t n, dt_comm **out_p) DT_NODISCARD;
-/* All ranks were told the same: program, plugins, configuration, steps, folders; else they would train to
- * what nobody asked for. And all
+/* All ranks were passed the same: program, plugins, configuration, steps, folders; else they would train to
+ * what was not requested. And all
  * compute alike: device, arithmetic class, products in bf16; else their weights would drift apart.
  * [collective] Errors: DT_ECONFIG, on all of them, naming a rank and what differs. */
 dt_status dt_processes_compare(dt_comm *c, const dt_session *s, const dt_args *a, uint64_t max_steps) DT_NODISCARD;
 /* What became of the run, in one voice; may end the process. c: NULL where it is alone. */
 dt_status dt_processes_end(const dt_launch *l, dt_comm *c, dt_status st, int *code_p);
-/* Of a command by which the run goes on: what stands before the program's name, and behind its words. Both are empty
+/* Of a command by which the run continues: what precedes the program's name, and follows its words. Both are empty
  * where the process is alone (c: NULL). */
 void dt_processes_words(const dt_comm *c, char *before, size_t n_before, char *behind, size_t n_behind);
-/* Of the log, for what went wrong: a rank that waited in vain may be the only one left to say so. */
+/* Of the log, for what went wrong: a rank that timed out may be the only one left to report it. */
 int dt_processes_level(const dt_comm *c, dt_status st);
 
 #endif

@@ -248,7 +248,7 @@ dt_status dt_rank_write_progress(const dt_rank *k, int64_t index)
     const dt_run_context *r = k->r;
     const uint64_t most = r->d->max_steps, at = dt_trainer_step_number(k->stage->trainer);
     uint64_t steps = dt_trainer_steps(k->stage->trainer);
-    const uint64_t limit[] = {(uint64_t)k->stop.steps, most >= at ? most : 0}; /* of what is left behind, none */
+    const uint64_t limit[] = {(uint64_t)k->stop.steps, most >= at ? most : 0}; /* of what is left out, none */
     for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++) {
         steps = limit[i] > 0 && (steps == 0 || limit[i] < steps) ? limit[i] : steps;
     }

@@ -176,7 +176,7 @@ static const char *const *rows_of(const dt_loaded *c)
     return c != NULL && c->desc.extension != NULL ? c->desc.extension(DT_EXT_RESULTS) : NULL;
 }
 
-/* What a key is by the tables of the phase, the environment and the host: each field by the first that says it. */
+/* What a key is by the tables of the phase, the environment and the host: each field from the first that has it. */
 static void find_meaning(const dt_stage *s, const char *key, row *out)
 {
     const char *const *const tables[] = {rows_of(s->d.phase), rows_of(s->env.comp), host_rows};

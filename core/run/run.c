@@ -90,7 +90,7 @@ static dt_status run_ranks(dt_run_context *r)
             pthread_join(k[i].thread, NULL);
         }
         dt_log_prefix_set("");
-        /* the rank that knows why, before those that only heard of it */
+        /* the rank that knows the reason, before those that were notified */
         for (uint32_t i = 0; i < n && st == DT_OK; i++) {
             if (k[i].error.status < 0 && k[i].error.status != DT_EPEER) {
                 st = dt_error_restore(&k[i].error);

@@ -60,7 +60,7 @@ static dt_status check_phase(const dt_session *s, const dt_ckpt_info *info, cons
     return DT_OK;
 }
 
-/* --phase asks for some of the phases: the checkpoint has to lie in them, or end the one before. */
+/* --phase selects some of the phases: the checkpoint has to lie in them, or end the one before. */
 static dt_status check_range(const dt_session *s, const dt_ckpt_info *info, const dt_run_start *c)
 {
     const long long number = (long long)c->begin + 1;
@@ -79,7 +79,7 @@ static dt_status check_range(const dt_session *s, const dt_ckpt_info *info, cons
     return DT_OK;
 }
 
-/* A phase that is over is left behind: what comes next begins with what it handed on. */
+/* A phase that is over is skipped: the next one begins with what it handed over. */
 static void skip_finished_phase(const dt_session *s, const dt_ckpt_info *info, dt_run_start *c)
 {
     const int64_t next = c->begin + 1 > s->first ? c->begin + 1 : s->first;
@@ -96,7 +96,7 @@ static void skip_finished_phase(const dt_session *s, const dt_ckpt_info *info, d
     dt_run_start_fini(c);
 }
 
-/* Entered again it would end immediately, or --phase asks for later phases only. */
+/* Entered again it would end immediately, or --phase selects later phases only. */
 static dt_status is_over(const dt_session *s, const dt_ckpt_info *info, const dt_run_start *c, bool *out_p)
 {
     char hash[65];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Where a run begins or continues: with the initial weights of a phase, or inside one from a checkpoint. Resuming and
- * going on after a failure are the same thing: everything a run needs is in its newest checkpoint. Threads: [main].
+ * continuing after a failure are the same thing: everything a run needs is in its newest checkpoint. Threads: [main].
  */
 #ifndef DTRAIN_CORE_RUN_RUN_START_H
 #define DTRAIN_CORE_RUN_RUN_START_H
@@ -12,7 +12,7 @@
 
 typedef struct dt_run_start {
     dt_ckpt *resume;    /* inside the first phase; NULL: it begins with its first weights */
-    int64_t begin;      /* the first phase to be entered; at or behind session.last: nothing is left to do */
+    int64_t begin;      /* the first phase to be entered; at or past session.last: nothing is left to do */
     uint64_t base_step; /* steps of the phases before it */
     uint64_t spent_ms;  /* on the first phase already */
     bool is_other_cpu;  /* the checkpoint was computed in another arithmetic class than this process's */
@@ -27,7 +27,7 @@ void dt_run_start_fresh(const dt_session *s, dt_run_start *out);
  * Errors: DT_ENOTFOUND (no checkpoint), DT_EDATA (none that is valid), DT_ECONFIG (of other phases than those asked
  * for, or than the configuration has). is_plan: damaged checkpoints stay where they are. */
 dt_status dt_run_start_resume(const dt_session *s, const char *path, bool is_plan, dt_run_start *out) DT_NODISCARD;
-/* What the command line asks for: fresh where resume is NULL, else as above. Errors: no checkpoint is DT_ECONFIG. */
+/* As the command line requests: fresh where resume is NULL, else as above. Errors: no checkpoint is DT_ECONFIG. */
 dt_status dt_run_start_find(const dt_session *s, const char *resume, bool is_plan, dt_run_start *out) DT_NODISCARD;
 /* Rank 0 has looked for it; the others of several processes go where it goes. [collective] Errors: those of opening the
  * checkpoint, and of the communicator. */

@@ -109,7 +109,7 @@ static dt_status open_log(const dt_rundir *r, const char *name, const dt_logfile
     return st;
 }
 
-/* What a run recorded that begins again; its logs stay, to tell what happened. */
+/* What a run recorded that begins again; its logs stay, to document what happened. */
 static dt_status remove_records(const char *path)
 {
     static const char *const names[] = {"metrics.jsonl", "progress.json", "tensorboard",
@@ -548,7 +548,7 @@ dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p)
     return st;
 }
 
-/* Not when it happens: a log line cannot log. The log itself says so at once. */
+/* Not when it happens: a log line cannot log. The log itself reports it at once. */
 static void warn_lost_log(const dt_rundir *r, const dt_logfile *log, const char *name)
 {
     if (dt_logfile_is_recreated(log)) {

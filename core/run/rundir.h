@@ -43,7 +43,7 @@ typedef struct dt_rundir_phase { /* the phase that is being trained */
 } dt_rundir_phase;
 
 /* Makes or continues the folder and sends log lines to its files. A fresh run takes the place of one that ended before
- * its first checkpoint, and says so: what that one recorded goes. Errors: DT_EIO; DT_ECONFIG when it would mix with
+ * its first checkpoint, and logs it: what that one recorded goes. Errors: DT_EIO; DT_ECONFIG when it would mix with
  * another one in the same folder, or another process trains there. */
 dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p) DT_NODISCARD;
 /* Would open succeed? Nothing is written, but a nameless file for a moment, to know that files can be. Errors: as open.
@@ -62,7 +62,7 @@ void dt_rundir_update_meta(dt_rundir *r, const dt_session *session, int exit_cod
 /* Takes how a run ended out of its meta.json: it was to continue after an error, and was asked to stop before it did,
  * so that it counts as interrupted. Errors: DT_EIO, DT_ENOMEM. */
 dt_status dt_rundir_clear_end(const char *path) DT_NODISCARD;
-/* From this step of the run on it cannot be repeated bit by bit, as after a lost worker: meta.json says so from the
+/* From this step of the run on it cannot be repeated bit by bit, as after a lost worker: meta.json records it from the
  * next time it is written. The first mark counts; that of a resumed run stays. */
 void dt_rundir_mark_irreproducible(dt_rundir *r, uint64_t step);
 /* The run continues from a checkpoint of this step: later marks are removed. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * May a run begin or continue in a folder? dt_rundir_open asks before it writes, and a plan (--dry-run) asks the same.
- * Threads: [main].
+ * May a run begin or continue in a folder? dt_rundir_open checks before it writes, and a plan (--dry-run) checks the
+ * same. Threads: [main].
  */
 #ifndef DTRAIN_CORE_RUN_RUNDIR_CHECK_H
 #define DTRAIN_CORE_RUN_RUNDIR_CHECK_H

@@ -67,7 +67,7 @@ static dt_status plugin_status(dt_status st)
     return st == DT_ENOTFOUND || st == DT_EIO || st == DT_EINVAL || st == DT_ECONFIG ? DT_EABI : st; /* exit code 3 */
 }
 
-/* A component that is not there is refused where a phase asks for it, with more to say; memory is not forgiven. */
+/* A component that is not there is refused where a phase needs it, with more context; lack of memory fails here. */
 static dt_status declare_component(dt_session *s, uint32_t kind, const char *id)
 {
     const dt_loaded *l = NULL;
@@ -286,7 +286,7 @@ dt_status dt_session_open_config(const dt_args *a, dt_session *out)
     return st;
 }
 
-/* Of sections "a, b" the first that is an environment: which one is played, env.id says. */
+/* Of sections "a, b" the first that is an environment: env.id selects the one that is played. */
 static bool find_idle_env(const dt_session *s, const char *sections, char *out, size_t bytes)
 {
     const dt_loaded *c = NULL;

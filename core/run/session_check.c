@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a session's configuration asks for that this machine, or this start, does not have; see session_parts.h.
+ * What a session's configuration requires that this machine, or this start, does not have; see session_parts.h.
  */
 #include <config.h>
 

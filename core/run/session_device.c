@@ -116,7 +116,7 @@ uint32_t dt_session_count_cores(const dt_session *s)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const uint32_t mine = dt_limits_cores("");
-    /* cores that whoever started the processes gave to this one alone, or all of them, which they share */
+    /* cores that the launcher gave to this one alone, or all of them, which they share */
     const bool is_own = s->n_local <= 1 || (online > 0 && (uint64_t)mine * s->n_local <= (uint64_t)online);
     return is_own ? mine : mine > s->n_local ? mine / s->n_local : 1;
 }

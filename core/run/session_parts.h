@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files behind session.h share. Threads: [main].
+ * What the files of session.h share. Threads: [main].
  */
 #ifndef DTRAIN_CORE_RUN_SESSION_PARTS_H
 #define DTRAIN_CORE_RUN_SESSION_PARTS_H
@@ -8,7 +8,7 @@
 #include "run/session.h"
 
 /* session_check.c: how the processes were started, shards, threads and workers of environments. needs_several: a run
- * begins, so that comm.backend = "mpi" in one process is a mistake; what goes on with a run of several, or looks at it,
+ * begins, so that comm.backend = "mpi" in one process is a mistake; what continues a run of several, or looks at it,
  * may be one. */
 dt_status dt_session_check(const dt_session *s, bool needs_several) DT_NODISCARD;
 /* Of a session that trains: does comm.shard_weights deal leaves to its ranks? */
@@ -17,7 +17,7 @@ dt_status dt_session_check_shard_weights(const dt_session *s) DT_NODISCARD;
  * phases began with. */
 dt_status dt_session_check_names(const dt_session *s, bool is_fresh) DT_NODISCARD;
 
-/* session_device.c: what a later phase asks for by name is looked for before the first one begins. */
+/* session_device.c: what a later phase names is looked for before the first one begins. */
 dt_status dt_session_check_devices(const dt_session *s) DT_NODISCARD;
 void dt_session_device_close(dt_session_device *d);
 
