@@ -10,12 +10,12 @@
  *       COMMIT             the 32 bytes sha256(MANIFEST.json): the last thing written
  *   <run>/checkpoints/LATEST                a hint for people; never trusted
  *   <run>/checkpoints/quarantine/           damaged checkpoints that a loader met
- *   <run>/checkpoints/superseded/           those behind an older one that the run went on from
+ *   <run>/checkpoints/superseded/           those after an older one that the run continued from
  *
- * A checkpoint is written aside (step-*.tmp.*), every file and folder is flushed, then renamed into place: a crash at
- * any moment leaves the checkpoints that were there, or those and the new one. Nothing of a checkpoint is used before
- * all its bytes are verified. Steps are the run's global count, so that the highest number is the newest.
- * Host only; one process writes a run. Threads: [main].
+ * A checkpoint is written to a temporary folder (step-*.tmp.*), every file and folder is flushed, then renamed into
+ * place: a crash at any moment leaves the checkpoints that were there, or those and the new one. Nothing of a
+ * checkpoint is used before all its bytes are verified. Steps are the run's global count, so that the highest number is
+ * the newest. Host only; one process writes a run. Threads: [main].
  */
 #ifndef DTRAIN_CORE_STATE_CHECKPOINT_CHECKPOINT_H
 #define DTRAIN_CORE_STATE_CHECKPOINT_CHECKPOINT_H
@@ -50,7 +50,7 @@ typedef struct dt_ckpt_blob {
     size_t bytes;
 } dt_ckpt_blob;
 
-/* A blob of which each of n processes has a part: files of their own, the numbers of process and processes behind the
+/* A blob of which each of n processes has a part: files of their own, the numbers of process and processes after the
  * name where there are several. Parts are no part of state_hash: who saves them puts their digest into a blob. */
 typedef dt_status dt_ckpt_put(void *to, const void *p, size_t bytes);
 typedef struct dt_ckpt_part {
@@ -65,7 +65,7 @@ typedef struct dt_ckpt_plugin {
     char name[DT_CKPT_NAME_BYTES], version[32], abi[32];
 } dt_ckpt_plugin;
 
-/* What a checkpoint says about itself. Given by the saver up to `plugins`, the rest is computed. */
+/* What a checkpoint records about itself. Given by the saver up to `plugins`, the rest is computed. */
 typedef struct dt_ckpt_info {
     char run[128];                        /* run id */
     char phase[DT_CKPT_NAME_BYTES];       /* plugin id of the phase */
@@ -114,9 +114,9 @@ dt_status dt_ckpt_save(const dt_ckpt_save_desc *d, dt_ckpt_info *info_p) DT_NODI
 /* Has the disk of a folder room for a checkpoint of so many bytes? Errors: DT_EIO, with both numbers. */
 dt_status dt_ckpt_check_space(const char *folder, uint64_t bytes) DT_NODISCARD;
 
-/* Several processes that have the same tensors write one checkpoint: the first begins and tells the others its folder's
+/* Several processes that have the same tensors write one checkpoint: the first begins and sends the others its folder's
  * name, then the first writes the model and shard 0 (save_files) while others write a shard each (save_shard), and when
- * all are done it commits (save_end) with what they tell. What is committed has the hashes that one process would have
+ * all are done it commits (save_end) with what they send. What is committed has the hashes that one process would have
  * given it, whatever the number of shards. Errors: as dt_ckpt_save. */
 typedef struct dt_ckpt_shard { /* of a shard that was written */
     uint64_t bytes;

@@ -131,7 +131,7 @@ static dt_status check_sizes(const char *dir, const dt_manifest *m)
     return DT_OK;
 }
 
-/* Into a zeroed m; what it says of the bytes is not checked here. */
+/* Into a zeroed m; what it records about the bytes is not checked here. */
 static dt_status read_manifest(const char *dir, dt_manifest *m)
 {
     char path[DT_CKPT_PATH_BYTES], name[32], want[32], *text = NULL;

@@ -3,7 +3,7 @@
  * The safetensors file format (huggingface/safetensors, README, "Format"): u64 length N, little endian; N bytes of JSON
  * header; the tensors' bytes. A strict reader over a read-only map, and a deterministic writer.
  *
- * The reader checks the whole header before anybody sees a tensor: length at most 100,000,000 and inside the file; an
+ * The reader checks the whole header before any tensor is visible: length at most 100,000,000 and inside the file; an
  * object, padded with spaces at most; every entry exactly dtype, shape, data_offsets; no duplicate names; known dtypes;
  * sizes by overflow-checked products; tensors without holes or overlaps from the first to the last byte of the file.
  * __metadata__ maps text to text. Limits of ours: 1,000,000 tensors, 8 dimensions, names of 4096 bytes.
@@ -90,7 +90,7 @@ typedef dt_status dt_st_sink(void *user, const void *p, size_t bytes);
  * negative or too many dims, a size beyond the machine), DT_ENOMEM, the sink's. */
 dt_status dt_safetensors_write_to(const dt_st_tensor *t, uint32_t n, const char *const (*metadata)[2], uint32_t n_pairs,
                                   dt_st_sink *sink, void *user) DT_NODISCARD;
-/* To a file: written aside, flushed, renamed. */
+/* To a file: written to a temporary file, flushed, renamed. */
 dt_status dt_safetensors_write(const char *path, const dt_st_tensor *t, uint32_t n, const char *const (*metadata)[2],
                                uint32_t n_pairs) DT_NODISCARD;
 

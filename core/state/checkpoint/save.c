@@ -415,7 +415,7 @@ static dt_status save_shard(const dt_ckpt_save_desc *d, const char *folder, uint
 static dt_status save_part(const dt_ckpt_save_desc *d, const char *folder, uint32_t part, dt_sealed *file,
                            dt_manifest_file *out)
 {
-    (void)part; /* d says which */
+    (void)part; /* as d specifies */
     if (dt_fault("ckpt.shard")) {
         return DT_FAIL(DT_EIO, "cannot write part %u of %s (injected)", d->part.index, folder);
     }

@@ -21,8 +21,8 @@ typedef struct dt_sealed {
 dt_status dt_sealed_init(dt_sealed *s) DT_NODISCARD; /* DT_ENOMEM */
 void dt_sealed_fini(dt_sealed *s);
 
-/* Whole files, flushed; what is in them is told in *out, which is overwritten. Errors: DT_EIO, DT_EINVAL (there is such
- * a file), DT_ENOMEM. */
+/* Whole files, flushed; what is in them is recorded in *out, which is overwritten. Errors: DT_EIO, DT_EINVAL (there is
+ * such a file), DT_ENOMEM. */
 dt_status dt_sealed_bytes(dt_sealed *s, const char *folder, const char *name, const void *p, size_t bytes,
                           dt_manifest_file *out) DT_NODISCARD;
 dt_status dt_sealed_tensors(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_tensor *const *t,

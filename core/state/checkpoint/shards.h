@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which tensors of the optimizer a shard holds, and what the files are called: as Hugging Face's libraries shard large
- * models, whole tensors in numbered safetensors files with an index of names beside them. Used by the saver and the
+ * models, whole tensors in numbered safetensors files with an index of names next to them. Used by the saver and the
  * loader only; see checkpoint.h.
  */
 #ifndef DTRAIN_CORE_STATE_CHECKPOINT_SHARDS_H
@@ -26,7 +26,7 @@ typedef struct dt_shard_map { /* dt_shard_map_fini */
 } dt_shard_map;
 
 /* Each tensor, the largest first, goes where least is written yet; the one that writes shard 0 writes the model too.
- * The same for everybody who has the same tensors. DT_ENOMEM. */
+ * The same for all processes that have the same tensors. DT_ENOMEM. */
 dt_status dt_shard_map_make(const dt_ckpt_save_desc *d, dt_shard_map *out) DT_NODISCARD;
 void dt_shard_map_fini(dt_shard_map *m);
 /* The tensors of one, in the order of the list: into out [n_optim]; returns how many. */

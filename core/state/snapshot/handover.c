@@ -49,8 +49,8 @@ static dt_status add_checkpoint(dt_handover *h, const char *path, const char *ki
     return DT_OK;
 }
 
-/* The checkpoint that a phase hands on, -1: none. sign: +1 where the largest metric is the best, -1 the smallest, 0
- * where the phase's end is wanted. A phase that was not finished hands on nothing. */
+/* The checkpoint that a phase hands over, -1: none. sign: +1 where the largest metric is the best, -1 the smallest, 0
+ * where the phase's end is wanted. A phase that was not finished hands over nothing. */
 static int64_t choose_checkpoint(const dt_ckpt_info *list, uint32_t n, int64_t phase, int sign)
 {
     int64_t end = -1, best = -1;
@@ -66,8 +66,8 @@ static int64_t choose_checkpoint(const dt_ckpt_info *list, uint32_t n, int64_t p
     return end >= 0 && best >= 0 ? best : end;
 }
 
-/* What phases before `index` left in a run or its folder of checkpoints, newest first. c: says of each whether its end
- * or its best is handed over; NULL: the end. */
+/* What phases before `index` left in a run or its folder of checkpoints, newest first. c: determines for each whether
+ * its end or its best is handed over; NULL: the end. */
 static dt_status add_earlier(dt_handover *h, const char *folder, dt_config *c, int64_t index)
 {
     dt_ckpt_info *list = NULL;
@@ -193,7 +193,7 @@ dt_status dt_handover_open(const char *path, const char *id, dt_handover **out_p
             }
         }
         h->from[0].path = dt_str_text(&h->path);
-        h->n = h->from[0].file != NULL; /* what close gives back, also where its seal is wrong */
+        h->n = h->from[0].file != NULL; /* what close releases, also where its seal is wrong */
     }
     return return_handover(h, st < 0 ? DT_CONTEXT(st, "initialising from %s", path) : st, out_p);
 }

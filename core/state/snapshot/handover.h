@@ -13,8 +13,8 @@
 
 typedef struct dt_handover dt_handover;
 
-/* What the phases before `index` handed on in this run: of each its end, or its best checkpoint where its
- * checkpoint.hand_on says so; the newest phase first. May be empty. Errors: DT_EDATA where one is damaged. */
+/* What the phases before `index` handed over in this run: of each its end, or its best checkpoint where its
+ * checkpoint.hand_on selects it; the newest phase first. May be empty. Errors: DT_EDATA where one is damaged. */
 dt_status dt_handover_open_previous(const char *run_dir, dt_config *c, int64_t index, dt_handover **out_p) DT_NODISCARD;
 /* What the user named: a .safetensors file, a checkpoint, or a run. Of a run the newest checkpoint, or of phase `id`
  * the newest where that is not NULL and has one; damaged ones are passed over with a warning; then the ends of the

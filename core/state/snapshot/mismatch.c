@@ -60,7 +60,8 @@ static void compare_model(const sides *b, const dt_model *m, dt_str *out)
     compare_section(b, &m->comp->desc, out);
 }
 
-/* Which recording it is: what it holds says what models are shown. In the configuration of a run its path is whole. */
+/* Which recording it is: its content determines what models are shown. In the configuration of a run its path is whole.
+ * */
 static void compare_store(const sides *b, dt_config *now, dt_str *out)
 {
     dt_data_opts data;

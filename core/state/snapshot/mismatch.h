@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why a model has other tensors here than where its weights were trained: options of it and of its data, beside those
- * that the run of a checkpoint recorded. Threads: [main] of each rank.
+ * Why a model has other tensors here than where its weights were trained: options of it and of its data, in addition to
+ * those that the run of a checkpoint recorded. Threads: [main] of each rank.
  */
 #ifndef DTRAIN_CORE_STATE_SNAPSHOT_MISMATCH_H
 #define DTRAIN_CORE_STATE_SNAPSHOT_MISMATCH_H
@@ -20,7 +20,7 @@ void dt_mismatch_between(const dt_stage *s, const dt_model *m, int64_t phase, dt
 void dt_mismatch_fini(dt_mismatch *m);
 void dt_mismatch_append(const dt_mismatch *m, dt_str *out); /* " (both lists)", or nothing */
 
-/* st with what to do about it, where it says that tensors are those of another model. */
+/* st with what to do about it, where it reports that tensors are those of another model. */
 dt_status dt_mismatch_context(dt_status st, const dt_stage *s, const dt_model *m, const dt_ckpt *ckpt);
 /* The same of all models together: the first whose options differ. */
 dt_status dt_mismatch_explain(dt_status st, const dt_stage *s, const dt_ckpt *ckpt);

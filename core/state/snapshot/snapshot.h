@@ -55,7 +55,7 @@ bool dt_snapshot_is_shared(const dt_stage *s, const dt_snapshot_desc *d);
  * never saved. */
 dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info_p) DT_NODISCARD;
 /* [collective] Where it is shared the other ranks call this while rank 0 saves. An error is the communicator's
- * alone: what else a shard meets is rank 0's to tell. */
+ * alone: what else a shard meets is reported by rank 0. */
 dt_status dt_snapshot_save_shard(dt_stage *s, const dt_snapshot_desc *d) DT_NODISCARD;
 /* Old ones beyond checkpoint.keep_last go, the best by checkpoint.best_by stay. */
 dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir) DT_NODISCARD;
@@ -65,7 +65,7 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c) DT_NODISCARD;
 dt_status dt_snapshot_load_normaliser(dt_stage *s, const dt_ckpt *c, bool *is_there_p) DT_NODISCARD;
 /* Roles whose first weights the phase of a checkpoint loaded (dt_stage_desc.loaded). */
 dt_status dt_snapshot_loaded_roles(const dt_ckpt *c, dt_roles *roles_p) DT_NODISCARD;
-/* Digests of the stores that its phase had open (store.h), a line each, appended; known_p: it says so at all. */
+/* Digests of the stores that its phase had open (store.h), a line each, appended; known_p: it records them at all. */
 dt_status dt_snapshot_list_stores(const dt_ckpt *c, dt_str *out, bool *known_p) DT_NODISCARD;
 dt_status dt_snapshot_position(const dt_ckpt *c, dt_snapshot_place *out) DT_NODISCARD;
 

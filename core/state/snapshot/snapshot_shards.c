@@ -38,7 +38,7 @@ static void exchange_fini(exchange *x)
     dt_free(x->in);
 }
 
-/* Room for what others tell, at rank 0: shard r of rank r. */
+/* Room for what others send, at rank 0: shard r of rank r. */
 static dt_status make_room(const exchange *x, dt_ckpt_shard *others, uint32_t n_shards)
 {
     for (uint32_t r = 1; r < n_shards; r++) {

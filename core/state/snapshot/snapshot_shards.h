@@ -2,7 +2,7 @@
  *
  * How several ranks write one checkpoint: rank 0 makes the folder and broadcasts its name, each rank writes a shard of
  * the optimizer's state there, and its part of what each rank has some of, and rank 0 commits when all have said that
- * theirs is on the disk. Threads: [main], each rank's own; [collective].
+ * their shard is on the disk. Threads: [main], each rank's own; [collective].
  */
 #ifndef DTRAIN_CORE_STATE_SNAPSHOT_SNAPSHOT_SHARDS_H
 #define DTRAIN_CORE_STATE_SNAPSHOT_SNAPSHOT_SHARDS_H
