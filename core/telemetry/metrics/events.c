@@ -175,7 +175,7 @@ static dt_status trim_end(const char *path)
     return failed == 0 ? DT_OK : DT_FAIL(DT_EIO, "cannot cut %s to %ld bytes: %s", path, last, strerror(failed));
 }
 
-/* A session that is gone on with is not over, whatever its earlier files say. */
+/* A continued session is not over, whatever its earlier files contain. */
 static dt_status continue_record(const char *dir)
 {
     char **name = NULL;

@@ -19,7 +19,7 @@ typedef struct dt_events dt_events;
  * session is over is not true any more and is cut off them: TensorBoard believes the first end it reads. Errors:
  * DT_EIO, DT_ENOMEM. */
 dt_status dt_events_open(const char *dir, uint64_t first_step, dt_events **out_p) DT_NODISCARD;
-/* What is buffered is written; a failure is told as a warning. NULL is fine. */
+/* What is buffered is written; a failure is logged as a warning. NULL is fine. */
 void dt_events_close(dt_events *e);
 
 /* One record: begin, any number of scalars, end. Errors of end: DT_EIO, DT_ENOMEM; the file is of no use then. */

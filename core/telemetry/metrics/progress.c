@@ -354,7 +354,7 @@ void dt_screen_begin(dt_screen *s, const dt_progress_view *v)
     pthread_mutex_lock(&s->lock);
     copy_view(s, v);
     s->begun_s = s->view_s;
-    if (s->live) { /* elsewhere the log says that it begins */
+    if (s->live) { /* elsewhere the log reports that it begins */
         format(s);
         s->shown_s = s->view_s;
         s->drawn = true;

@@ -74,7 +74,7 @@ dt_status dt_metrics_open(const char *path, dt_metrics **out_p)
     return DT_OK;
 }
 
-/* Another program removed, replaced or cut the file: records go on in a new one, or after the last whole one. */
+/* Another program removed, replaced or cut the file: records continue in a new one, or after the last whole one. */
 static void watch_file(dt_metrics *m)
 {
     FILE *again = NULL;
@@ -84,7 +84,7 @@ static void watch_file(dt_metrics *m)
     }
     if (fate == DT_FS_GONE) {
         if (dt_fs_open_stream(m->path, O_RDWR | O_CREAT | O_APPEND, "a+", &again) < 0) {
-            dt_error_clear(); /* its folder is gone, too: the next save says so */
+            dt_error_clear(); /* its folder is gone, too: the next save reports it */
             return;
         }
         fclose(m->file);
@@ -315,13 +315,13 @@ dt_events *dt_metrics_events(const dt_metrics *m)
     return m->events;
 }
 
-/* Numbers that say what others are of, and never change: a curve of them is of no use to anybody. */
+/* Constant numbers that describe others: a curve of them is useless. */
 static bool is_label(const char *name)
 {
     return strncmp(name, "eval/seeds/", 11) == 0 || strncmp(name, "eval/horizon_s/", 15) == 0;
 }
 
-/* The same numbers, for TensorBoard. Where they cannot be written, training goes on without. */
+/* The same numbers, for TensorBoard. Where they cannot be written, training continues without. */
 static void add_events(dt_metrics *m, uint64_t step)
 {
     if (m->events == NULL) {
@@ -376,7 +376,7 @@ dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, doub
     add_events(m, step);
     if (m->last.bytes > 0 && m->last_step == step) {
         DT_TRY(collect_last(m, &wall_s));
-        m->bytes -= m->last.bytes; /* what the file holds behind them goes before a record is added */
+        m->bytes -= m->last.bytes; /* what the file holds after them is removed before a record is added */
     }
     dt_str_clear(&m->last);
     dt_str_clear(&m->line);

@@ -14,7 +14,7 @@ typedef struct dt_metrics dt_metrics;
 /* Opens for appending; creates it. Errors: DT_EIO. */
 dt_status dt_metrics_open(const char *path, dt_metrics **out_p) DT_NODISCARD;
 void dt_metrics_close(dt_metrics *m);
-/* Drop records of phase after step, everything behind them, and what was collected for the next one. A run may hold
+/* Drop records of phase after step, everything after them, and what was collected for the next one. A run may hold
  * several phases of this name: nth counts them from 0. */
 dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint64_t step) DT_NODISCARD;
 void dt_metrics_scalar(dt_metrics *m, const char *name, double value); /* m may be NULL: nothing is kept */
@@ -27,9 +27,9 @@ struct dt_events;
 void dt_metrics_events_set(dt_metrics *m, struct dt_events *events);
 struct dt_events *dt_metrics_events(const dt_metrics *m); /* NULL: none */
 /* Adds what was collected as one record. A step has one: where the last rewind was to this step and kept a record of
- * it, that record is written anew, with what was collected since. So it gets the results of an evaluation that was
- * interrupted, and made when the run went on. Where the disk is full, records wait in memory, up to 4 MiB of them, and
- * nothing is torn; that is a warning. Errors: DT_ENOMEM. */
+ * it, that record is rewritten, with what was collected since. So it gets the results of an evaluation that was
+ * interrupted, and made when the run continued. Where the disk is full, records wait in memory, up to 4 MiB of them,
+ * and nothing is torn; that is a warning. Errors: DT_ENOMEM. */
 dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, double wall_s);
 
 #endif

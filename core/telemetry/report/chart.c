@@ -217,7 +217,7 @@ static void write_labels(const dt_chart *c, const frame *f, dt_str *out)
     }
 }
 
-/* Title with the unit, and the last value of every curve where the pointer later tells others. */
+/* Title with the unit, and the last value of every curve where the pointer later shows others. */
 static void write_caption(const dt_chart *c, const frame *f, dt_str *out)
 {
     dt_str_add(out, "<figcaption><b><i>");

@@ -15,7 +15,7 @@ static const double SMOOTH_SHARE = 0.04;
 typedef struct axis {
     const dt_records *r;
     const dt_series *over; /* NULL: training steps */
-    uint32_t next;         /* of over's values: the first behind the records asked for so far */
+    uint32_t next;         /* of over's values: the first after the records asked for so far */
 } axis;
 
 /* Records are asked for in their order. One without the number, of an evaluation made later, is where the last was. */

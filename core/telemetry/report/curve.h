@@ -13,7 +13,7 @@ enum { DT_CURVE_PIECES = 150, DT_CURVE_MAX_POINTS = 2 * DT_CURVE_PIECES };
 
 typedef struct dt_curve {
     uint32_t color;    /* of its run */
-    const char *label; /* told beside its end; NULL: none */
+    const char *label; /* shown next to its end; NULL: none */
     bool is_reference; /* dashed, without colour: what others are compared with */
     uint32_t n_runs;   /* that it is of (group.h): low and high are its interval; 0: one */
     uint32_t n, n_smooth;

@@ -2,7 +2,7 @@
  *
  * An episode from above, as a sequence of frames (pictures "traffic/..." of svc/metrics.h), as SVG: lines, bodies
  * coloured by their risk, marks coloured by their state, and a ring around what the shield changed. Risk is predicted
- * by perception or computed by the environment; the legend says which. The environment names what is drawn
+ * by perception or computed by the environment; the legend states which. The environment names what is drawn
  * (dtrain/ext/scene.h). Colours come from the page's style (film.css). Threads: any (no state).
  */
 #ifndef DTRAIN_CORE_TELEMETRY_REPORT_FILM_H

@@ -51,7 +51,7 @@ static dt_status add(reader *r, const dt_json_token *t)
     return DT_OK;
 }
 
-/* The path back to the open object or array, and the name of what follows behind it. */
+/* The path back to the open object or array, and the name of what follows it. */
 static void name(reader *r, const char *key)
 {
     dt_str *p = &r->path;

@@ -266,7 +266,7 @@ static uint32_t find_phases(const dt_page *p, dt_page_phase phase[MAX_PHASES])
     return n;
 }
 
-/* What its curves are drawn over: environment steps where every run says how many it had. */
+/* What its curves are drawn over: environment steps where every run records how many it had. */
 static void choose_axis(const dt_page *p, dt_page_phase *phase)
 {
     phase->is_over_env_steps = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A report: one HTML file that needs nothing else, of one run or of several side by side. Complete without scripts; a
- * few lines of them tell the values under the pointer. Threads: any (no state).
+ * few lines of them show the values under the pointer. Threads: any (no state).
  */
 #ifndef DTRAIN_CORE_TELEMETRY_REPORT_PAGE_H
 #define DTRAIN_CORE_TELEMETRY_REPORT_PAGE_H
@@ -14,7 +14,7 @@ typedef struct dt_plugin_panels dt_plugin_panels; /* plugin_panels.h */
  * DT_EDATA (a damaged file, or a run that made no step), DT_EINVAL (none, or more than DT_PAGE_MAX_RUNS), DT_EIO,
  * DT_ENOMEM. */
 dt_status dt_page_build(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, dt_str *out) DT_NODISCARD;
-/* The same into a file: whole, or not at all. Lines of metrics.jsonl that could not be read are told as a warning. */
+/* The same into a file: whole, or not at all. Lines of metrics.jsonl that could not be read are logged as a warning. */
 dt_status dt_page_write(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, const char *path)
     DT_NODISCARD;
 

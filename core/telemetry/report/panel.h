@@ -44,11 +44,11 @@ dt_status dt_panel_summary(const dt_page *p, const dt_page_phase *phase, uint32_
 
 dt_phase_panel dt_panel_film;       /* frames of an evaluated episode, from above */
 dt_phase_panel dt_panel_evaluation; /* results of evaluations, with their history */
-dt_phase_panel dt_panel_baselines;  /* the policy beside controllers that learnt nothing */
-dt_phase_panel dt_panel_costs;      /* costs beside their limits */
+dt_phase_panel dt_panel_baselines;  /* the policy compared with rule-based controllers */
+dt_phase_panel dt_panel_costs;      /* costs compared with their limits */
 dt_phase_panel dt_panel_training;   /* return of rounds, or loss; and the environment's headline metric */
 dt_phase_panel dt_panel_curves;     /* everything else that was recorded */
-dt_phase_panel dt_panel_memory;     /* memory beside what was planned */
+dt_phase_panel dt_panel_memory;     /* memory compared with the plan */
 dt_phase_panel dt_panel_time;       /* what the time went into */
 
 /* A run's series of this phase; NULL where it has none. */

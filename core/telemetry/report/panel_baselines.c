@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The policy beside controllers that learnt nothing, on the same seeds: evaluation/<n>-<phase>.baselines.json as a
+ * The policy compared with rule-based controllers, on the same seeds: evaluation/<n>-<phase>.baselines.json as a
  * table, a column a controller.
  */
 #include <config.h>

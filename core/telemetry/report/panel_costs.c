@@ -57,7 +57,7 @@ dt_status dt_panel_costs(const dt_page *p, const dt_page_phase *phase)
             has_limit = has_limit || dt_page_series(p, phase, k, limit) != NULL;
         }
         if (!has_limit && dt_page_is_constant(p, phase, name[i], &value)) {
-            continue; /* told among what never changed */
+            continue; /* listed with constants */
         }
         if (!is_open) {
             dt_str_add(p->out, "<h3>Costs</h3>\n<div class=\"charts\">\n");

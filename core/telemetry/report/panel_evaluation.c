@@ -231,7 +231,7 @@ static dt_status chart_with_baselines(const dt_page *p, const dt_page_phase *pha
     return st;
 }
 
-/* As charts, where there are evaluations enough for one: what runs are judged by, and the first of what the environment
+/* As charts, where there are evaluations enough for one: what runs are ranked by, and the first of what the environment
  * measures itself. */
 static dt_status write_courses(const dt_page *p, const dt_page_phase *phase, const char **name, uint32_t n)
 {

@@ -30,7 +30,7 @@ static void add(metrics *m, const char *name)
     }
 }
 
-/* The environment's first metric and the return; of predictions the error at the last horizon; else what is learnt. */
+/* The environment's first metric and the return; of predictions the error at the last horizon; else what is learned. */
 static void choose_metrics(const dt_records *r, uint32_t phase, metrics *m)
 {
     const uint32_t evaluated = dt_records_evaluated(r, phase);

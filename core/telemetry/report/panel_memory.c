@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory beside what was planned: resident memory and arenas as they went, the plan as a dashed line, and both as a
+ * Memory compared with the plan: resident memory and arenas as they went, the plan as a dashed line, and both as a
  * table; and what the watch of memory saw, with the levels above which it warns and gives memory back.
  */
 #include <config.h>

@@ -277,7 +277,7 @@ static void write_policy_sentence(const dt_page *p, const dt_flat *f, const dt_f
     }
 }
 
-/* Of a policy without baselines its return; of other phases what their plugin says. */
+/* Of a policy without baselines its return; of other phases what their plugin reports. */
 static void write_other_sentence(const dt_page *p, const dt_page_phase *phase)
 {
     const size_t before = p->out->bytes;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the wall time of a phase went into, by its time/ records, each under its own name: a part is the sum of what
- * the chart of that name shows. Of a phase with environments these are the time in which a round could not go on
+ * the chart of that name shows. Of a phase with environments these are the time in which a round could not continue
  * without them (time/env_wait), the policy and learning; of one that learns from data waiting for data and the rest of
- * its steps. What remains is evaluations, checkpoints and whatever nobody measured. time/env is none of the parts: it
+ * its steps. What remains is evaluations, checkpoints and whatever was not measured. time/env is none of the parts: it
  * counts seconds of all workers, while others learn or act too.
  */
 #include <config.h>

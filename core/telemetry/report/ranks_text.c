@@ -23,7 +23,7 @@ static double mean_of(const dt_series *s)
     return n > 0 ? sum / n : NAN;
 }
 
-/* The rank that was the slowest most often, and in which part of the records; numbers of a file are anybody's. */
+/* The rank that was the slowest most often, and in which part of the records; numbers of a file are unchecked. */
 static double find_slowest(const dt_series *s, uint32_t n_ranks, uint32_t *rank_p)
 {
     uint32_t most = 0;

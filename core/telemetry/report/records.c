@@ -329,7 +329,7 @@ static dt_status restart_file(dt_records_reader *r)
     return open_file(r);
 }
 
-/* Where the last whole line ended no line ends any more: the file was cut and went on, as a resume does it. */
+/* Where the last whole line ended no line ends any more: the file was cut and continued, as a resume does it. */
 static bool is_rewritten(const dt_records_reader *r)
 {
     char c = '\n';

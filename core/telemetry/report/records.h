@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * metrics.jsonl as series: every name of every phase with its numbers in order. Reads a file that is still written, as
- * far as it has whole lines, and goes on from there when asked again. Threads: an object belongs to one thread.
+ * far as it has whole lines, and continues from there when called again. Threads: an object belongs to one thread.
  */
 #ifndef DTRAIN_CORE_TELEMETRY_REPORT_RECORDS_H
 #define DTRAIN_CORE_TELEMETRY_REPORT_RECORDS_H
@@ -27,7 +27,8 @@ typedef struct dt_phase_records { /* consecutive records of one phase; the same 
 
 typedef struct dt_records {
     uint64_t *step; /* of the phase */
-    double *wall_s; /* since the run began, the time of interruptions left out: it goes on where a resume starts at 0 */
+    double
+        *wall_s; /* since the run began, the time of interruptions left out: it continues where a resume starts at 0 */
     uint32_t n, cap;
     dt_phase_records *phase;
     uint32_t n_phases, cap_phases;
@@ -48,7 +49,7 @@ dt_status dt_records_open(const char *path, dt_records_reader **out_p) DT_NODISC
 /* The records of a text, all at once; name is for messages. Nothing is new to a poll. Errors: DT_ENOMEM. */
 dt_status dt_records_read_mem(const char *text, size_t bytes, const char *name, dt_records_reader **out_p) DT_NODISCARD;
 void dt_records_close(dt_records_reader *r);
-/* Takes what was written since. A file that was cut or replaced (a resume) is read anew. DT_DONE: nothing is new. */
+/* Takes what was written since. A file that was cut or replaced (a resume) is read again. DT_DONE: nothing is new. */
 dt_status dt_records_poll(dt_records_reader *r) DT_NODISCARD;
 const dt_records *dt_records_get(const dt_records_reader *r);
 

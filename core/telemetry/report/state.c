@@ -41,7 +41,7 @@ static dt_run_condition condition_of(const char *dir, int exit_code)
     return is_alive ? DT_RUN_RUNNING : DT_RUN_INTERRUPTED;
 }
 
-/* The series that a run is judged by: checkpoint.best_by; without one the return of evaluations, the error at the
+/* The series that a run is ranked by: checkpoint.best_by; without one the return of evaluations, the error at the
  * longest horizon, the loss. The last phase that has it counts. */
 static const dt_series *judged_by(const dt_flat *config, const dt_records *r, bool *is_min_p)
 {

@@ -2,7 +2,7 @@
  *
  * How a run stands, from what is in its directory: meta.json (its beginning and end), run.lock (is it alive),
  * progress.json and the last record of metrics.jsonl (how far), the results of its evaluations (how good). Nothing is
- * written, so any number of processes may look while a run goes on. Threads: any.
+ * written, so any number of processes may look during a run. Threads: any.
  */
 #ifndef DTRAIN_CORE_TELEMETRY_REPORT_STATE_H
 #define DTRAIN_CORE_TELEMETRY_REPORT_STATE_H
@@ -12,8 +12,8 @@
 
 typedef enum dt_run_condition {
     DT_RUN_RUNNING,
-    DT_RUN_INTERRUPTED, /* state saved on request (75), or killed: --resume goes on */
-    DT_RUN_STOPPED,     /* --max-steps ended it before its last phase: --resume goes on */
+    DT_RUN_INTERRUPTED, /* state saved on request (75), or killed: --resume continues */
+    DT_RUN_STOPPED,     /* --max-steps ended it before its last phase: --resume continues */
     DT_RUN_DONE,
     DT_RUN_FAILED,
     DT_RUN_DAMAGED /* its files cannot be read */
@@ -31,7 +31,7 @@ typedef struct dt_run_state {
     double progress;               /* of all phases, 0..1; NAN: not known */
     double wall_s;                 /* training, interruptions left out */
     char start[32], end[32];       /* UTC, "" where not known; start: of the last process */
-    char best_name[128];           /* the metric runs are judged by, "" when nothing was measured */
+    char best_name[128];           /* the metric runs are ranked by, "" when nothing was measured */
     bool best_is_min;
     double best, last; /* the best value of it, and the last one */
     uint64_t best_step;

@@ -28,7 +28,7 @@ static const rule whole[] = {{"charts/SPS", "samples/s"},
 static const rule ends[] = {{"_per_s", "1/s"}, {"_mps2", "m/s\xc2\xb2"}, {"_mps", "m/s"}, {"_ms", "ms"}, {"_s", "s"},
                             {"_m", "m"},       {"_kmh", "km/h"}};
 
-/* Bytes of the name without what says which of its numbers this is: "/mean", "/std", "/5". */
+/* Bytes of the name without the suffix of the statistic: "/mean", "/std", "/5". */
 static size_t bytes_of(const char *name)
 {
     size_t n = strlen(name);

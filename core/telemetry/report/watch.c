@@ -140,7 +140,7 @@ static void add_head(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
     }
 }
 
-/* Every cost that has a limit, beside it: what a constrained phase is about. */
+/* Every cost that has a limit, next to it: what a constrained phase is about. */
 static uint32_t add_costs(const dt_logbook *l, const dt_watch_opts *o, uint32_t room, dt_str *out)
 {
     const dt_records *r = l->records;
@@ -184,7 +184,7 @@ static uint32_t add_ranks(const dt_logbook *l, const dt_watch_opts *o, uint32_t 
     return 1;
 }
 
-/* Of a long name the part that tells it from others: folders in front are left out. */
+/* Of a long name the part that distinguishes it from others: folders in front are left out. */
 static const char *end_of_name(const char *name, uint32_t columns)
 {
     for (const char *slash = name; strlen(name) > columns && (slash = strchr(name, '/')) != NULL;) {
@@ -216,7 +216,7 @@ void dt_watch_text(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
     uint32_t n = add_costs(l, o, room, out);
     n += add_ranks(l, o, room - n, out);
     const uint32_t evaluated = r->n_phases > 0 ? dt_records_evaluated(r, r->n_phases - 1) : UINT32_MAX;
-    for (uint32_t i = 0; i < 2 * r->n_series; i++) { /* what is judged and the loss before the others */
+    for (uint32_t i = 0; i < 2 * r->n_series; i++) { /* what runs are ranked by and the loss before the others */
         const dt_series *s = &r->series[i % r->n_series];
         const bool is_first = strcmp(s->name, "loss") == 0 || strcmp(s->name, l->state.best_name) == 0;
         const bool is_old = strncmp(s->name, "eval/", 5) == 0 && !dt_series_is_of(s, evaluated);

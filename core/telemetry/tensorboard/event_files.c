@@ -17,7 +17,7 @@
 
 enum { MAX_HISTOGRAMS = 32, MAX_PARTS = 16 }; /* of a model; of a parameter's name */
 
-/* Without them training goes on as well. */
+/* Without them training continues as well. */
 static void disable_files(dt_metrics *m, const char *what)
 {
     dt_log(DT_LOG_WARN, "no %s for TensorBoard: %s", what, dt_error_text());
@@ -126,7 +126,7 @@ void dt_event_files_begin(const dt_event_files_desc *d, dt_metrics *m)
     dt_events *e = NULL;
     dt_str dir = {0};
     dt_str config = {0};
-    dt_metrics_events_set(m, NULL); /* a retry goes on in the same folder */
+    dt_metrics_events_set(m, NULL); /* a retry continues in the same folder */
     dt_str_addf(&dir, "%s/tensorboard/%lld-%s", d->run_dir, (long long)d->stage->d.index + 1,
                 d->stage->d.phase->desc.id);
     dt_status st = dt_str_status(&dir);
@@ -195,7 +195,7 @@ static bool begins_stem(const dt_stage *s, uint32_t i, int parts)
     return true;
 }
 
-/* How many parts of its names tell a role's histograms apart: all of them, a histogram for each tensor, or as many as
+/* How many parts of its names distinguish a role's histograms: all of them, a histogram for each tensor, or as many as
  * leave no more than MAX_HISTOGRAMS. */
 static int parts_of(const dt_stage *s, const char *role)
 {

@@ -4,7 +4,7 @@
  * own axis of steps. The scalars of metrics.jsonl; the configuration and the tables of evaluations as texts; what the
  * phase was configured with as hyper-parameters; every few epochs the spread of parameters and gradients as histograms,
  * one for each tensor or, in models of many tensors, for each layer, and each model's largest matrix as a picture;
- * predicted trajectories beside the recorded ones, and moments of an episode, where an evaluation leaves them
+ * predicted trajectories next to the recorded ones, and moments of an episode, where an evaluation provides them
  * (svc/metrics.h). What goes wrong costs no result and is a warning. Threads: [main] of rank 0.
  */
 #ifndef DTRAIN_CORE_TELEMETRY_TENSORBOARD_EVENT_FILES_H
