@@ -76,7 +76,7 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
     uint64_t most = 0, likely = 0;
     double all[DT_SAMPLES_MAX_SYMBOLS];
     memcpy(all, s->sample_mean, sizeof(all));
-    if (mean != NULL) { /* of what is mixed in nobody knows better */
+    if (mean != NULL) { /* of what is mixed in nothing better is known */
         memcpy(all, mean, (t->mixed != NULL ? dt_mixed_live(t->mixed) : s)->n_symbols * sizeof(*all));
     }
     mean = all;

@@ -36,7 +36,7 @@ static void set_normalisers(dt_trainer *t)
     }
 }
 
-/* A loss of weight 0 is reported alone, and nothing is learnt from its rows. */
+/* A loss of weight 0 is reported alone, and its rows do not affect training. */
 static bool is_empty(const dt_trainer *t)
 {
     const dt_graph_loss *loss = NULL;

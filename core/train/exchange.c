@@ -24,7 +24,7 @@ struct dt_exchange {
     dt_comm_in *in;   /* [ranks] */
     char *mine, *all;
     size_t mine_cap, all_cap;
-    dt_exchange_from names; /* whose outputs are called as everybody's */
+    dt_exchange_from names; /* whose outputs have the names of all ranks' */
     received_output *output;
     uint32_t n_outputs, outputs_cap;
 };
@@ -99,7 +99,7 @@ static bool data_bytes(const dt_view *v, size_t *out_p)
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
-/* Writes the outputs of n micro-batches one after the other, or, without a place, says how long they are. */
+/* Writes the outputs of n micro-batches one after the other, or, without a place, returns how long they are. */
 static size_t serialize(const dt_exchange_from *from, uint32_t n, char *to)
 {
     size_t at = 0;

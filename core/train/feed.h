@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Feed: threads that read shards ahead of the workers, in the order in which they will be wanted, into a ring of
- * slots. Memory is bounded by the ring (mapped once, touched as used); a worker that has to wait for a shard says how
- * long. The order of shards and their content follow from the step number alone, so a resumed run reads the same.
+ * Feed: threads that read shards ahead of the workers, in the order in which they will be needed, into a ring of
+ * slots. Memory is bounded by the ring (mapped once, touched as used); a worker that has to wait for a shard reports
+ * how long. The order of shards and their content follow from the step number alone, so a resumed run reads the same.
  * Threads: start, stop [main]; wait and release [worker].
  */
 #ifndef DTRAIN_CORE_TRAIN_FEED_H
@@ -38,7 +38,7 @@ typedef struct dt_feed_desc {
 size_t dt_feed_arena_bytes(const dt_samples *s, uint64_t shard_samples);
 dt_status dt_feed_start(const dt_feed_desc *d, dt_feed **out_p) DT_NODISCARD;
 void dt_feed_stop(dt_feed *f);
-/* The data is about to change: forgets what was read ahead and reads nothing until it is told to go on, with shard 0 of
+/* The data is about to change: forgets what was read ahead and reads nothing until it is resumed, with shard 0 of
  * step first_step, up to last_step. */
 void dt_feed_pause(dt_feed *f);
 void dt_feed_resume(dt_feed *f, uint64_t first_step, uint64_t last_step);

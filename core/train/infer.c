@@ -146,7 +146,7 @@ static dt_status deliver_own(infer_round *r, const consumer *e)
     return DT_OK;
 }
 
-/* Micro-batches of a rank, in order: another one's are read here once more, one at a time, and come with what it found.
+/* Micro-batches of a rank, in order: another one's are read here again, one at a time, and come with what it found.
  * */
 static dt_status deliver_rank(infer_round *r, uint32_t rank, uint32_t slots, uint32_t cap, uint64_t *next_p,
                               const consumer *e)

@@ -79,7 +79,7 @@ static size_t field_bytes(const layout *l, const int64_t *size)
     return l->outer * (size_t)(size[l->symbol] + l->plus) * l->inner;
 }
 
-/* Of the fields whose rows would not lie behind each other. */
+/* Of the fields whose rows would not follow each other. */
 static size_t workspace_bytes(const dt_samples *s, const int64_t *size)
 {
     size_t bytes = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Several reads of a source put behind each other, to what one read of all those samples would have given. Rows follow
- * rows; integers that count rows are raised by the rows before theirs, as their ports say (DT_PORT_INDEX, plugin.h).
- * Who calls it: a stream, whose samples are read from one store each (core/plugin/service/stream.h). Threads: [any].
+ * Several reads of a source concatenated, to what one read of all those samples would have given. Rows follow
+ * rows; integers that count rows are raised by the rows before theirs, as their ports declare (DT_PORT_INDEX,
+ * plugin.h). Who calls it: a stream, whose samples are read from one store each (core/plugin/service/stream.h).
+ * Threads: [any].
  */
 #ifndef DTRAIN_CORE_TRAIN_JOIN_H
 #define DTRAIN_CORE_TRAIN_JOIN_H
@@ -23,7 +24,7 @@ typedef struct dt_join {    /* reads into one micro-batch */
 /* total: [n_symbols + 1] live sizes of all reads together, for which their buffers have room. */
 void dt_join_init(dt_join *j, const dt_samples *like, const int64_t *total);
 void dt_join_fini(dt_join *j);
-/* What n samples give goes behind what was read before. key: as in dt_data_ops. Errors: the source's, DT_ENOMEM. */
+/* What n samples give goes after what was read before. key: as in dt_data_ops. Errors: the source's, DT_ENOMEM. */
 dt_status dt_join_read(dt_join *j, const dt_data_ops *ops, void *self, const uint64_t *index, const uint64_t *key,
                        uint32_t n, void *const *out) DT_NODISCARD;
 

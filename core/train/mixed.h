@@ -2,8 +2,8 @@
  *
  * Stored samples next to those of a source whose samples change: as a source, one sample of which is a live one with
  * the stored ones that fell to it. Of the live samples 0 .. count - 1, n stored ones fall to sample i as i n / count
- * tells, evenly; which ones they are is drawn again whenever the live ones changed, without replacement until all were
- * drawn.
+ * reports, evenly; which ones they are is drawn again whenever the live ones changed, without replacement until all
+ * were drawn.
  *
  * Fields and symbols of the stored data have DT_MIXED_PREFIX before their names, so that both may have an "N".
  * Stored fields are read all or none. Threads: create and draw [main], all else as dt_data_ops.

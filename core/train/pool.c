@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 /* Steps of small models are tens of microseconds, and so is what lies between their rounds; to sleep and to be woken
- * takes as long again. Longer than this nobody waits awake: a busy neighbour on the machine needs the core. */
+ * takes as long again. No thread busy-waits longer than this: a busy neighbour on the machine needs the core. */
 #define AWAKE_S 200e-6
 
 static void pause_cpu(void)

@@ -3,7 +3,7 @@
  * Gradients of shards, and their sums: over the shards of this rank, then over ranks. What is trained is cut into
  * buckets, ranges of the arenas that are summed one by one; of each bucket every rank ends with a slice of the sum,
  * and it is that slice that it updates (ZeRO stage 1, Rajbhandari et al. 2020): a rank keeps moments of its slices
- * alone, and each step ends with everybody sharing parameters instead of gradients. Frozen tensors stay outside.
+ * alone, and each step ends with all ranks sharing parameters instead of gradients. Frozen tensors stay outside.
  */
 #include <config.h>
 
@@ -223,7 +223,7 @@ dt_status dt_reduce_all_gather(dt_trainer *t, float *vector, bool is_all)
     return DT_OK;
 }
 
-/* A rank that gave memory back has lost its slices: then nobody gets the whole. */
+/* A rank that released memory has lost its slices: then no rank gets the whole. */
 dt_status dt_trainer_gather_gradient(dt_trainer *t)
 {
     const uint32_t ranks = dt_comm_size(t->d.comm);

@@ -43,15 +43,15 @@ typedef struct dt_samples {
     double sample_std[DT_SAMPLES_MAX_SYMBOLS];     /* zeros where samples are live */
     int64_t slice_cap[DT_SAMPLES_MAX_SYMBOLS + 1]; /* capacity of a micro-batch per symbol, "B" last */
     dt_field_shape shape[DT_SAMPLES_MAX_FIELDS];
-    bool is_live;     /* samples change, and are read from memory: not ahead, and no field in vain */
+    bool is_live;     /* samples change, and are read from memory: not ahead, and no unused field */
     int32_t keyed;    /* live: the one field that depends on keys, -1: none */
     uint32_t n_whole; /* live: so many last fields are read all or none */
     uint64_t skipped; /* live: bit f: field f is not read, its address is NULL */
     /* live: see dt_samples_fetch; NULL: every rank can read every sample at any time */
     dt_status (*bring)(void *self, uint64_t skipped, const dt_samples_part *part);
     /* streamed: samples are numbered on without an end, and an epoch is a window of count of them. turn: [collective]
-     * those of this window can be read from now on, and no others; nobody reads meanwhile, and windows come in order.
-     * DT_DONE: the stream has ended before. NULL: every epoch is of the same samples. */
+     * those of this window can be read from now on, and no others; no thread reads meanwhile, and windows come in
+     * order. DT_DONE: the stream has ended before. NULL: every epoch is of the same samples. */
     dt_status (*turn)(void *self, uint64_t window);
     double room; /* streamed: how many times as large as those that were seen samples may be */
     uint64_t (*part)(const void *self, uint64_t index); /* what a sample is read with; NULL: all are read together */
@@ -64,7 +64,7 @@ typedef struct dt_samples {
 #define DT_SAMPLES_MOST (UINT64_C(1) << 40)
 dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int64_t slice_rows) DT_NODISCARD;
 
-/* The same for a source whose samples change: they are not looked at, largest says how large one may be per symbol. Its
+/* The same for a source whose samples change: they are not looked at, largest is how large one may be per symbol. Its
  * read leaves out fields whose address is NULL; only the field named keyed depends on keys. */
 dt_status dt_samples_open_live(dt_samples *s, const dt_data_ops *ops, void *self, const int64_t *largest,
                                int64_t slice_rows, const char *keyed) DT_NODISCARD;
@@ -72,7 +72,7 @@ dt_status dt_samples_open_live(dt_samples *s, const dt_data_ops *ops, void *self
 /* The same without sizes and capacities, which the caller sets; the last n_whole fields are read all or none. */
 dt_status dt_samples_open_mixed(dt_samples *s, const dt_data_ops *ops, void *self, uint32_t n_whole) DT_NODISCARD;
 
-/* [collective] part[ranks]: what each rank reads next, until this is called again; all ranks know all parts. Nobody
+/* [collective] part[ranks]: what each rank reads next, until this is called again; all ranks know all parts. No rank
  * writes meanwhile. Fails on all ranks or on none. */
 dt_status dt_samples_fetch(const dt_samples *s, const dt_samples_part *part) DT_NODISCARD;
 

@@ -153,7 +153,7 @@ void dt_report_losses(dt_trainer *t, uint32_t groups, const double *total, const
     t->scratch.reported = groups;
     for (uint32_t i = 0; i < n; i++) {
         if ((groups >> loss[i].group & 1) == 0) {
-            continue; /* what was told of it last stays */
+            continue; /* what was last reported stays */
         }
         t->scratch.step_loss[i] = total[i] / norm[i];
         out->loss += loss[i].weight * t->scratch.step_loss[i];
@@ -182,7 +182,7 @@ static void report_position(const dt_trainer *t, dt_step_report *out)
     out->epoch_end = t->state.step % t->state.steps_per_epoch == 0;
 }
 
-/* Nothing is learnt from no row: moments and weight decay would move the parameters all the same. */
+/* Without a row there is no update: moments and weight decay would move the parameters all the same. */
 static dt_status bypass_empty_step(dt_trainer *t, dt_step_report *out)
 {
     DT_TRY(bypass_to(t, t->state.step + 1));
@@ -230,7 +230,7 @@ dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report 
     if (turned != DT_OK) {
         return turned;
     }
-    t->state.params_version++; /* somebody may have set them since */
+    t->state.params_version++; /* they may have been set since */
     DT_TRY(dt_bind_step_inputs(t, &t->train));
     bool is_empty = false;
     DT_TRY(dt_prepare_batch(t, &is_empty));

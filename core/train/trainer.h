@@ -77,7 +77,7 @@ typedef struct dt_group_state {
     char *name; /* NULL: there are no groups, which is one of everything */
     double learning_rate, gradient_clip;
     uint64_t updates;
-    double norm, rate; /* of the last step that was told and moved it */
+    double norm, rate; /* of the last step that was reported and moved it */
 } dt_group_state;
 
 typedef struct dt_trainer_desc {
@@ -126,14 +126,14 @@ dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out);
 dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report *out);
 /* The source is about to change its samples: forgets what was read ahead, and reads nothing until the next step. */
 void dt_trainer_discard_prefetched(dt_trainer *t);
-/* Go on at a later step, as if those between had been done. Errors: DT_EINVAL. */
+/* Continue at a later step, as if those between had been done. Errors: DT_EINVAL. */
 /* How often the parameters were set as a vector. */
 uint64_t dt_trainer_vector_updates(const dt_trainer *t);
 /* A step that the trainer did not make itself is over: what was moved by hand counts as one. */
 dt_status dt_trainer_bypass_step(dt_trainer *t) DT_NODISCARD;
 dt_status dt_trainer_seek(dt_trainer *t, uint64_t step) DT_NODISCARD;
 /* rows: what svc/train.h hands to each. */
-/* Runs job once on every worker, 0 being the caller; the first worker's failure is told. */
+/* Runs job once on every worker, 0 being the caller; the first worker's failure is returned. */
 dt_status dt_trainer_run_on_workers(dt_trainer *t, dt_status (*job)(void *user, uint32_t worker), void *user)
     DT_NODISCARD;
 /* [collective] All ranks get all of it. */
@@ -181,7 +181,7 @@ uint64_t dt_trainer_bypassed_steps(const dt_trainer *t); /* steps that seek pass
 uint64_t
 dt_trainer_empty_steps(const dt_trainer *t); /* steps of this process whose batch had no row: none was an update */
 void dt_trainer_bypassed_steps_set(dt_trainer *t, uint64_t n); /* after step_set */
-/* The groups, 0: none were named. told: bits of those that the last report is of. */
+/* The groups, 0: none were named. reported: bits of those that the last report is of. */
 uint32_t dt_trainer_groups(const dt_trainer *t, const dt_group_state **out_p);
 uint32_t dt_trainer_reported_groups(const dt_trainer *t);
 void dt_trainer_group_updates_set(dt_trainer *t, uint32_t group, uint64_t updates); /* after scaler_set */
@@ -197,7 +197,7 @@ const dt_param_table *dt_trainer_param_table(const dt_trainer *t);
 /* Where the trainer computes: all that it maps at most, on a device or in the host's arenas. */
 void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out);
 /* The host's arenas alone: mapped, which no run exceeds, and what is likely to become resident of it. mean: live size
- * of a sample per symbol, NULL = as the source says. */
+ * of a sample per symbol, NULL = as the source declares. */
 void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
                            dt_trainer_memory *resident);
 /* The micro-batch: shards computed at once. Fewer of them take less memory and more time, and change no bit. shrink

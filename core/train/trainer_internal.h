@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the trainer's files share: the struct behind dt_trainer. Not for other rooms.
+ * What the trainer's files share: the struct of dt_trainer. Not for other rooms.
  */
 #ifndef DTRAIN_CORE_TRAIN_TRAINER_INTERNAL_H
 #define DTRAIN_CORE_TRAIN_TRAINER_INTERNAL_H
@@ -52,7 +52,7 @@ typedef struct dt_train_state {
     bool is_whole_mapped[2];
     dt_group_state group[DT_TRAIN_MAX_GROUPS];
     uint32_t n_groups;                          /* at least one */
-    uint8_t *group_of;                          /* per parameter: whose steps move it; UINT8_MAX: nobody's */
+    uint8_t *group_of;                          /* per parameter: whose steps move it; UINT8_MAX: none */
     uint8_t target_group[DT_TRAIN_MAX_TARGETS]; /* of what it is a copy of */
     bool *external; /* per parameter: the phase updates it, not step; NULL: step updates all that are not frozen */
     dt_scaler scaler;
@@ -74,7 +74,7 @@ typedef struct dt_train_workers {
     uint32_t active;                 /* workers that run shards: the CPU's micro-batch */
     bool ran_out;                    /* memory ran out once, and the micro-batch became smaller */
     dt_feed *feed;
-    uint64_t feed_first; /* step at which the feed began, or went on */
+    uint64_t feed_first; /* step at which the feed began, or continued */
     bool feed_is_paused;
     uint64_t window; /* of a stream, which can be read */
     bool has_window;
@@ -113,7 +113,7 @@ typedef struct dt_reduction {
     uint32_t half;                  /* DT_HALF_* of the sum that is under way */
     uint32_t n_sums;
     uint32_t n_begun, n_ended; /* buckets of this step, in order */
-    dt_status failed;          /* the first failure of these; told at the end */
+    dt_status failed;          /* the first failure of these; reported at the end */
     dt_error error;
     double *packed, *room; /* of losses */
 } dt_reduction;
@@ -124,7 +124,7 @@ typedef struct dt_train_scratch {
     atomic_bool failed;
     double loss_seed[DT_GRAPH_MAX_LOSSES];
     double (*shard_loss)[DT_GRAPH_MAX_LOSSES]; /* [shards of this rank] */
-    double step_loss[DT_GRAPH_MAX_LOSSES];     /* told */
+    double step_loss[DT_GRAPH_MAX_LOSSES];     /* reported */
     double norm[DT_GRAPH_MAX_LOSSES];          /* of the batch: what losses are divided by */
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1], largest[DT_SAMPLES_MAX_SYMBOLS + 1]; /* of it; of its largest shard */
     float *gradient; /* the sum: this rank's slices of it, or all */
@@ -196,7 +196,7 @@ dt_status dt_fetch_range(dt_trainer *t, const dt_samples *s, uint64_t first, uin
  * element of the gradient that is not finite, -1: none. */
 dt_status dt_trainer_check_divergence(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r,
                                       int64_t bad);
-/* The losses of a step of these groups, told: total[i] / norm[i]; in the report those it has room for. */
+/* The losses of a step of these groups, reported: total[i] / norm[i]; in the report those it has room for. */
 void dt_report_losses(dt_trainer *t, uint32_t groups, const double *total, const double *norm, dt_step_report *out);
 /* Marks fields of a live source that a plan does not read. */
 void dt_mark_unread_fields(dt_samples *s, const dt_plan *p);
@@ -223,11 +223,11 @@ void dt_reduce_order_buckets(dt_trainer *t);
 /* [main] While shards run: begins to sum buckets that this rank is done with, and ends what has arrived. */
 void dt_reduce_progress(dt_trainer *t);
 /* [collective] After all shards: scratch.gradient holds this rank's slices of the sum. A rank whose shards failed takes
- * part, so that nobody waits for it, and sums nothing. */
+ * part, so that no rank waits for it, and sums nothing. */
 dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed);
 /* [collective] The same, timed, and what all ranks agree on. mine: how this rank's shards went. */
 dt_status dt_reduce_over_ranks(dt_trainer *t, dt_status mine);
-/* [collective] Everybody's slices to everybody; is_all: not of the buckets alone that were summed last. */
+/* [collective] All ranks' slices to all ranks; is_all: not of the buckets alone that were summed last. */
 dt_status dt_reduce_all_gather(dt_trainer *t, float *vector, bool is_all);
 /* [collective] Sums of n losses over all shards, of scratch.shard_loss. */
 dt_status dt_reduce_losses(dt_trainer *t, uint32_t n, double *total);

@@ -227,7 +227,7 @@ static void report_groups(dt_trainer *t, const double *of_group, double scale, d
     }
 }
 
-/* One update more of each group that is moved, with the numbers that were told. */
+/* One update more of each group that is moved, with the numbers that were reported. */
 static void prepare_updates(dt_trainer *t, double scale)
 {
     t->state.updates++;

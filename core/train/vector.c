@@ -20,7 +20,7 @@
 struct dt_pass {
     char *names; /* separated by spaces */
     dt_compiled c;
-    dt_samples source; /* without the fields that nobody reads */
+    dt_samples source; /* without the fields that are not read */
     bool has_gradient;
 };
 
@@ -357,7 +357,7 @@ static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
     for (uint32_t i = 0; i < r.n_losses; i++) {
         r.seed[i] = 1 / norm[i];
     }
-    t->state.params_version++; /* somebody may have set them since */
+    t->state.params_version++; /* they may have been set since */
     DT_TRY(dt_grads_reset(t, p->has_gradient, DT_HALF_NONE, UINT32_MAX));
     DT_TRY(dt_fetch_shards(t, &p->source));
     /* a rank that failed must say so before the others wait for its sums */

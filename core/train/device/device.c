@@ -69,7 +69,7 @@ static size_t estimate_class(const dt_trainer *t, const dt_train_device *d)
     return dt_device_find_class(d, size);
 }
 
-/* The class of the largest batch of the first epoch, so that its memory can be told before the run. */
+/* The class of the largest batch of the first epoch, so that its memory can be reported before the run. */
 static dt_status find_largest_class(dt_trainer *t, const dt_train_device *d, size_t *out_p)
 {
     size_t largest = 0;
@@ -270,7 +270,7 @@ static dt_status mark_blocks(const dt_trainer *t, dt_train_device *d)
     return st;
 }
 
-/* 1 + group for every granule that belongs to a parameter that is not frozen. Gaps behind a tensor are zeros and stay
+/* 1 + group for every granule that belongs to a parameter that is not frozen. Gaps after a tensor are zeros and stay
  * so. */
 static dt_status mark_trained(const dt_trainer *t, dt_train_device *d)
 {
@@ -401,7 +401,7 @@ static dt_status choose_launch_shards(dt_trainer *t, dt_train_device *d, size_t 
     return DT_OK;
 }
 
-/* What is not written to stays zero: the gradients of what is frozen, and gaps behind a tensor. */
+/* What is not written to stays zero: the gradients of what is frozen, and gaps after a tensor. */
 static dt_status create_slots(const dt_trainer *t, dt_train_device *d)
 {
     dt_device_free(d->ops, d->device, d->grad);

@@ -178,7 +178,7 @@ static void destroy_place(const dt_device_infer *x, infer_place *p)
     dt_free(p->size);
 }
 
-/* What was begun and not ended, or failed halfway, still reads and writes what goes now; how it ends nobody wants to
+/* What was begun and not ended, or failed halfway, still reads and writes what goes now; its result is not needed, to
  * know. */
 static void wait_for_all(const dt_device_infer *x)
 {
@@ -275,7 +275,7 @@ dt_status dt_device_infer_allocate_frozen(dt_device_infer *x)
                                      : DT_OK;
 }
 
-/* Behind the steps that were launched, before those that will be. */
+/* After the steps that were launched, before those that will be. */
 dt_status dt_device_infer_freeze_params(dt_device_infer *x)
 {
     DT_TRY(dt_train_device_upload(x->t));

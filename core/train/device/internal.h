@@ -197,7 +197,7 @@ void dt_device_ranks_destroy(dt_train_device *d);
 /* The gradients that calls of the plan up to this one have completed are summed: their buckets may go to others. n_p:
  * buckets that were ready before. May be captured. */
 dt_status dt_device_ranks_mark_ready(const dt_trainer *t, int64_t call, uint32_t *n_p) DT_NODISCARD;
-/* Behind the sum of this rank's shards: its nodes and losses go to the host. May be captured. */
+/* After the sum of this rank's shards: its nodes and losses go to the host. May be captured. */
 dt_status dt_device_ranks_download(const dt_train_device *d, const dt_device_finish *f) DT_NODISCARD;
 /* [collective] The sum over ranks of what these groups update. mine: as dt_train_backend.reduce. */
 dt_status dt_device_ranks_reduce(dt_trainer *t, uint32_t groups, dt_status mine) DT_NODISCARD;

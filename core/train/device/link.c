@@ -174,7 +174,7 @@ void dt_device_link_destroy(dt_trainer *t, dt_device_link *w)
 
 /* ---- order ------------------------------------------------------------------------------------------------------- */
 
-/* `later` goes on when `earlier` has done what it was asked for by now. */
+/* `later` continues when `earlier` has completed what was queued by now. */
 static dt_status order_streams(const dt_train_device *d, dt_device_event *e, dt_device_stream *earlier,
                                dt_device_stream *later)
 {

@@ -35,7 +35,7 @@ dt_status dt_device_read_result(dt_trainer *t, const dt_device_buffer *b, dt_ste
     out->grad_norm = r->norm;
     report_groups(t, b->groups, r, out);
     if (b->step <= d->read) {
-        return DT_OK; /* told before */
+        return DT_OK; /* reported before */
     }
     d->read = b->step;
     t->state.scaler.scale = r->loss_scale;

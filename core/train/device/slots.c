@@ -37,7 +37,7 @@ static uint32_t node_height(uint32_t shard, uint32_t n)
     return height;
 }
 
-/* Shards [first, first + n) of this rank's behind what s has. */
+/* Shards [first, first + n) of this rank's after what s has. */
 static uint32_t push_launch(const dt_trainer *t, stack *s, uint32_t first, uint32_t n, dt_device_node *out)
 {
     uint32_t n_nodes = 0;
