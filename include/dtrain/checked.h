@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Arithmetic on numbers that others give: counts of a file, sizes of a message, floats that become integers. Each
- * function says false, and leaves *out_p alone, where the true result does not fit; so a size that passed is one that
- * can be allocated, indexed and looped to. Whoever reads foreign numbers takes these, never + and * and casts:
+ * function returns false, and leaves *out_p alone, where the true result does not fit; so a size that passed is one
+ * that can be allocated, indexed and looped to. Code that reads foreign numbers uses these, never + and * and casts:
  *
  *   int32_t n_pieces = 0;
  *   for (each lane) {
@@ -90,7 +90,7 @@ static inline int64_t dt_i64_within(double x, int64_t low, int64_t high)
 }
 
 /* A small file that unpacks to a huge one: no table or network of roads repeats itself so much. */
-#define DT_UNPACK_ANY_BYTES  ((uint64_t)256 << 20) /* up to here nobody asks */
+#define DT_UNPACK_ANY_BYTES  ((uint64_t)256 << 20) /* up to here not checked */
 #define DT_UNPACK_MOST_RATIO 250                   /* tables and XML of SUMO reach 10 to 60 */
 static inline bool dt_is_bomb(uint64_t packed_bytes, uint64_t unpacked_bytes)
 {

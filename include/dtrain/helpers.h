@@ -100,7 +100,7 @@ static inline dt_status dt_no_sizes(const void *self, const uint64_t *index, uin
 
 /* ---- operations that are alike, as functions FN ---------------------------------------------------------------- */
 
-/* A state that is no more than DT_CREATE_DEFINE or DT_MODEL_CREATE_DEFINE asks for. */
+/* A state that is no more than DT_CREATE_DEFINE or DT_MODEL_CREATE_DEFINE need. */
 #define DT_STATE_DEFINE(STATE, CONFIG)                                                                                 \
     typedef struct STATE {                                                                                             \
         const dt_host *h;                                                                                              \
@@ -143,7 +143,7 @@ static inline dt_status dt_no_sizes(const void *self, const uint64_t *index, uin
     }                                                                                                                  \
     struct dt_define_needs_a_semicolon
 
-/* extension of a phase: what the host's own sections say where the user says nothing ("dtrain.defaults/1").
+/* extension of a phase: defaults of the host's own sections ("dtrain.defaults/1").
  * DT_DEFAULTS_DEFINE(extension, "training.epochs=20", "data.batch=64"); */
 #define DT_DEFAULTS_DEFINE(FN, ...)                                                                                    \
     static const void *FN(const char *id)                                                                              \

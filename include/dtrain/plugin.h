@@ -50,7 +50,7 @@ enum { DT_PORT_STEPS = 2u };
  * instance; the host adds the rows before it when it packs several. -1 means none, and is refused in one place: of a
  * graph in CSR, where rowptr [N+1] counts edges and col [E] counts nodes (N, or another symbol), every edge leads to
  * one. */
-/* Lists that each agent has of its own: a port "A+1" i32, DT_PORT_INDEX(k), says that rows v[a] up to
+/* Lists that each agent has of its own: a port "A+1" i32, DT_PORT_INDEX(k), means that rows v[a] up to
  * v[a+1] - 1 of symbol k are the list of the agent at place a; v rises from v[0] = 0 to v[places] = all rows. The host
  * hands lists on with their agents: pointers of those who have a row in the slice, and their rows alone, one list after
  * another; those of other places are left out. So no other port may count rows of k, and k has no row pointers (k+1).
@@ -59,7 +59,7 @@ enum { DT_PORT_STEPS = 2u };
 #define DT_PORT_INDEX(k) ((uint32_t)((k) + 1) << 8)
 /* Fields of data: integers (i32) that count rows of symbol k of the data (0: "B", samples; 1: the first of
  * its symbols) within what one read gives say so by DT_PORT_INDEX(k), negative ones count none; row pointers "N+1" are
- * among them. Those that count nothing, such as a class, say DT_PORT_PLAIN. Where every i32 field says one of both the
+ * among them. Those that count nothing, such as a class, are DT_PORT_PLAIN. Where every i32 field has one of both the
  * host can put samples of several stores of a stream together, which a GPU needs. */
 enum { DT_PORT_PLAIN = 4u };
 
@@ -76,7 +76,7 @@ typedef struct dt_setting {
 /* ---- options ------------------------------------------------------------------------------------------------- */
 
 enum { DT_OPT_BOOL = 1, DT_OPT_I64, DT_OPT_F64, DT_OPT_STR, DT_OPT_ENUM, DT_OPT_PATH };
-/* Member types behind them: bool as uint8_t, int64_t, double, const char * (never NULL), uint32_t (index into
+/* Types of these members: bool as uint8_t, int64_t, double, const char * (never NULL), uint32_t (index into
  * choices), const char * (made absolute against the file that set it). */
 /* Flags. PER_RANK: may differ between ranks and does not change results. RUNTIME: does not change what an environment
  * simulates; stored rollouts do not record it. */
@@ -230,7 +230,7 @@ typedef struct dt_field_stat { /* of a column of a field over n values; all 0 if
     double std; /* population deviation: divided by n */
 } dt_field_stat;
 
-/* Samples are ragged: symbols names what varies ("N", "E", "S"), sizes says how much of each a set of samples takes
+/* Samples are ragged: symbols names what varies ("N", "E", "S"), sizes reports how much of each a set of samples takes
  * packed together, read packs them. Sample order and content depend on index alone. */
 typedef struct dt_data_ops {
     uint32_t struct_size, reserved;
@@ -239,7 +239,7 @@ typedef struct dt_data_ops {
     const char *const *(*symbols)(const void *self, uint32_t *n_p);                         /* [any] at most 8 */
     dt_status (*count)(const void *self, uint64_t *n_p);                                    /* [any] samples */
     dt_status (*sizes)(const void *self, const uint64_t *index, uint32_t n, int64_t *size); /* [any] sum per symbol */
-    /* [worker] out: one host buffer per field, exactly as large as sizes says. key: [n] numbers that name the use of
+    /* [worker] out: one host buffer per field, exactly as large as sizes reports. key: [n] numbers that name the use of
      * each sample (epoch and position), the seed of augmentation; 0 = do not augment. */
     dt_status (*read)(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out);
     void (*destroy)(void *self);
@@ -378,7 +378,7 @@ typedef struct dt_plugin {
  * sections (training, data, checkpoint); they rank above the built-in ones and below every file and option.
  *
  * Extension "dtrain.baselines/1" of an environment: const char *const *, ids of controllers that need no
- * learning, NULL. A policy learnt in it is compared with those of them whose ports fit (evaluation.baselines).
+ * learning, NULL. A policy learned in it is compared with those of them whose ports fit (evaluation.baselines).
  *
  * Extension "dtrain.program/1": of a controller, not NULL where it leaves the environment to the program
  * that this has of its own; of an environment, const char *const *, "key=value" ..., NULL: its options for that. They
@@ -394,7 +394,7 @@ typedef struct dt_plugin {
  * nothing; each part may be empty. The first row that fits counts, those of the phase before the environment's.
  *
  * Extension "dtrain.columns/1" of an environment: const dt_column *, port == NULL at the end: what its observations
- * hold when no instance exists, for `dtrain show`; dt_env_spec.columns says it of an instance. */
+ * hold when no instance exists, for `dtrain show`; dt_env_spec.columns describes an instance. */
 
 typedef struct dt_provided {
     const char *id; /* "traffic.store/1" */

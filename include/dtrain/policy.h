@@ -15,7 +15,7 @@
  * (dt_env_spec, dt_env_io). A policy with memory keeps the last observations of each place itself; dt_policy_reset
  * forgets them where an episode begins.
  *
- * Errors are a status and, in the caller's buffer, a text that says what and where; on success the buffer is not
+ * Errors are a status and, in the caller's buffer, a text with what and where; on success the buffer is not
  * touched. NULL is a buffer of no bytes. Threads: one object, one thread at a time; any number of objects side by side.
  * dt_policy_act allocates nothing and takes no locks.
  */
@@ -59,13 +59,13 @@ typedef struct dt_policy_io {       /* of one step; all arrays are the caller's,
     const uint8_t *mask;            /* [n_places, n_choices] 1: the environment allows it; NULL: everything */
     int32_t *act_i;                 /* out [n_places, n_heads]; rows of places that do not act are 0 */
     float *act_f;                   /* out [n_places, n_continuous], within low and high; the same */
-    uint8_t *report;                /* out [n_places] DT_POLICY_*; NULL: not wanted */
+    uint8_t *report;                /* out [n_places] DT_POLICY_*; NULL: not needed */
 } dt_policy_io;
 
 /* Reads, checks and prepares; path: a file of `dtrain export --format safetensors`. *out_p is the caller's, to be freed
  * by dt_policy_free, and is written on success alone. Errors: DT_ENOTFOUND; DT_EDATA (damaged, or not an export);
- * DT_EUNSUPPORTED (an export that does not act, of a newer version, or that wants more than 1 GB beside its weights for
- * the most rows that it names); DT_EIO, DT_ENOMEM. */
+ * DT_EUNSUPPORTED (an export that does not act, of a newer version, or that needs more than 1 GB in addition to its
+ * weights for the most rows that it names); DT_EIO, DT_ENOMEM. */
 DT_EXPORT dt_status dt_policy_load(const char *path, dt_policy **out_p, char *message, size_t message_bytes)
     DT_NODISCARD;
 DT_EXPORT void dt_policy_free(dt_policy *p); /* NULL is fine */

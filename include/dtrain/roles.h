@@ -19,7 +19,7 @@
  *                   and the other observations of the environment under their own names and dims
  *              dims D, W, "choices" of all discrete actions together, "continuous" actions, K; 0 where there are none;
  *                   and the columns (last number of dims) of each other observation under its name; "values" 0 where
- *                   value is not needed; "spread" 1 where log_std shall depend on the observation; "squashed" 1 where
+ *                   value is not needed; "spread" 1 where log_std must depend on the observation; "squashed" 1 where
  *                   the phase applies tanh to mean
  *              out  value      "A"      f32  expected return
  *                   logits     "A choices"     f32  where there are choices: of every discrete action one after another

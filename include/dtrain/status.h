@@ -40,7 +40,7 @@ enum {
     DT_ESHAPE = -3,    /* shapes, dtypes or ports do not fit */
     DT_ENOTFOUND = -4, /* no such file, name, plugin, service */
     DT_EABI = -5,      /* plugin built for another contract */
-    DT_EDATA = -6,     /* data, store or checkpoint is damaged or not what it says it is */
+    DT_EDATA = -6,     /* data, store or checkpoint is damaged or not what it claims to be */
 
     /* this rank is lost */
     DT_ENOMEM = -20,       /* out of host or device memory */

@@ -54,7 +54,7 @@ typedef struct dt_keys_ext {
     const char *phase[DT_KEYS_PHASES]; /* ids of the phases that files call 1, 2 and 3 */
     const dt_key_row *rows;
     const char *roles;  /* "theirs=role ..." */
-    const char *groups; /* "group=phase ...": the first group that a file has tells its phase; else 1 */
+    const char *groups; /* "group=phase ...": the first group that a file has determines its phase; else 1 */
     const char *const
         *synonyms; /* "theirs=ours", NULL at the end: keys in messages only; ours "key" or "section.key" */
 } dt_keys_ext;

@@ -80,9 +80,9 @@ struct dt_verb_call {
     void (*print)(const dt_verb_call *c, const char *text);
     /* The live line on a terminal, NULL to end it; left_s: time left in s, negative when unknown. --quiet: nothing. */
     void (*progress)(const dt_verb_call *c, const char *text, double left_s);
-    /* is_on 1: from now on the first SIGINT or SIGTERM only asks to stop, and stop tells its number; a second one ends
-     * the program. 0, as at the beginning: the first one does. The exit code is 128 + number, or 75 when run returns
-     * DT_EINTERRUPTED: what was done is saved, and the same command continues. */
+    /* is_on 1: from now on the first SIGINT or SIGTERM only requests a stop, and stop returns its number; a second one
+     * ends the program. 0, as at the beginning: the first one does. The exit code is 128 + number, or 75 when run
+     * returns DT_EINTERRUPTED: what was done is saved, and the same command continues. */
     void (*catch_signals)(const dt_verb_call *c, uint8_t is_on);
     int32_t (*stop)(const dt_verb_call *c); /* [any] number of the received signal; 0: none */
 };

@@ -4,7 +4,7 @@
  *
  * A graph is recorded once per shape class and executed thousands of times by the host, which differentiates it, plans
  * its memory and runs it slice by slice. dt_tensor is a handle to a value, never data. Errors are sticky: after the
- * first one every call returns NULL and status() tells it, so a model may record straight through and return status.
+ * first one every call returns NULL and status() returns it, so a model may record straight through and return status.
  * No callback runs during a step. Ops and their contracts: dtrain/ops.def. Threads: [main].
  */
 #ifndef DTRAIN_SVC_GRAPH_H
@@ -44,9 +44,9 @@ enum { DT_VALUE_PLAIN = 0, DT_VALUE_CLIP_STEP, DT_VALUE_CLIP_ERROR };
 /* What a graph is recorded for. A phase records its losses whatever it is for, and the same parameters; but
  * noise, dropout and what only a loss reads may be left out where it is not for training. */
 enum {
-    DT_FOR_TRAINING = 1, /* losses are derived and learnt from */
+    DT_FOR_TRAINING = 1, /* losses are derived and used for learning */
     DT_FOR_ACTING, /* outputs alone are computed: to choose an action, or in a program that a policy is exported to */
-    DT_FOR_EVALUATION /* losses and outputs, of data as it is: nothing is learnt, or nothing but a gradient told */
+    DT_FOR_EVALUATION /* losses and outputs, of data as it is: no learning, or only a gradient is returned */
 };
 
 typedef struct dt_attr {
@@ -88,8 +88,8 @@ typedef struct dt_graph_api {
     /* Output k of the op that handed back `first`, which is its output 0; for ops with several (dtrain/ops.def). */
     dt_tensor *(*result)(dt_graph *g, dt_tensor *first, uint32_t k);
     /* x under a name by which a rollout may keep it (svc/rollout.h). Hands back x; or, in a graph of losses
-     * whose data has it as a field and where no trained parameter, step input or dropout is behind x, that field: it
-     * has the same values and costs nothing. */
+     * whose data has it as a field and where no trained parameter, step input or dropout contributes to x, that field:
+     * it has the same values and costs nothing. */
     dt_tensor *(*kept)(dt_graph *g, const char *name, dt_tensor *x);
     /* as model, with the parameters of one of its shadows (svc/train.h): gradients flow through it, into
      * its inputs, and none into it. NULL: as model. Errors: DT_ENOTFOUND names the shadows there are. */
@@ -288,7 +288,7 @@ static inline dt_tensor *dt_segment_mean(dt_graph *g, dt_tensor *x, dt_tensor *p
     dt_tensor *in[2] = {x, ptr};
     return dt_op_(g, DT_OP_SEGMENT_MEAN, in, 2, 0, 0, 0, 0);
 }
-/* Result k of the op that gave first, where somebody wants it. */
+/* Result k of the op that gave first, where needed. */
 static inline void dt_result_(dt_graph *g, dt_tensor *first, uint32_t k, dt_tensor **out_p)
 {
     if (out_p != NULL) {

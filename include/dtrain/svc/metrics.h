@@ -45,7 +45,7 @@ typedef struct dt_metrics_api {
  *     colours                     where risk comes from: 0 the environment, 1 what perception predicts, 2 the
  *                                 environment, since perception was never taught
  *     moment/<i>/time             since the episode began
- *     moment/<i>/delay            mean delay of the vehicles until then, in s, where the environment says it
+ *     moment/<i>/delay            mean delay of the vehicles until then, in s, where the environment reports it
  *     moment/<i>/vehicle          rows of id, x, y, heading, length, width, speed, risk, mark (0, 1: an agent, 2: one
  *                                 whose action the shield changed); x, y: the middle of its front; risk: 0 to 1, NAN
  *                                 where it is not known

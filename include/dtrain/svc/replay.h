@@ -13,7 +13,7 @@
  *   weight     "A" f32  is the importance of the sample: 1 where draws are uniform, else (N P)^-beta over the greatest
  *                       of the draw (Schaul et al. 2016, section 3.4)
  *   discount   "A" f32  is gamma^k for the k steps that the row's reward adds up, 0 where the agent was terminated
- * and with n_step > 1 a row tells of up to n_step steps of its agent, fewer where it ended or the round did: reward and
+ * and with n_step > 1 a row covers up to n_step steps of its agent, fewer where it ended or the round did: reward and
  * cost are sums of gamma^i times those of step i, and next_P, next_mask, next_present, terminated and truncated are of
  * the last of them.
  *
@@ -22,10 +22,10 @@
  * instance they are of, and they are sent to the ranks that learn from them; priorities are on all ranks. Observations
  * are kept as they are, and normalised, where the rollout does, by the statistics of when they are drawn.
  * Of stored rollouts the samples are those of files, whose fields are what happened
- * (docs/reference/stored-rollouts.md); a checkpoint keeps what was drawn of them and not the samples, and goes on with
- * the same files alone.
- * Nothing is read ahead of add, draw and priority: they wait until nobody reads, and what was read of the samples of
- * before (on a device, for steps to come) is forgotten. Threads: [main].
+ * (docs/reference/stored-rollouts.md); a checkpoint keeps what was drawn of them and not the samples, and continues
+ * with the same files alone.
+ * Nothing is read ahead of add, draw and priority: they wait until reading has ended, and what was read of the samples
+ * of before (on a device, for steps to come) is forgotten. Threads: [main].
  */
 #ifndef DTRAIN_SVC_REPLAY_H
 #define DTRAIN_SVC_REPLAY_H

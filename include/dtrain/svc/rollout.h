@@ -14,7 +14,7 @@
  *   action_f      "A continuous"  f32  as drawn, before squash, bounds and shield   (where it has continuous ones)
  *   log_prob      "A"     f32  of the whole drawn action
  *   value         "A"     f32  of the policy that drew
- *   advantage     "A"     f32  generalised advantage (Schulman et al. 2016), normalised if wanted over all rows
+ *   advantage     "A"     f32  generalised advantage (Schulman et al. 2016), normalised if requested over all rows
  *   target        "A"     f32  advantage before normalisation + value
  *   cost_value, cost_advantage, cost_target  "A costs"  f32  the same for every cost  (where it has costs)
  *   row_key       "A"     i64  names the row in the run: the key of dropout
@@ -28,10 +28,10 @@
  *                         DT_ROLLOUT_NEVER where it was terminated before; -n where all that is known are n steps
  *                         without the cost, this one included: then the round ended, or the agent was truncated
  * and with transitions = 2, for off-policy and multi-agent training:
- *   reward        "A"     f32  of this step, normalised and centred if desc says so
+ *   reward        "A"     f32  of this step, normalised and centred if set in desc
  *   cost          "A costs" f32  the same
  *   terminated    "A"     f32  1: no next step; its value is 0
- *   truncated     "A"     f32  1: the agent goes on beyond what is known, and next_P is what a value bootstraps from:
+ *   truncated     "A"     f32  1: the agent continues beyond what is known, and next_P is what a value bootstraps from:
  *                         the episode was cut, the agent left, or the round ended with this step
  *   executed      "A continuous" f32  what the environment executed: squashed, within the bounds and the shield
  *   place         "A"     i32  the agent's, 0 .. places - 1; known when an action is chosen
@@ -39,8 +39,8 @@
  *   last
  *                         step it is the mask of the environment alone, without the shield
  *   others        "A places*choices" f32  what the other places drew in this step, one-hot; zeros at the agent's own
- *                         place and where nobody acts  (where the environment has one discrete action)
- *   others_f      "A places*continuous" f32  what was executed of theirs, the same
+ *                         place and where no agent acts  (where the environment has one discrete action)
+ *   others_f      "A places*continuous" f32  their executed actions, the same
  *   discount      "A"     f32  gamma, 0 where the agent was terminated: the factor of the value of next_P
  *   weight        "A"     f32  1
  * next_P is then also what an agent saw last that this step truncated, and zeros of who was terminated alone;
@@ -117,7 +117,7 @@ typedef struct dt_rollout_desc {
     uint8_t normalise_obs;       /* f32 ports of dims "A D": running mean and deviation per column, clipped */
     uint8_t normalise_reward;    /* by the running deviation of the discounted return, clipped */
     uint8_t centre;       /* rewards and costs less their mean over all rows of a collect: what counts is the mean
-                                  * per step of a task that goes on for ever, and gamma may be 1 */
+                                  * per step of a task that continues without end, and gamma may be 1 */
     double gamma, lambda; /* of the reward */
     double cost_gamma, cost_lambda;
     double clip_obs, clip_reward; /* after normalisation; 0: none */
@@ -180,7 +180,7 @@ typedef struct dt_rollout_api {
      * many rows as the round has), DT_EDIVERGED (not finite), DT_EPLUGIN (before the first collect). */
     dt_status (*annotate)(dt_rollout *r, const char *name, const float *rows, uint64_t n_rows);
     /* TD(lambda) returns of values that are given per row, in the same order (Sutton and Barto 2018, eq.
-     * 12.20): y = r + gamma ((1 - lambda) v' + lambda y') with the reward r that is learnt from, v' and y' of the
+     * 12.20): y = r + gamma ((1 - lambda) v' + lambda y') with the reward r used for learning, v' and y' of the
      * agent's next row. r alone where the agent was terminated; r + gamma next_value where it was truncated and where
      * the round ends. next_value may be NULL, which is 0. Errors: as annotate. */
     dt_status (*returns)(dt_rollout *r, const float *value, const float *next_value, double gamma, double lambda,

@@ -54,7 +54,7 @@ typedef struct dt_train_target {
 typedef struct dt_train_desc {
     uint32_t struct_size, n_models;
     void *user;
-    /* [main] record forward and losses (at least one loss). Called for training and once more for inference. */
+    /* [main] record forward and losses (at least one loss). Called for training and again for inference. */
     dt_status (*record)(void *user, dt_graph *g);
     dt_data *data;           /* what step reads */
     dt_model *const *models; /* whose parameters exist in this phase; frozen ones by configuration */
@@ -70,11 +70,11 @@ typedef struct dt_train_desc {
     dt_data *stored;
     dt_status (*record_stored)(void *user, dt_graph *g);
     uint64_t n_stored;
-    const dt_train_target *target; /* [n_targets], read by create. DT_EPLUGIN says what is wrong with them */
+    const dt_train_target *target; /* [n_targets], read by create. DT_EPLUGIN reports what is wrong with them */
     uint32_t n_targets;
     uint32_t n_groups; /* 0: all losses move all parameters */
     const dt_train_group
-        *group; /* [n_groups], read by create, not together with manual_loss. Errors: DT_EPLUGIN says what is wrong
+        *group; /* [n_groups], read by create, not together with manual_loss. Errors: DT_EPLUGIN reports what is wrong
                                   * with them, DT_ECONFIG (one of them moves nothing: all is frozen) */
 } dt_train_desc;
 /* The usual one: const dt_train_desc desc = DT_TRAIN_DESC(self, record, data, models, n_models); */

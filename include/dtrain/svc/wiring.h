@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.wiring/1": what a phase trains as a policy, wired as the configuration says: the
+ * Service "dtrain.wiring/1": what a phase trains as a policy, wired as configured: the
  * environment under env.id, and the models of the roles perception (optional), world (where foresight is on),
- * controller and shield (optional). It knows ports and names; what is learnt from them is the phase's loss.
+ * controller and shield (optional). It knows ports and names; what is learned from them is the phase's loss.
  *
  *   observations -> perception -> embedding [N,H], risk [N]      where models.perception is set
  *   embedding, risk, past -> world -> foresight, foreseen        where foresight is on
@@ -136,7 +136,7 @@ typedef struct dt_wiring_api {
     dt_status (*create)(const dt_host *h, const dt_wiring_desc *d, dt_wiring **out_p);
     /* In create. One more role of the same environment. want: as for bind->model; offers and dims of want come on top
      * of what controllers are offered: dims D, W, choices, continuous, K and columns of every observation, ports of
-     * dtrain/roles.h. *out_p: NULL where want says DT_MODEL_OPTIONAL and the configuration names none. */
+     * dtrain/roles.h. *out_p: NULL where want has DT_MODEL_OPTIONAL and the configuration names none. */
     dt_status (*bind)(dt_wiring *w, const dt_model_request *want, dt_model **out_p);
     /* In create. Adds a model that the phase bound to models; one of the role world also becomes w->world if there is
      * none. Errors: DT_EINVAL (already added, or too many). */

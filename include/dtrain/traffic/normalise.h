@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How features of vehicles are normalised by what they are like in recordings: by kind, one rule for each. Used by
- * phases that fit a model's constants (traffic/ports.h, perception) and by whoever tells what they would be. Pure
+ * phases that fit a model's constants (traffic/ports.h, perception) and by reports of what they would be. Pure
  * functions, threads: [any].
  *
  *   position      x / R, R the farthest corner of the box of all distances from a frame's centre: within [-1, 1]

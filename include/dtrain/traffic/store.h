@@ -63,9 +63,10 @@ typedef struct dt_store_view {
     const int32_t *lane_right; /* [n_lanes] */
     /* a store of regions, scenes cut by place (dtrain data cut); of any other one NULL and 0 */
     const uint8_t *core;        /* [n_rows] 1: the vehicle is of the region; 0: of the halo around it, which others see,
-                                 * and of which nothing is learnt or judged */
+                                 * and which is excluded from training and evaluation */
     const double *frame_centre; /* [n_frames,2] m, mean position of all vehicles of the frame before it was cut */
-    double halo_m, halo_s;      /* a core vehicle's past and future of so many seconds are there, whole, and whoever was
+    double halo_m,
+        halo_s; /* a core vehicle's past and future of so many seconds are there, whole, and each vehicle that was
                                  * within so many metres of it then, with as long a past */
 } dt_store_view;
 
@@ -91,7 +92,7 @@ typedef struct dt_store_api {
     dt_status (*open)(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out);
     void (*close)(const dt_host *h, const dt_store_view *v);
     /* Rows [from, from + n) of an array, DT_STORE_*, as the view would show them; of packed features what they are kept
-     * as, which differs from what was imported by no more than store.json says. [any thread] DT_EINVAL, DT_EDATA,
+     * as, which differs from what was imported by no more than store.json states. [any thread] DT_EINVAL, DT_EDATA,
      * DT_ENOMEM. */
     dt_status (*read)(const dt_host *h, const dt_store_view *v, uint32_t array, int64_t from, int64_t n, void *out);
     /* Digest (svc/datasets.h) of the store at path, which is opened for this alone. DT_ENOTFOUND, DT_EDATA. */
