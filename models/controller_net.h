@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the learned controllers have in common: the ports of the role and the heads that turn features of an agent into
- * a distribution over its actions and into values. Included by the models beside it; not installed, not part of the
+ * a distribution over its actions and into values. Included by the models next to it; not installed, not part of the
  * contract.
  *
  *   logits     = W_l p + b_l          [A, choices]      p: features for acting, c: for judging, [A, width]
  *   mean       = W_m p + b_m          [A, continuous]
  *   log_std    = s                    the same row for every agent, learned, whatever the agent sees; where the phase
- *                                     asks (dim spread 1): W_s p + b_s [A, continuous]
- *   value      = w_v c + b_v          [A]; not where the phase asks for none (dim values 0)
+ *                                     requests (dim spread 1): W_s p + b_s [A, continuous]
+ *   value      = w_v c + b_v          [A]; not where the phase requests none (dim values 0)
  *   cost_value = W_k c + b_k          [A, K]
  *
  * Initial values as in "The 37 implementation details of PPO" (Huang et al. 2022): orthogonal, gain sqrt 2 for hidden
@@ -27,7 +27,7 @@
 enum { CONTROLLER_TEXT = 48, CONTROLLER_MAX_IN = 7, CONTROLLER_MAX_OUT = 5 };
 #define CONTROLLER_HIDDEN_GAIN 1.4142135623730951
 #define CONTROLLER_VALUE_GAIN  1.0
-#define CONTROLLER_SURE        (-10.0) /* log_std of a rule: what is drawn is what it says */
+#define CONTROLLER_SURE        (-10.0) /* log_std of a rule: the drawn action is the rule's */
 
 typedef struct controller_net {
     int64_t D, choices, continuous, K, W; /* sizes that the phase fixes */
@@ -161,7 +161,7 @@ static inline dt_tensor *controller_linear(dt_graph *g, dt_tensor *x, const char
     return dt_linear(g, x, g->api->param(g, w), g->api->param(g, b));
 }
 
-/* column [A, m] n times beside itself: [A, n m] */
+/* column [A, m] n times repeated: [A, n m] */
 static inline dt_tensor *controller_columns(dt_graph *g, dt_tensor *column, int64_t n)
 {
     enum { MOST = 8 }; /* that one concat takes */

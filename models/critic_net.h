@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What critics have in common, role critic: what each agent observes of itself and what it does, and Q estimates of
- * what follows. Included by the models beside it; not installed, not part of the contract.
+ * what follows. Included by the models next to it; not installed, not part of the contract.
  *
  *   in   obs "A D", action "A P"    dims D, P, Q    out  q "A Q": estimates that share no parameter
  *

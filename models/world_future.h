@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the world models have in common beside their nets: the ports of the role, and how numbers z become futures.
- * Included by world_net.h and by the models beside it; not installed, not part of the contract.
+ * What the world models have in common besides their nets: the ports of the role, and how numbers z become futures.
+ * Included by world_net.h and by the models next to it; not installed, not part of the contract.
  *
  * A future is constant velocity plus a learned correction of velocity, summed over time (v: speed at the last history
  * step, the x axis is the heading there; dt: seconds between steps; f, k: future steps, from 0):
@@ -14,15 +14,15 @@
  * Kinematic vehicles go where they head, never backwards, and who stands may stand. Below 0 the speed has a tenth of
  * its slope, so that a future that stands by mistake can learn to go.
  *
- * Where roads are known x runs along the vehicle's lane and y aside of it, the way is laid along the lane
- * (world_road.h), and of z_xk and z_yk the part min(t_k / 2 s, 1) counts: nobody changes speed at once, and what is
- * learned of later seconds does not blur the first. A vehicle that points aside of its lane goes on aside for a while,
- * n_y being what of its heading points to the lane's left and r = 0.7 s:
+ * Where roads are known x runs along the vehicle's lane and y lateral to it, the way is laid along the lane
+ * (world_road.h), and of z_xk and z_yk the part min(t_k / 2 s, 1) counts: no vehicle changes speed at once, and what is
+ * learned of later seconds does not blur the first. A vehicle that points away from its lane continues laterally for a
+ * while, n_y being what of its heading points to the lane's left and r = 0.7 s:
  *
  *   y_f += v n_y r (1 - exp(-t_f / r))
  *
  * Of several futures j each has its own z, and a logit: p = softmax. In the beginning they differ by accelerations a_j,
- * so that braking, keeping and going are told apart from the first step on (anchors: Chai et al. 2019, MultiPath).
+ * so that braking, keeping and going are distinguished from the first step on (anchors: Chai et al. 2019, MultiPath).
  * Ports future and spread sum them up by their mean and deviation, axis by axis (Bishop 1994):
  *
  *   m_f = sum_j p_j m_jf            sigma_f^2 = sum_j p_j (sigma_jf^2 + (m_jf - m_f)^2)
@@ -59,7 +59,7 @@ enum {
     WORLD_OUT_SPREADS,
     WORLD_OUT_PROBABILITY,
     WORLD_N_OUT,
-    WORLD_MAX_OUT = WORLD_N_OUT + 2 /* temperature and regions, told last */
+    WORLD_MAX_OUT = WORLD_N_OUT + 2 /* temperature and regions, reported last */
 };
 enum { WORLD_REGIONS = 150 };                            /* radii of 3 classes, 5 seconds, 10 levels: traffic/ports.h */
 enum { WORLD_MOTION_SPEED = 4, WORLD_MOTION_ACCEL = 5 }; /* columns of motion */
@@ -73,7 +73,7 @@ enum { WORLD_MOTION_SPEED = 4, WORLD_MOTION_ACCEL = 5 }; /* columns of motion */
 #define WORLD_SIGMA_GROWTH_MPS 1.0  /* times softplus(0) = 0.69 m of standard deviation per second before training */
 
 typedef struct world_ports {
-    int64_t H, T, F; /* embedding width (0: nobody embeds), history and future steps */
+    int64_t H, T, F; /* embedding width (0: no embedding), history and future steps */
     int64_t R, P;    /* columns of lane, rows of path; 0: roads are not known */
     double dt_s;
     int64_t K;             /* futures */
@@ -140,7 +140,7 @@ static inline dt_status world_ports_init(world_ports *p, const dt_host *h, const
     return DT_OK;
 }
 
-typedef struct world_telling { /* how futures are told */
+typedef struct world_telling { /* how futures are reported */
     int64_t futures;
     uint8_t is_kinematic, is_calibrated;
 } world_telling;
@@ -177,7 +177,7 @@ static inline int64_t world_future_columns(const world_ports *p)
     return 2 * WORLD_AXES * p->K * p->F + (p->K > 1 ? p->K : 0);
 }
 
-/* The parameters of how futures are told: logarithms of factors, 0 until somebody fits them. */
+/* The parameters of how futures are reported: logarithms of factors, 0 until they are fitted. */
 static inline dt_status world_future_params(const world_ports *p, dt_params *reg)
 {
     const int64_t n = WORLD_AXES * p->F, n_regions = WORLD_REGIONS;
@@ -276,7 +276,7 @@ static inline dt_tensor *world_steadily(const world_ports *p, dt_graph *g, dt_te
     return p->K > 1 ? dt_concat(g, part, (uint32_t)p->K) : t;
 }
 
-/* How far vehicles get aside of their lane before they point along it [S,K,F,2], one: [S,F,2]; speed [S,1],
+/* How far vehicles get laterally before they point along it [S,K,F,2], one: [S,F,2]; speed [S,1],
  * path [S,P,4], like: [S,F] */
 static inline dt_tensor *world_aligning(const world_ports *p, dt_graph *g, dt_tensor *speed, dt_tensor *path,
                                         dt_tensor *like)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the world models have in common: the ports of the role, the features that enter a recurrent net, and the head
- * over its state. Included by the models beside it; not installed, not part of the contract.
+ * over its state. Included by the models next to it; not installed, not part of the contract.
  *
  * How a state becomes futures: world_future.h.
  *
@@ -94,7 +94,7 @@ static inline const dt_port *world_net_outputs(const void *self, uint32_t *n_p)
     return ((const world_net *)self)->ports.out;
 }
 
-/* The plugin of a recurrent model: the file that says this defines params and forward. */
+/* The plugin of a recurrent model: the file that uses this defines params and forward. */
 #define WORLD_NET_PLUGIN(ID, SUMMARY, REFERENCE)                                                                       \
     static const dt_option options[] = {WORLD_OPTIONS};                                                                \
     DT_MODEL_DEFINE(component, ID, SUMMARY, REFERENCE, world_config, world_net, options,                               \
@@ -187,7 +187,7 @@ static inline dt_tensor *world_drop(const world_net *w, dt_graph *g, dt_tensor *
     return w->dropout > 0 && key != NULL ? dt_dropout(g, x, key, w->dropout) : x;
 }
 
-/* Are roads known, and told? A model that knows none of them is not given their ports. */
+/* Are roads known, and provided? A model that knows none of them is not given their ports. */
 static inline int world_has_roads(const world_net *w, dt_tensor *const *in)
 {
     return w->ports.R > 0 && in[WORLD_IN_LANE] != NULL && in[WORLD_IN_PATH] != NULL;
@@ -200,7 +200,7 @@ static inline dt_tensor *world_lane(const world_net *w, dt_graph *g, dt_tensor *
     return dt_linear(g, world_drop(w, g, z, key), g->api->param(g, "lane.1.w"), NULL);
 }
 
-/* State of every step [T,S,hidden], inputs, scaled motion -> what is told of the future. */
+/* State of every step [T,S,hidden], inputs, scaled motion -> the predicted future. */
 static inline dt_status world_head(const world_net *w, dt_graph *g, dt_tensor *state, dt_tensor *const *in,
                                    dt_tensor *scaled, dt_tensor **out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Roads in world models: what a vehicle sees of its lane joins what the head reads, and the way that the head foretells
+ * Roads in world models: what a vehicle sees of its lane joins what the head reads, and the way that the head predicts
  * is laid along the lane. Included by world_net.h; not installed, not part of the contract.
  *
- * A head tells how far a vehicle gets, s along and l aside. Without roads that is x and y; along a path
+ * A head predicts how far a vehicle gets, s along and l laterally. Without roads that is x and y; along a path
  * (traffic/ports.h), whose rows are d_k and dn_k, k = 0 .. P-1,
  *
  *   p(s, l) = sum_k r_k d_k + l sum_k r_k dn_k        r_0 = 1, r_k = min(max(s / step - (k - 1), 0), 1)
@@ -20,7 +20,7 @@
 enum { WORLD_PATH_COLUMNS = 4, WORLD_LANE_UNITS = 64 };
 #define WORLD_PATH_STEP_M 4.0 /* of a piece */
 
-/* progress [S,X,2] m along and aside, path [S,P,4] -> [S,X,2] m in the vehicle's frame */
+/* progress [S,X,2] m along and lateral, path [S,P,4] -> [S,X,2] m in the vehicle's frame */
 static inline dt_tensor *world_on_path(dt_graph *g, dt_tensor *progress, dt_tensor *path)
 {
     const int64_t P = g->api->dim(path, 1);

@@ -6,7 +6,7 @@
  * over them. Loss, means over the agents of a minibatch:
  *
  *   policy_loss   -min(r A, clip(r, 1 - clip, 1 + clip) A),  r = p(a|s) / p_old(a|s)
- *   value_loss    value_coef times the squared error of the value, clipped as value_clip_mode says; the same for the
+ *   value_loss    value_coef times the squared error of the value, clipped by value_clip_mode; the same for the
  *                 value of every cost
  *   entropy       minus entropy_coef (moving linearly to entropy_coef_end) times the entropy of the policy
  *   kl            kl_coef times KL(old || new), estimated by (r - 1) - log r; kl_coef is doubled or halved to keep the

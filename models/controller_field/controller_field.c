@@ -3,7 +3,7 @@
  * controller_field, role controller: a policy for UAVs over a field (env_ipp) that begins as the greedy rule and learns
  * where that is short-sighted (residual policies: Silver et al. 2018, arXiv 1812.06298).
  *
- *   gain    what each move is expected to tell at once: column 0 of port moves
+ *   gain    what each move is expected to reveal at once: column 0 of port moves
  *   plane   of each tile of the lattice, from obs: others over it, entropy H, p H (what is left to find out there), p
  *   x       planes, altitude, budget, gain / typical gain
  *   h       = act(W_i ... x ...)                          `layers` of them
@@ -44,7 +44,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
     s->config = *(const config *)cfg;
     DT_TRY_H(controller_net_init(&s->net, h, dims, n_dims, s->config.policy_gain, s->config.log_std_init));
     DT_TRY_H(controller_need_obs(&s->net, h));
-    s->n = s->net.D / PLANES; /* gains may stand behind the planes */
+    s->n = s->net.D / PLANES; /* gains may follow the planes */
     if (s->n < 1 || s->net.choices < 1 || controller_dim(dims, n_dims, "moves", 0) != COLUMNS) {
         return DT_FAIL_H(
             h, DT_ESHAPE,

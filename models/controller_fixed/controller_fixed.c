@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * controller_fixed, role controller: signals run the scenario's own program. An environment that can is told to let it
- * run, second by second (plugin.h, dtrain.program/1); what this answers is then ignored. In any other, signals are
- * asked at each action for the phase that the program would show then, late by up to one action: controller_rule.h.
+ * controller_fixed, role controller: signals run the scenario's own program. An environment that can is instructed to
+ * let it run, second by second (plugin.h, dtrain.program/1); what this answers is then ignored. In any other, signals
+ * are asked at each action for the phase that the program would show then, late by up to one action: controller_rule.h.
  */
 #include "controller_rule.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * controller_influence, role controller: attention over the signals or the vehicles of an environment says who counts
- * for whom. One set of weights serves every net of roads: sizes do not depend on how many agents, phases or vehicles
- * there are, and what is read is scaled by constants. Ports: traffic/ports.h.
+ * controller_influence, role controller: attention over the signals or the vehicles of an environment decides which
+ * count for whom. One set of weights serves every net of roads: sizes do not depend on how many agents, phases or
+ * vehicles there are, and what is read is scaled by constants. Ports: traffic/ports.h.
  *
  *   environments with "phases"   signals.c: every phase of every signal is scored by the same net
  *   environments with "ego"      vehicles.c: the attention that falls on a vehicle decides how far it departs from its

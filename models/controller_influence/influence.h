@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What controller_influence keeps, and the two nets that it can be: over the signals or over the vehicles of an
- * environment. Included by the files beside it alone. Threads: as dt_model_ops.
+ * environment. Included by the files next to it alone. Threads: as dt_model_ops.
  */
 #ifndef DTRAIN_MODELS_INFLUENCE_H
 #define DTRAIN_MODELS_INFLUENCE_H
@@ -33,7 +33,7 @@ typedef struct influence_run { /* n columns that are multiplied by one constant;
 
 /* x [.., columns] times the constants of its columns, within +-INFLUENCE_MOST: no normaliser spans several nets. */
 dt_tensor *influence_scaled(dt_graph *g, dt_tensor *x, const influence_run *run, int64_t columns);
-/* any number of tensors beside each other; part is overwritten */
+/* any number of tensors concatenated; part is overwritten */
 dt_tensor *influence_concat(dt_graph *g, dt_tensor **part, uint32_t n);
 /* <trunk>.<name>, <trunk>.<name>.<i> for i >= 0; text [CONTROLLER_TEXT] */
 const char *influence_name(char *text, const char *trunk, const char *name, int64_t i);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * controller_snakes, role controller: plays env_snakes by one of its rules, as a yardstick for learnt policies. The
- * environment says in port advice [A 24] what each rule would do in the agents' place, a column a choice:
+ * controller_snakes, role controller: plays env_snakes by one of its rules, as a yardstick for learned policies. The
+ * environment reports in port advice [A 24] what each rule would do in the agents' place, a column a choice:
  *
  *   logits = sharpness * advice[:, choices * rule .. choices * rule + choices - 1]
  *   value, cost_value and continuous actions 0
  *
- * An environment that can is told to say so (plugin.h, dtrain.program/1). Threads: as dt_model_ops.
+ * An environment that can is instructed to report it (plugin.h, dtrain.program/1). Threads: as dt_model_ops.
  */
 #include "controller_net.h"
 

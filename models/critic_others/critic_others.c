@@ -6,7 +6,7 @@
  *   h_0 = obs, the agent's row of state (where there is one), others        h_{i+1} = act(W_i h_i + b_i)
  *   q = W_q h + b_q                                                         [A, choices]
  *
- * With layers = 0 it is linear: a table, where obs says which agent it is and there are two of them. Ports:
+ * With layers = 0 it is linear: a table, where obs identifies the agent and there are two of them. Ports:
  * dtrain/roles.h. First values: controller_net.h. Source: Foerster et al. 2018, arXiv 1705.08926.
  * Parameters: critic.<i>.{w,b}, head.q.{w,b}.
  */

@@ -270,7 +270,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     dt_tensor *attend[] = {logits, e};
     e = dt_concat(g, attend, 2);
     for (int64_t i = 0; i < z->layers; i++) {
-        g->api->recompute_begin(g); /* a layer is kept by its input alone where engine.recompute says so */
+        g->api->recompute_begin(g); /* a layer is kept by its input alone where engine.recompute is set */
         h = z->layer == LAYER_GAT ? gat_layer(z, g, h, e, in, i) : transformer_layer(z, g, h, e, in, i);
         g->api->recompute_end(g);
     }

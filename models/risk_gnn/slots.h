@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Neighbour slots: who leads, follows and stands beside a vehicle, as numbers per edge and per vehicle. Nothing here is
+ * Neighbour slots: who leads, follows and is next to a vehicle, as numbers per edge and per vehicle. Nothing here is
  * learned. Soft thresholds on gap and lateral offset say to which slot of its target an edge belongs; within a slot the
  * nearest counts:
  *
@@ -9,7 +9,7 @@
  *
  * An empty slot falls to the vehicle itself. Attention heads start from these logits (head k from slot k), so that
  * layer 1 reads the leader, layer 2 the leader's leader and so on along a platoon; training moves them from there. The
- * slots are the six neighbours of lane change models (Deo & Trivedi 2018), all that is ahead, and everybody.
+ * slots are the six neighbours of lane change models (Deo & Trivedi 2018), all that is ahead, and all of them.
  */
 #ifndef DTRAIN_RISK_GNN_SLOTS_H
 #define DTRAIN_RISK_GNN_SLOTS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * shield_barrier, role shield: what agents may do without danger, in closed form from known dynamics. It reads what
- * environments tell shields (traffic/ports.h), in SI units.
+ * environments provide to shields (traffic/ports.h), in SI units.
  *
  * Vehicles. A follower of speed v, that can brake at b, is gap behind something of speed u that may brake at B. Let
  *     D = gap - gap_m + u^2 / (2 B)             way until it must stand, when the one ahead brakes its hardest
@@ -15,12 +15,13 @@
  *     a = max(0, sqrt((b tau / 2)^2 + b (2 R - v tau)) - b tau / 2) / tau - v^2 / (2 min(R, v tau / 2))
  * Motion by Euler's rule of step e needs (v - u) e / 2 less way, and at most b e^2 / 8 more of it. high is the least of
  * these over all that is ahead. From h >= 0 braking at b keeps it so: the set is invariant, and safe as long as the one
- * ahead brakes by at most B and nobody is put in between. Where high is below -b nothing is safe: hardest braking.
- *   Lanes: a change is allowed where the agent behind its new leader keeps an a of at least change_mps2, and who would
- * be behind it one of at least rear_mps2; high then holds for whichever allowed lane is drawn.
+ * ahead brakes by at most B and no vehicle is put in between. Where high is below -b nothing is safe: hardest braking.
+ *   Lanes: a change is allowed where the agent behind its new leader keeps an a of at least change_mps2, and the
+ *   vehicle that would
+ * be behind it keeps one of at least rear_mps2; high then holds for whichever allowed lane is drawn.
  *
  *   Look-ahead, with look_ahead_mps2 = c: what a world model foresees of the vehicle ahead, its way x_t at times t
- * with deviation sigma_t, tightens high once more. R_t = gap - gap_m + x_t - look_ahead_z sigma_t is the way the agent
+ * with deviation sigma_t, tightens high again. R_t = gap - gap_m + x_t - look_ahead_z sigma_t is the way the agent
  * may make by t; m = min(t, tau). Holding a for tau and braking at c then it makes
  *     v t + a m (t - m / 2) - c (t - m)^2 / 2        while it moves at t: v + a tau >= c (t - m)
  *     (v + v1) tau / 2 + v1^2 / (2 c)                where it stands by then
@@ -28,15 +29,17 @@
  * be harder is the analytic bound's business, which is never loosened. Only where the phase offers "foreseen".
  *
  * Signals. allow: phases without conflicting greens; while a green is younger than min_green_s only that; not one
- * older than max_green_s; and who waits longest alone, where putting it off by one more green could make anybody wait
- * longer than starvation_s: let w_p be what phase p would end (column 4 of service), r_p how many longer waits others
- * would end, Y the time from a choice to its green, S that to the next choice; served in the order of their waits
- * ("earliest deadline first", Liu & Layland 1973) with one other green before, p has its green in time as long as
+ * older than max_green_s; and the phase that waits longest alone, where putting it off by one more green could make any
+ * vehicle wait longer than starvation_s: let w_p be what phase p would end (column 4 of service), r_p how many longer
+ * waits others would end, Y the time from a choice to its green, S that to the next choice; served in the order of
+ * their waits ("earliest deadline first", Liu & Layland 1973) with one other green before, p has its green in time as
+ * long as
  *     w_p + (1 + r_p) S + Y <= starvation_s
  *   Where nothing satisfies all of it the least harm is done and said: allow is then 0 for that and -1 for the rest,
  * none above 0 (traffic/ports.h, infeasible). So it is while a wait is, or is sure to get, longer than starvation_s;
- * and where somebody waits for a link, or has the green of one, that no phase serves without a conflict: it is served.
- * Environments without the port "service" do not tell Y, S and such links: who has waited longer is then served next.
+ * and where a vehicle waits for a link, or has the green of one, that no phase serves without a conflict: it is served.
+ * Environments without the port "service" do not report Y, S and such links: the phase that has waited longer is then
+ * served next.
  *
  * Learned barrier: a layer of `hidden` and one number per agent, > 0 where safe, for a phase to train. Where learned is
  * on, relu(-barrier) is added to gap_m, and to the time waited: it tightens the analytic bounds and never loosens them.
@@ -129,7 +132,7 @@ static void add_output(state *s, const char *name, const char *dims)
     s->out[s->n_out++] = (dt_port){name, dims, DT_F32, 0};
 }
 
-/* Nothing to do where no world model is at work. Errors: DT_ESHAPE. */
+/* Nothing to do where no world model is used. Errors: DT_ESHAPE. */
 static dt_status use_foreseen(state *s, const dt_host *h, const dt_dim *dims, uint32_t n_dims)
 {
     const int64_t columns = controller_dim(dims, n_dims, "foreseen", 0), F = controller_dim(dims, n_dims, "F", 0);
@@ -350,10 +353,10 @@ static dt_tensor *guard_lanes(const config *c, dt_graph *g, dt_tensor *beside, d
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
-typedef struct signals { /* [A, P], but where it says [A, 1]; 0 or 1, or s */
+typedef struct signals { /* [A, P], unless marked [A, 1]; 0 or 1, or s */
     dt_tensor *waited, *green, *is_green, *is_sound, *askable;
     dt_tensor *is_lonely, *is_needed; /* serves who only has conflicting phases; and now */
-    dt_tensor *change_s, *least_s;    /* [A, 1] Y and S; NULL where they are not told */
+    dt_tensor *change_s, *least_s;    /* [A, 1] Y and S; NULL where they are not provided */
 } signals;
 
 static dt_tensor *either(dt_graph *g, dt_tensor *a, dt_tensor *b)

@@ -204,7 +204,7 @@ static dt_status create_barrier(state *s, const config *c)
     return select_unsafe_costs(s, c->shield_costs);
 }
 
-/* ---- what is learnt ---------------------------------------------------------------------------------------------- */
+/* ---- what is learned --------------------------------------------------------------------------------------------- */
 
 static dt_status record(void *self, dt_graph *g, const dt_policy_tensors *p)
 {

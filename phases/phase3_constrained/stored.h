@@ -5,7 +5,8 @@
  *
  *   world model   losses and metrics of phase 1 (phases/scenes) with the whole horizon; their weight is small, as the
  *                 barrier's is, so that gradient_clip sees the policy. Without foresight it requires perception
- *   barrier       if the shield observes vehicles ahead and beside, and recordings have one of the unsafe costs:
+ *   barrier       if the shield observes vehicles ahead and in adjacent lanes, and recordings have one of the unsafe
+ *   costs:
  *                 barrier.h
  * Threads: [main].
  */

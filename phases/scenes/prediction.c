@@ -131,7 +131,7 @@ dt_status prediction_bind_perception(prediction *p)
     return p->bind->model(p->h, &want, &p->perception);
 }
 
-/* Does the world model have radii of its regions, beside a temperature? */
+/* Does the world model have radii of its regions, in addition to a temperature? */
 static dt_status find_regions(prediction *p)
 {
     const dt_port *port = p->bind->model_output(p->world, "regions");
@@ -144,7 +144,7 @@ static dt_status find_regions(prediction *p)
     return DT_OK;
 }
 
-/* Does the world model tell several? */
+/* Does the world model predict several? */
 static dt_status find_futures(prediction *p)
 {
     static const char *const name[] = {"futures", "spreads", "probability"};
