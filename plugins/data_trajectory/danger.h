@@ -3,11 +3,11 @@
  * What a barrier learns from a recording, for the vehicles of an anchor frame: the pairs that shields read, now and an
  * action later (traffic/features.h, pairs), and how long it takes until something dangerous happens to the vehicle:
  *
- *   time to collision below ttc_s    the gap to somebody ahead on its lane is less than ttc_s times the closing speed
+ *   time to collision below ttc_s    the gap to a vehicle ahead on its lane is less than ttc_s times the closing speed
  *   hard braking                     harder than brake_mps2
  *   collision                        it overlaps another one
  *
- * as far as the recording tells: the others are those of the store's edges, the nearest 16 within 50 m. Steps are those
+ * as far as the recording shows: the others are those of the store's edges, the nearest 16 within 50 m. Steps are those
  * of actions; the one with the anchor is number 0. Threads: [any].
  */
 #ifndef DTRAIN_DATA_TRAJECTORY_DANGER_H
@@ -37,7 +37,7 @@ typedef struct danger {
 } danger;
 
 enum { NODE_SPEED = 2, NODE_ACCELERATION = 3 }; /* of the node features; the acceleration is what models may see */
-#define DANGER_REACH_M 101.0                    /* pairs look no further: 100 m ahead, and to the lanes beside */
+#define DANGER_REACH_M 101.0                    /* pairs look no further: 100 m ahead, and to adjacent lanes */
 enum { DANGER_AHEAD = DT_AHEAD_PAIRS * DT_PAIR_COLUMNS, DANGER_BESIDE = DT_BESIDE_PAIRS * DT_PAIR_COLUMNS };
 
 /* Errors: DT_ECONFIG where an action is no whole number of frames; DT_EUNSUPPORTED. */

@@ -7,14 +7,14 @@
  * Nothing is invented: a vehicle absent at a step has seq_row -1, present 0 or target_weight 0. Inputs come from the
  * anchor and before alone; targets and risk labels are the only things that look ahead.
  *
- * Splits: "eval" is one fold of the scenes (or a whole site, eval_site) and "train" the others; folds.h says how they
- * are dealt. Where calibration_folds are dealt besides, "calibration" is the last of them that has windows which are
- * not held out, and train goes without its scenes; with calibration_folds 1 it has those of train. Training anchors may
- * have a short past or future (min_history_s, min_future_s), those of the other splits have both whole. Where a
- * checkpoint is judged and nothing is trained, train and calibration are the whole store, and eval may be.
+ * Splits: "eval" is one fold of the scenes (or a whole site, eval_site) and "train" the others; folds.h documents how
+ * they are dealt. Where calibration_folds are dealt besides, "calibration" is the last of them that has windows which
+ * are not held out, and train goes without its scenes; with calibration_folds 1 it has those of train. Training anchors
+ * may have a short past or future (min_history_s, min_future_s), those of the other splits have both whole. Where a
+ * checkpoint is evaluated and nothing is trained, train and calibration are the whole store, and eval may be.
  *
- * Of a store of regions the vehicles of a halo are shown, and neither learnt nor judged: their target_weight,
- * risk_weight and complete are 0, their risk_state is 3 and their hazard_in -1.
+ * Of a store of regions the vehicles of a halo are shown, and excluded from training and evaluation: their
+ * target_weight, risk_weight and complete are 0, their risk_state is 3 and their hazard_in -1.
  *
  * Node features are scaled by fixed constants and not by the statistics of a store, so that a model means the same on
  * every store. Augmentation (key not 0): the scene turns as a whole about its anchor's centre by an angle drawn from

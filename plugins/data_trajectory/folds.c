@@ -61,7 +61,7 @@ static int compare_prints(const void *pa, const void *pb)
     return (a->scene > b->scene) - (a->scene < b->scene);
 }
 
-/* FNV-1a over the site and the bits of the motion of STRETCH rows, mixed once more at the end; 0 where the vehicle
+/* FNV-1a over the site and the bits of the motion of STRETCH rows, mixed again at the end; 0 where the vehicle
  * hardly moves or keeps its speed, because then it moves like any other. */
 static uint64_t fingerprint(const dt_store_view *v, int32_t site, const int64_t *row)
 {

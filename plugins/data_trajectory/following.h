@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Where a vehicle gets that does what the one ahead of it did (Newell 2002): it repeats it, as much later as that one
- * took for the gap between them but STAND_M. So what several vehicles ahead did in the last seconds tells where this
- * one will be; where there is nobody ahead, or nobody who ever was where this one would be, it keeps its speed.
+ * took for the gap between them but STAND_M. So what several vehicles ahead did in the last seconds determines where
+ * this one will be; where no vehicle is ahead, or none that ever was where this one would be, it keeps its speed.
  *
  *   D_i(t) = W_j(tau) - W_j(tau - t) for t <= tau, W_j(tau) + D_j(t - tau) after it    j the one ahead of i
  *   W_j(t)   way that j went in the last t seconds        tau: W_j(tau) = gap - STAND_M
@@ -23,7 +23,7 @@ typedef struct following {
     double frame_s;
 } following;
 
-/* Of the vehicles of a frame, K frames back; what lies before a scene, or before somebody came, is as what came first.
+/* Of the vehicles of a frame, K frames back; what lies before a scene, or before a vehicle came, is as what came first.
  * Errors: DT_ENOMEM. */
 dt_status following_init(following *f, const dt_host *h, const dt_store_view *v, int64_t scene, int64_t frame,
                          int64_t K);

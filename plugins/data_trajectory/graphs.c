@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* lateral offset in lane widths, so that a small net can tell lanes apart: an eighth off the error at 5 s */
+/* lateral offset in lane widths, so that a small net can distinguish lanes: an eighth off the error at 5 s */
 static const float node_scale[DT_NODE_FEATURES] = DT_NODE_SCALE, node_shift[DT_NODE_FEATURES] = DT_NODE_SHIFT;
 static const float edge_scale[DT_EDGE_FEATURES] = DT_EDGE_SCALE;
 

@@ -21,7 +21,7 @@ enum { NODE_ACCEL = 3, MAX_LANES_OF_PATH = 256, N_AHEAD_TOLD = 5, CHAIN = 8 /* v
 #define STANDS_MPS  0.1 /* below, a vehicle needs no heading to be in the way */
 #define SAME_WAY    0.5 /* cosine between a vehicle's heading and the path's where it is */
 
-static const int told_m[N_AHEAD_TOLD] = {4, 8, 20, 32, 48}; /* where the path's direction is told */
+static const int told_m[N_AHEAD_TOLD] = {4, 8, 20, 32, 48}; /* where the path's direction is reported */
 
 bool lanes_available(const dt_store_view *v)
 {
@@ -96,7 +96,7 @@ static lane_place project(const double *xy, const double *at, int64_t n, double 
         if (gap < best.gap) {
             best = (lane_place){.s = at[i] + t, .side = (dx * py - dy * px) / length, .heading = atan2(dy, dx)};
             best.gap = gap;
-            best.lane = i; /* the piece, until the caller says which lane */
+            best.lane = i; /* the piece, until the caller sets the lane */
         }
     }
     return best;
@@ -303,7 +303,7 @@ static double width_at(const dt_store_view *v, int64_t lane)
     return w > 0 ? w : LANE_M;
 }
 
-/* 2 at 0 m, 0 from 100 m on: what is far away, and what is not there, is told alike. */
+/* 2 at 0 m, 0 from 100 m on: what is far away, and what is not there, is encoded alike. */
 static float nearness(double m)
 {
     return (float)fmax(0, 2 - m / 50);
@@ -348,7 +348,7 @@ typedef struct moment { /* the frame that is read */
 } moment;
 
 typedef struct slot {
-    double gap, speed, accel; /* m bumper to bumper, m/s, m/s^2; gap INFINITY: nobody */
+    double gap, speed, accel; /* m bumper to bumper, m/s, m/s^2; gap INFINITY: none */
     double length;
     int64_t row;
 } slot;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Where vehicles of a recording are on its roads: the lane of each, the way that this lane leads, and who drives ahead
- * on it and beside it. Everything is told in the vehicle's own frame (origin its position, x axis its heading), so that
- * it means the same however a scene lies.
+ * on it and next to it. Everything is expressed in the vehicle's own frame (origin its position, x axis its heading),
+ * so that it means the same however a scene lies.
  *
  * A vehicle's lane is the one with the least |offset| + 3 m per rad between the headings, of those within reach that
  * point its way; lanes for people on foot and on bicycles are not looked at. Its path is the centre line from there on,
- * shifted aside by the vehicle's offset: through successors, where there are several the one that turns least, and
+ * shifted laterally by the vehicle's offset: through successors, where there are several the one that turns least, and
  * straight on where the road ends. A vehicle without a lane has a straight path along its heading.
- * Speed limits are not told: of the recordings at hand one site has one limit nearly everywhere and the other none, so
- * that they would tell sites apart and little else.
+ * Speed limits are not included: of the recordings at hand one site has one limit nearly everywhere and the other none,
+ * so that they would distinguish sites and little else.
  * Threads: init and fini [main], reading [any].
  */
 #ifndef DTRAIN_DATA_TRAJECTORY_LANES_H
@@ -24,15 +24,16 @@
 enum {
     LANES_PATH = 41,        /* rows of path: 160 m, 4 m each */
     LANES_PATH_COLUMNS = 4, /* dx dy of a piece, change of the normal along it */
-    LANES_AHEAD = 4,        /* vehicles ahead on the own path that are told */
+    LANES_AHEAD = 4,        /* vehicles ahead on the own path that are reported */
     LANES_BESIDE = 2,       /* and ahead on each side */
     LANES_SLOT = 4,         /* nearness, how much faster, there, acceleration */
     LANES_OWN = 16,
     LANES_FOLLOWED_S = 5, /* seconds of what following gives */
     LANES_COLUMNS = LANES_OWN + (LANES_AHEAD + 2 * LANES_BESIDE) * LANES_SLOT + LANES_FOLLOWED_S
 };
-#define LANES_STEP_M  4.0                         /* of a piece of the path */
-#define LANES_REACH_M (LANES_STEP_M * LANES_PATH) /* nobody further away is told; a path begins a lane's width aside */
+#define LANES_STEP_M 4.0 /* of a piece of the path */
+#define LANES_REACH_M                                                                                                  \
+    (LANES_STEP_M * LANES_PATH) /* no vehicle further away is reported; a path begins a lane's width to the side */
 
 typedef struct lanes {
     const dt_host *h;

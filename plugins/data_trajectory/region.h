@@ -16,7 +16,7 @@ static inline int region_is_known(const dt_store_view *v)
     return v->core != NULL;
 }
 
-/* Is this row learnt from, and judged? */
+/* Is this row used for training and evaluation? */
 static inline int region_has(const dt_store_view *v, int64_t r)
 {
     return !region_is_known(v) || v->core[r] != 0;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Which frames of a store of regions have somebody who is not of a halo. */
+/* Which frames of a store of regions have a vehicle outside the halo. */
 static dt_status find_core(windows *s)
 {
     const dt_store_view *v = s->v;
@@ -28,7 +28,7 @@ static dt_status find_core(windows *s)
     return DT_OK;
 }
 
-/* Is there something to learn or to judge in the window that ends with frame f? */
+/* Is there something to train or evaluate on in the window that ends with frame f? */
 static bool has_core(const windows *s, int64_t scene, int64_t f)
 {
     for (int64_t k = 0; k < s->T && s->has_core != NULL; k++) {
@@ -56,7 +56,7 @@ static uint64_t list_anchors(const windows *s, const windows_config *c, int is_t
     every = every < 1 ? 1 : every;
     uint64_t n = 0;
     for (int64_t f = begin + past; f + future < end; f += every) {
-        if (v->frame_row[f + 1] > v->frame_row[f] && has_core(s, scene, f)) { /* somebody is there */
+        if (v->frame_row[f + 1] > v->frame_row[f] && has_core(s, scene, f)) { /* a vehicle is there */
             if (out != NULL) {
                 out[n] = (windows_sample){scene, f};
             }
@@ -109,8 +109,8 @@ static dt_status choose_scenes(const windows *s, const windows_config *c, uint8_
     return c->calibration_folds > 1 && c->split != SPLIT_EVAL ? choose_calibration(s, c, takes) : DT_OK;
 }
 
-/* A split got no sample. Where scenes that look like several recordings are one, that is why; else the phase says what
- * is missing. */
+/* A split got no sample. Where scenes that look like several recordings are one, that is why; else the phase reports
+ * what is missing. */
 static dt_status explain_none(const windows *s, const windows_config *c)
 {
     static const char *const name[] = {[SPLIT_TRAIN] = "train", [SPLIT_EVAL] = "eval"};

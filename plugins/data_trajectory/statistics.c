@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What features are like in the frames that a split's samples show: for models that are normalised by them. Scenes that
- * are held out are of other splits, so nothing of them is told. Of a store of regions, the halo is left out, and the
- * edges that lead to it: each vehicle counts in its region, and so regions say what the whole says. See windows.h.
+ * are held out are of other splits, so nothing of them is included. Of a store of regions, the halo is left out, and
+ * the edges that lead to it: each vehicle counts in its region, and so regions have the statistics of the whole. See
+ * windows.h.
  */
 #include "windows.h"
 #include "region.h"

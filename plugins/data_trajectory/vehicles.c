@@ -59,7 +59,7 @@ static int64_t read_past(const windows *s, const windows_sample *w, const own *o
     return seen;
 }
 
-/* place: behind the last row of the track where its future is not to be known. */
+/* place: past the last row of the track where its future is not to be known. */
 static int64_t read_future(const windows *s, const windows_sample *w, const own *o, int64_t track, int64_t place,
                            const windows_cursor *c, void *const *out)
 {

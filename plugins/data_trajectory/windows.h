@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of data_trajectory share: windows over a store, and the steps of their making. data_trajectory.c
- * begins and ends them, splits.c says which there are, reading.c fills a slice, with graphs.c for the past that
- * perception sees and vehicles.c for the past and future of each vehicle; statistics.c says what
+ * begins and ends them, splits.c lists them, reading.c fills a slice, with graphs.c for the past that
+ * perception sees and vehicles.c for the past and future of each vehicle; statistics.c computes what
  * features are like. Threads: once begun only read: [any].
  */
 #ifndef DTRAIN_DATA_TRAJECTORY_WINDOWS_H

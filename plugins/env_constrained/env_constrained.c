@@ -15,8 +15,9 @@
  *
  *   bandit  Arms 0, 1, 2 earn 0, 0.8, 1 and cost 0, 0.5, 1. An episode is one pull.          obs "A 1": 1
  *   detour  Action 0 is the shortcut: reward 1 and cost 1 at once. Action 1 begins the detour, which earns 1 three
- *           steps later, without choices (the mask is of action 1 alone) and costs. The reward is judged discounted by
- *           gamma = 0.9: p + (1 - p) 0.9^3.                                                  obs "A 4": where, one-hot
+ *           steps later, without choices (the mask is of action 1 alone) and costs. The reward is evaluated discounted
+ *           by gamma = 0.9: p + (1 - p) 0.9^3.                                                  obs "A 4": where,
+ *           one-hot
  *   queue   Up to 5 customers. In a step the first one is done with probability 0.4; then with probability 0.5 another
  *           comes, who enters (reward 1) if action 1, decided on the queue before the step, admits; a full queue admits
  *           none (mask). The cost is the length after the step.                             obs "A 6": length, one-hot

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What one UAV knows of the field, by its own measurements and those it was told of: the log-odds of every stride-th
+ * What one UAV knows of the field, by its own measurements and those it received: the log-odds of every stride-th
  * cell of every stride-th row, means over the tiles of the lattice (a tile: the cells next to a point of it), and what
  * a measurement is expected to bring. With stride 1 that is the whole field. Threads: one per belief; tables are
  * shared. Numbers: field.h.
@@ -14,7 +14,7 @@ typedef struct belief_tables {        /* owns what it points to */
     int32_t cells, stride, n, points; /* n: samples in a row; points of the lattice in a row */
     int16_t limit;
     uint8_t *tile;               /* [n] of a column, or row, of samples */
-    int32_t *end;                /* [points] the sample behind the last one of a tile */
+    int32_t *end;                /* [points] the sample after the last one of a tile */
     int32_t *count;              /* [points, points] samples */
     uint64_t *both;              /* [2 limit + 1] of L + limit: p in the upper half, H in the lower */
     int16_t *gain[FIELD_LEVELS]; /* [2 limit + 1] of L + limit, see belief_gain */

@@ -11,16 +11,17 @@
  *              the altitude. Fusion, entropy, weights: field.h
  *   moves      0 east 1 west 2 north 3 south 4 up 5 down, by one point; budget + 1 of them, all at the same time.
  *              Masked: what leads out of the field, and places where another UAV is now (unless nothing else is left)
- *   collision  moves are made in the order of the UAVs. Whoever wants a place that another one holds at that moment
+ *   collision  moves are made in the order of the UAVs. A UAV that moves to a place that another one holds at that
+ *   moment
  *              stays where it is and measures there again; both are charged one "collision". So no two are ever in
  *              one place, and who keeps to the mask collides only where two choose the same free place at the same
  *              time, or where others are all around
  *   messages   after every move, measurements reach the UAVs within communication_m (in space). Each UAV believes what
- *              it measured and heard (belief.h); the map of all measurements (field.h) is what the reward is of
+ *              it measured and received (belief.h); the map of all measurements (field.h) is what the reward is of
  *   reward     the same for all: reward_scale * (sum w (H before - H after) / sum w H before) - reward_offset, sums
  *              over the map before and after the measurements of a moment, weights w of the map after it
  *
- * rewarded = "after" counts the measurements that a move leads to; those at the start are nobody's choice and earn
+ * rewarded = "after" counts the measurements that a move leads to; those at the start are not chosen and earn
  * nothing. rewarded = "before" counts those made before the move, as published: the last move then earns nothing, and
  * what a move earns does not depend on it. The default is "after", since a reward that comes with its action is what
  * algorithms expect; both give budget + 1 rewards. The sum of rewards does not telescope: each is relative to the
@@ -142,7 +143,7 @@ static void set_levels(ipp *s)
     }
 }
 
-/* Who believes what: with everybody in range always, there is one belief. */
+/* The belief of each UAV: with all in range always, there is one belief. */
 static void set_beliefs(ipp *s)
 {
     const config *c = &s->config;
@@ -321,7 +322,7 @@ static void share_measurements(ipp *s, uint32_t to, uint32_t from)
     belief_add(&s->belief[to], &s->tables, &s->view[from]);
 }
 
-/* All measure where they are and tell each other; what that earns. */
+/* All measure where they are and send it to each other; the reward for that. */
 static double measure(ipp *s)
 {
     field_worth worth;

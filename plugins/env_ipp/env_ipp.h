@@ -52,7 +52,7 @@ typedef struct ipp {
     int32_t points;                /* of the lattice in a row */
     int64_t moves;                 /* of an episode */
     double step_cells;             /* from a point of the lattice to the next */
-    uint32_t n_beliefs, everybody; /* everybody: the one that hears all, n_beliefs where none does */
+    uint32_t n_beliefs, everybody; /* all: the one that receives all, n_beliefs where none does */
     field_level level[FIELD_LEVELS];
     field field;
     belief_tables tables;
@@ -74,7 +74,7 @@ typedef struct ipp {
 
 /* place.c. Where a move leads; false where that is outside. */
 bool ipp_target(const ipp *s, const ipp_place *from, int32_t move, ipp_place *to_p);
-/* Who else than UAV i is there; as many as there are: nobody. */
+/* Which other UAV than i is there; their number: none. */
 uint32_t ipp_occupant(const ipp *s, uint32_t i, const ipp_place *at);
 bool ipp_hears(const ipp *s, uint32_t i, uint32_t j);
 field_rect ipp_footprint(const ipp *s, const ipp_place *at);

@@ -65,7 +65,7 @@ void field_noise_init(field_noise *n, uint64_t seed, uint32_t step, uint32_t uav
 typedef uint32_t lanes __attribute__((vector_size(sizeof(uint32_t) * FIELD_LANES)));
 
 /* n numbers of 16 bits, rounded up to whole draws of 2 FIELD_LANES:
- *   result = s0 + s3, then the state goes on */
+ *   result = s0 + s3, then the state advances */
 IN_BOTH void draw_row(field_noise *noise, int16_t *out, int32_t n)
 {
     lanes s[4];
@@ -91,7 +91,7 @@ IN_BOTH int16_t sign(int16_t a)
 
 /* n cells and those right of them, up to whole blocks: loops over these have no rest. What a row's blocks reach beyond
  * its runs keeps its value: fuse's caller puts it back, and settle finds nothing changed there, because runs are
- * FIELD_BLOCK cells apart at least. Behind the last cell of all there is a block of room. */
+ * FIELD_BLOCK cells apart at least. A block of padding follows the last cell. */
 IN_BOTH int32_t whole(int32_t n)
 {
     return (n + FIELD_BLOCK - 1) & -FIELD_BLOCK;
@@ -140,7 +140,7 @@ void field_fini(field *f, const dt_host *h)
 
 static void forget(field *f)
 {
-    const int64_t n = (int64_t)f->cells * f->cells + FIELD_BLOCK; /* what lies behind is as if not measured */
+    const int64_t n = (int64_t)f->cells * f->cells + FIELD_BLOCK; /* what follows is as if not measured */
     f->n_target = 0;
     for (int32_t y = 0; y < f->cells; y++) {
         const int16_t *truth = f->truth + (int64_t)y * f->cells;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See env_ipp.h: the lattice, who is where on it, who hears whom.
+ * See env_ipp.h: the lattice, positions on it, and which UAVs receive from which.
  */
 #include "env_ipp.h"
 

@@ -14,7 +14,7 @@
 #include "dtrain/svc/graph.h"
 
 #define SHARPNESS 1e9
-#define SURE      (-10.0) /* log_std: what is drawn is what the rule says */
+#define SURE      (-10.0) /* log_std: what is drawn is the rule's */
 
 typedef struct rule_config {
     int64_t reserved;
@@ -93,7 +93,7 @@ static dt_status params(void *self, dt_params *reg)
     return DT_OK;
 }
 
-/* [A, 1] n times beside itself */
+/* [A, 1] n times, concatenated */
 static dt_tensor *columns(dt_graph *g, dt_tensor *one, int64_t n)
 {
     dt_tensor *all = one;

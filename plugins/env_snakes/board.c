@@ -118,7 +118,8 @@ static uint32_t heading(uint32_t head, uint32_t neck)
     return cells_row(head) > cells_row(neck) ? CELLS_DOWN : CELLS_UP;
 }
 
-/* false: no room. Heads are told by rows and columns alone, also across an edge, where that is wrong: a rule. */
+/* false: no room. Heads are distinguished by rows and columns alone, also across an edge, where that is wrong: a rule.
+ * */
 static bool come_back(board *b, uint32_t snake)
 {
     const cells room = cells_neither(&b->taken, &b->beans);

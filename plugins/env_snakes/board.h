@@ -15,7 +15,7 @@
  * a row: of a cell between two others the head is the middle one, and a body across the edge can lie before its own
  * head. Where there is no room the game is over.
  *
- * Source: the rules of the 3v3 snakes of jidiai/Competition_3v3snakes (MIT), env/snakes.py, written anew; tests replay
+ * Source: the rules of the 3v3 snakes of jidiai/Competition_3v3snakes (MIT), env/snakes.py, rewritten; tests replay
  * recorded games of it step by step. Threads: as its owner.
  */
 #ifndef DTRAIN_PLUGINS_ENV_SNAKES_BOARD_H
@@ -41,7 +41,7 @@ typedef struct board {
     int32_t
         reward[BOARD_SNAKES];   /* of the last step: 1 eaten, and what it had grown is lost by death; at most 0 then */
     uint8_t died, ate;          /* in the last step: bit i is snake i */
-    uint8_t is_over, reserved2; /* somebody found no room, or the board is full */
+    uint8_t is_over, reserved2; /* a snake found no room, or the board is full */
     dt_random random;
 } board;
 

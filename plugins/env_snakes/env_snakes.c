@@ -13,7 +13,7 @@
  *   end      terminated after max_steps, or when a snake finds no room to come back
  *   metrics  score and rival_score (summed growth of the snakes), win, loss (neither: a draw), deaths and
  *            rival_deaths, beans (eaten), snake_length (mean of the three at the end), rival (number of the rule, or
- *            behind the last one: agents); all of team 0
+ *            after the last one: agents); all of team 0
  *
  * In training the rule can follow a schedule over the episodes of an instance (schedule.h).
  *
@@ -191,7 +191,7 @@ static void observe(state *s, const dt_env_io *io, bool is_over)
     for (uint32_t k = 0; k < played(s); k++) {
         const uint32_t team = team_of(s, k), first = k * BOARD_TEAM;
         observe_team(&s->view, &s->board, team, (float *)io->obs[0] + (size_t)first * observe_width(&s->view));
-        if (s->config.advice && !is_over) { /* of the last board no rule asks: somebody may have found no room */
+        if (s->config.advice && !is_over) { /* of the last board no rule asks: a snake may have found no room */
             advise(s, team, (float *)io->obs[1] + (size_t)first * ADVICE);
         }
         for (uint32_t i = 0; i < BOARD_TEAM; i++) {
@@ -235,7 +235,7 @@ static int32_t lead(const state *s, uint32_t team)
     return board_team_score(&s->board, team) - board_team_score(&s->board, 1 - team);
 }
 
-/* The original gives a living snake its punishment and a dead one its prize (get_reward of zhizhengzhao/snake asks for
+/* The original gives a living snake its punishment and a dead one its prize (get_reward of zhizhengzhao/snake computes
  * reward < 0, which only the dead have, where it means the living), and does not see deaths of length 3. Both are right
  * here, and distances are those of the torus. */
 static double earned(const state *s, uint32_t snake, int32_t lead_before, bool is_over)

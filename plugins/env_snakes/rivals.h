@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rules that play a team of env_snakes, as the sources have them. All run for the nearest bean by the distance on the
- * flat board, blind to what lies across an edge, and judge the four cells around a head; a cell is blocked where any
+ * flat board, blind to what lies across an edge, and score the four cells around a head; a cell is blocked where any
  * snake is, also one whose tail is about to leave.
  *
  *   random    any of the four actions
@@ -16,7 +16,7 @@
  * errors and nothing else. Of equals the first wins, up, down, left, right.
  *
  * Sources: l2 jidiai/Competition_3v3snakes (MIT), rl_trainer/common.py, greedy_snake; the others zhizhengzhao/snake
- * (MIT) at 9e815fb, the same file, written anew. Threads: [any].
+ * (MIT) at 9e815fb, the same file, rewritten. Threads: [any].
  */
 #ifndef DTRAIN_PLUGINS_ENV_SNAKES_RIVALS_H
 #define DTRAIN_PLUGINS_ENV_SNAKES_RIVALS_H

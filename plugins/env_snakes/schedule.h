@@ -8,7 +8,7 @@
  *   exponential  level floor(4 p^1.5) of the same
  *   curriculum   by measured strength: random up to p = .1, l1 to .3, l3 to .45, l4 to .6, evasion to .85, then l2
  *
- * and evasion from a given episode on, whatever the rest says. Source of the first three and of the thresholds:
+ * and evasion from a given episode on, whatever the rest specifies. Source of the first three and of the thresholds:
  * zhizhengzhao/snake (MIT) at 9e815fb, get_opponent_difficulty, whose own curriculum goes random, l1, l2, l3, l4: not
  * in the order of strength, since l2 is the strongest. Threads: [any].
  */

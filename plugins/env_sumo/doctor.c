@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `dtrain doctor` says of SUMO: can the module that is linked with it be opened, and which version is it?
+ * What `dtrain doctor` checks of SUMO: can the module that is linked with it be opened, and which version is it?
  */
 #include "doctor.h"
 #include "module.h"

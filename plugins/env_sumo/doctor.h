@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `dtrain doctor` says of SUMO. Threads: [main].
+ * What `dtrain doctor` checks of SUMO. Threads: [main].
  */
 #ifndef DTRAIN_ENV_SUMO_DOCTOR_H
 #define DTRAIN_ENV_SUMO_DOCTOR_H

@@ -12,14 +12,15 @@
 #include <string.h>
 
 #define FAR_M        200.0  /* of ego */
-#define NOTHING_M    1000.0 /* of ahead and beside */
+#define NOTHING_M    1000.0 /* of ahead and adjacent */
 #define STANDING_MPS 0.1
 #define STUCK_S      300
 
 enum { KEEP, LEFT, RIGHT, N_SIDES };
 enum { COST_COLLISIONS, COST_TTC, COST_HARD_BRAKING, COST_GREENS, COST_STARVED, N_DRIVER_COSTS };
 enum { EGO_FEATURES = 9, AHEAD_ROWS = 3, BESIDE_ROWS = 4, PAIR_FEATURES = 7 };
-/* SUMO's lane change mode: changes that the route needs, unless the agent asks otherwise; who is beside is respected */
+/* SUMO's lane change mode: changes that the route needs, unless the agent requests otherwise; adjacent vehicles are
+ * respected */
 enum { LANE_MODE = 769 };
 
 enum { PORT_NODES, PORT_ROWPTR, PORT_COL, PORT_EDGES, PORT_AGENT_NODE, PORT_EGO, PORT_AHEAD, PORT_BESIDE, N_PORTS };
@@ -239,7 +240,7 @@ static history_state state_of(const state *s, const sumo_vehicle *v)
                            .pose = {.x = n.x, .y = n.y, .heading = n.heading, .v = n.speed, .a = n.accel}};
 }
 
-/* Keeps where everybody is; who has just left, where it was seen last. */
+/* Keeps the position of all vehicles; of one that has just left, where it was seen last. */
 static dt_status record_history(state *s)
 {
     drivers *d = &s->drivers;
@@ -573,7 +574,7 @@ dt_status drivers_step(state *s, const dt_env_io *io, double step_s)
         const place *w = &d->place[k];
         io->alive[k] = io->alive[k] && !is_over;
         if (w->state != PLACE_ACTING && w->state != PLACE_ENDED) {
-            continue; /* nobody, or one that comes: it acts from the next step on */
+            continue; /* none, or one that comes: it acts from the next step on */
         }
         io->reward[k] = (float)(((1 - shared) * w->pace + shared * all) / n_done);
         io->cost[(size_t)k * N_DRIVER_COSTS + COST_COLLISIONS] = (float)w->collided;

@@ -10,12 +10,13 @@
  *   obs      observe.h
  *   reward   reward_scale times minus the vehicle-seconds that traffic heading for the agent lost in the step:
  *            delay     time lost on the road since the step before, and vehicles due but not let in yet: their sum over
- *                      an episode is what strict_delay_s averages, but for what is lost behind the last signal
+ *                      an episode is what strict_delay_s averages, but for what is lost past the last signal
  *            queue     vehicles standing on its lanes at the end of the step (times its length)
  *            pressure  the same, less the vehicles standing on the lanes that lead away (Varaiya 2013)
  *            a formula  of the user over quantities of the signal (formula.h), times reward_scale
  *            reward_shared of it is the mean of all agents
- *   cost     conflicting_greens: s of the step with two links of G whose ways meet; starvation: lanes that somebody has
+ *   cost     conflicting_greens: s of the step with two links of G whose ways meet; starvation: lanes where a vehicle
+ *   has
  *            waited in without green for longer than starve_s; collisions and emergency_braking: how many, where they
  *            happened (elsewhere: an equal share for every agent)
  *   end      truncated at end_s, never terminated
@@ -31,14 +32,14 @@
  *   action   acceleration, m/s^2, held over the step; with lane_actions also the lane: 0 keep, 1 left, 2 right. What
  *            SUMO lets come of it is a matter of speed_mode
  *   reward   speed over wanted speed, in [0,1]: reward_shared of it is the mean over all vehicles, those that wait to
- *            enter included, the rest the agent's own. With many agents the mean says little of what one of them did
+ *            enter included, the rest the agent's own. With many agents the mean shows little of what one of them did
  *   cost     collisions it was in; time_to_collision and hard_braking: share of the step below ttc_s, and braking
  *            harder than hard_mps2; conflicting_greens and starvation: 0, as in env_traffic
  *   end      who leaves the road is truncated; who collides, which is touching another, is taken off the road and
  *            terminated, and the episode ends unless end_at_collision is off
  *
  * metrics    measure.h, and queue: vehicles standing per signal (vehicles: in all), mean over steps;
- *            conflicting_greens, s, and longest_red_s, the longest that a lane with somebody standing had no green
+ *            conflicting_greens, s, and longest_red_s, the longest that a lane with a standing vehicle had no green
  *            (vehicles: neither); most_vehicles on the road at once; stuck: the most that had been standing for more
  *            than 300 s at once; mean_speed_mps on the road; flow_vph: vehicles that finished
  *
@@ -47,8 +48,8 @@
  * side by side at the end of a short edge that each need the other's lane (teleport_s ends them).
  *
  * SUMO's seed is the seed of reset (below 2^31 as it is). libsumo has one simulation per process, and so is there one
- * instance. SUMO's saved states (1.15) do not go on as the simulation did that was saved, so nothing is built on them:
- * an episode begins by loading.
+ * instance. SUMO's saved states (1.15) do not continue as the simulation did that was saved, so nothing is built on
+ * them: an episode begins by loading.
  */
 #include "env_sumo.h"
 #include "doctor.h"

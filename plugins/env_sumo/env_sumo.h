@@ -56,7 +56,7 @@ typedef struct agent { /* a signal with at least two phases */
     uint8_t *best;                             /* [n_links] the most of these */
     uint8_t *is_lonely;                        /* [n_links] green in phases, but in none without conflicts */
     double *green_s;                           /* [n_links] when it had its best last */
-    double *red_since_s;                       /* [n_links] somebody first at the line goes without it since, NAN */
+    double *red_since_s;                       /* [n_links] the first vehicle at the line goes without it since, NAN */
     int64_t *first;                            /* [n_lanes] who was first at the decision before, -1 */
     char *shown, *wanted;                      /* [n_links + 1] states */
     int32_t neighbour[N_NEIGHBOURS];
@@ -113,8 +113,8 @@ typedef struct drivers { /* agents that are vehicles */
     uint32_t centre_port, past_port;
 } drivers;
 
-typedef struct picture { /* for those who look (scene.h); nothing is asked of SUMO for anybody else */
-    bool is_drawn;       /* somebody has looked at this episode */
+typedef struct picture { /* for viewers (scene.h); nothing is queried from SUMO without one */
+    bool is_drawn;       /* this episode has a viewer */
     void (*each)(void *user);
     void *user;
     dt_scene last; /* the end of the episode, once SUMO is closed */
@@ -177,7 +177,7 @@ typedef struct state {
 
 /* Memory, kept in *out_p. DT_ENOMEM. */
 dt_status env_reserve(const state *s, void *out_p, uint64_t n, uint64_t bytes);
-/* Records what SUMO says; returns st. */
+/* Records SUMO's error; returns st. */
 dt_status env_fail(const state *s, dt_status st, const char *what);
 /* What happened since the last call, added to the totals too. */
 dt_status env_events(state *s, sumo_events *e);

@@ -2,7 +2,7 @@
  *
  * What vehicles did in the last seconds, as world models see it: the sequences of role world (traffic/ports.h), of the
  * agents and of the vehicle ahead of each. Poses are kept at every step of SUMO and written out at the rate that the
- * model was trained at. Nothing is kept where nobody asks for a past. Threads: [worker].
+ * model was trained at. Nothing is kept where no past is needed. Threads: [worker].
  */
 #ifndef DTRAIN_ENV_SUMO_HISTORY_H
 #define DTRAIN_ENV_SUMO_HISTORY_H
@@ -26,7 +26,7 @@ typedef struct history {
     double every_s, dt_s; /* between steps of a sequence, of SUMO */
 } history;
 
-/* T 0: nobody asks. Errors: DT_ENOMEM. fini takes what init left, done or not. */
+/* T 0: not needed. Errors: DT_ENOMEM. fini takes what init left, done or not. */
 dt_status sumo_history_init(history *t, const dt_host *h, int64_t T, double every_s, double dt_s);
 void sumo_history_fini(history *t);
 void sumo_history_reset(history *t); /* a new episode */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number behind name=" within one element; 0 where it is missing. */
+/* The number after name=" within one element; 0 where it is missing. */
 static double attribute(const char *element, const char *end, const char *name)
 {
     const size_t n = strlen(name);

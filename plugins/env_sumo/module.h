@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opens env_sumo_shim.so, which alone is linked with SUMO. Looked for in the folder sumo beside the code that asks, in
+ * Opens env_sumo_shim.so, which alone is linked with SUMO. Looked for in the folder sumo next to the calling code, in
  * a build folder, then where dtrain's modules are installed. It stays open: SUMO's tables live as long as the process.
  * Threads: [worker].
  */

@@ -74,7 +74,7 @@ static void note_for_formulas(const sumo_vehicle *v, signal_view *view)
     }
 }
 
-/* How long somebody first at its line has gone without the green of this link; 0: nobody. */
+/* How long the first vehicle at its line has gone without the green of this link; 0: none. */
 static double red_of(const state *s, const agent *a, uint32_t link)
 {
     return isfinite(a->red_since_s[link]) ? s->time_s - a->red_since_s[link] : 0;
@@ -116,9 +116,9 @@ static lane_view *lanes_of(const state *s, const agent *a)
     return s->lane + (size_t)(a - s->agent) * s->most_lanes;
 }
 
-/* Whoever stands first at its line waits for the best that a phase gives its link: a turn that has an arrow of its own
- * waits for that also while it may go if there is a gap, until somebody finds one. Once it counts it counts on, also
- * while the queue moves up, until there is nobody, or its green. */
+/* The vehicle that stands first at its line waits for the best that a phase gives its link: a turn that has an arrow of
+ * its own waits for that also while it may go if there is a gap, until a vehicle finds one. Once it counts it counts
+ * on, also while the queue moves up, until there is none, or its green. */
 static void count_red(state *s, agent *a)
 {
     const lane_view *lane = lanes_of(s, a);

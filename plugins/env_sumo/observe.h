@@ -6,9 +6,9 @@
  *                           (since the episode began, where it was not yet); then for each of L lanes, in the order of
  *                           the signal's links: 0 vehicles within near_m of the line, 1 within detection_m, 2 of these
  *                           standing, 3 their mean speed, 4 s that the one standing longest stands, 5 distance of the
- *                           first (detection_m where there is none), 6 1 where the lane has green, 7 s that somebody
+ *                           first (detection_m where there is none), 6 1 where the lane has green, 7 s that a vehicle
  *                           first there has gone without the green of its link. D = 2 P + 1 + 8 L
- *                           Or what the option observation asks for instead (formula.h)
+ *                           Or what the option observation selects instead (formula.h)
  *   phases     "A P 17" f32 for each phase: the columns of columns.def
  *   service    "A P 5" f32, and with right_of_way
  *   greens     "A P L" f32
@@ -39,7 +39,7 @@ dt_status reward_by_formula(const state *s, float *reward);
 uint32_t describe_columns(const state *s, dt_column *out);
 /* Lanes whose traffic waits for green for longer than starve_s. */
 uint32_t starving_lanes(state *s, const agent *a);
-/* Writes all ports; io->mask is written already. Errors: DT_ENOMEM, what traffic.features/1 says. */
+/* Writes all ports; io->mask is written already. Errors: DT_ENOMEM, those of traffic.features/1. */
 dt_status observe(state *s, const dt_env_io *io);
 
 #endif

@@ -82,7 +82,7 @@ static void draw_vehicles(state *s, dt_scene *out)
 {
     out->n_vehicles = 0;
     if (s->api->vehicles(&s->vehicle, &s->n_vehicles) != 0) {
-        s->n_vehicles = 0; /* the step that follows says why */
+        s->n_vehicles = 0; /* the step that follows reports the reason */
     }
     for (uint32_t i = 0; i < s->n_vehicles; i++, out->n_vehicles++) {
         const sumo_vehicle *v = &s->vehicle[i];

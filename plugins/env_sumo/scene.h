@@ -18,7 +18,7 @@ static inline void scene_tell(const state *s)
         s->picture.each(s->picture.user);
     }
 }
-/* Before SUMO is closed at the end of an episode: keeps the last moment, where somebody looks. DT_ENOMEM. */
+/* Before SUMO is closed at the end of an episode: keeps the last moment, where there is a viewer. DT_ENOMEM. */
 dt_status scene_record(state *s);
 /* What belongs to a scenario goes; the watcher stays. */
 void scene_forget(state *s);

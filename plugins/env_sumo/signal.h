@@ -27,7 +27,7 @@ const char *signal_wrong(const sumo_signal *s);
 /* Phases of the program: phase [n_states] numbers of states, phase_of_state [n_states] the phase that every state is or
  * leads to (SUMO_NONE where there is none). Returns how many. */
 uint32_t signal_phases(const sumo_signal *s, uint32_t *state_of_phase, uint32_t *phase_of_state);
-/* What is shown between two states: yellow where a green ends, else what was there before; green that goes on stays.
+/* What is shown between two states: yellow where a green ends, else what was there before; green that continues stays.
  * out [n_links + 1]. Returns false where nothing ends: no yellow is needed. */
 bool signal_yellow(const char *from, const char *to, char *out);
 /* What a letter lets a link do: nothing; pass after a stop; go and yield; go first. */

@@ -5,8 +5,8 @@
  * and it has no handles. Nothing throws, prints or keeps a pointer of the caller's; what is handed out stays until the
  * next open with other arguments. SUMO's standard error is caught and is the text of errors.
  *
- * Functions that can fail return 0, or -1 and then error() says why. Lanes and signals are numbered from 0 by open, the
- * same way every time. Threads: one at a time.
+ * Functions that can fail return 0, or -1 and then error() has the reason. Lanes and signals are numbered from 0 by
+ * open, the same way every time. Threads: one at a time.
  */
 #ifndef DTRAIN_ENV_SUMO_SUMO_H
 #define DTRAIN_ENV_SUMO_SUMO_H
@@ -64,9 +64,9 @@ typedef struct sumo_vehicle {
 } sumo_vehicle;
 
 typedef struct sumo_near { /* another vehicle */
-    double gap;            /* m between bumpers, INFINITY: nobody */
+    double gap;            /* m between bumpers, INFINITY: none */
     double speed, brake;   /* m/s; m/s^2, the hardest it can brake */
-    int64_t number;        /* of sumo_vehicle, -1: nobody */
+    int64_t number;        /* of sumo_vehicle, -1: none */
 } sumo_near;
 
 typedef struct sumo_driver { /* what one vehicle has around it */
@@ -76,7 +76,7 @@ typedef struct sumo_driver { /* what one vehicle has around it */
         sumo_near ahead, behind;
     } side[2];          /* left, right */
     double stop_gap;    /* m to a red light or the end of a lane that does not lead on, INFINITY: drive on */
-    double model_accel; /* what SUMO's car following would choose now, perfectly; rules of right of way left aside */
+    double model_accel; /* what SUMO's car following would choose now, perfectly; rules of right of way ignored */
 } sumo_driver;
 
 typedef struct sumo_point { /* of a lane's centre line; those of one lane stand together, in its direction */
@@ -87,7 +87,7 @@ typedef struct sumo_point { /* of a lane's centre line; those of one lane stand 
 
 typedef struct sumo_line { /* at the end of a lane, for those who come along heading */
     double x, y, heading;
-    double width; /* 0: nobody drives there */
+    double width; /* 0: no vehicle drives there */
 } sumo_line;
 
 typedef struct sumo_roads { /* how the net looks: lanes that vehicles use, those inside junctions included */
@@ -117,7 +117,7 @@ typedef struct sumo_result { /* of the whole simulation */
 } sumo_result;
 
 typedef struct sumo_scenario {
-    const char *path;        /* .sumocfg; options.def says which of its options reach SUMO */
+    const char *path;        /* .sumocfg; options.def lists which of its options reach SUMO */
     const char *const *arg;  /* options of dtrain, as of the program sumo, stronger than those of the file */
     const char *const *more; /* options of the user; files that these name for output are written */
     uint32_t n_args, n_more;
@@ -136,7 +136,7 @@ typedef struct sumo_api {
     int (*open)(const sumo_scenario *scenario, uint32_t seed, const sumo_net **out);
     void (*close)(void);
     int (*step)(double *time_s);
-    int (*set_state)(uint32_t signal, const char *state); /* held until the next one, whatever the program says */
+    int (*set_state)(uint32_t signal, const char *state); /* held until the next one, whatever the program shows */
     int (*get_state)(uint32_t signal, char *state);       /* [n_links + 1] */
     int (*halting)(uint32_t lane, uint32_t *n);           /* vehicles slower than 0.1 m/s */
     int (*vehicles)(const sumo_vehicle **out, uint32_t *n);

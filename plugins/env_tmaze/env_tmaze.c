@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * env_tmaze: the T-maze of Bakker 2002, a test of memory, one agent. It walks along a corridor to a junction and there
- * turns to one of two sides; which one has the goal was told by a sign at the start, and by nothing later.
+ * turns to one of two sides; which one has the goal was shown by a sign at the start, and by nothing later.
  *
  *   obs      "A 3" f32   at the start 0 1 1 (goal in the north) or 1 1 0 (south); in the corridor 1 0 1; at the
  *                        junction 0 1 0

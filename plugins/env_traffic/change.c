@@ -6,13 +6,13 @@
 
 #define EVERY_S     1.0   /* between two decisions of a driver */
 #define REST_S      3.0   /* between two changes of a driver who could stay */
-#define UNKNOWN_M   20.0  /* after a junction nobody changes: who comes behind on the other lane is not seen */
+#define UNKNOWN_M   20.0  /* after a junction no vehicle changes: those that follow on the other lane is not seen */
 #define COOPERATE_M 150.0 /* before the end of a lane */
 
 /* What a vehicle would have around it in another lane. */
 typedef struct gap {
     int32_t q;                       /* the slot it would get */
-    int32_t follower, follower_lane; /* slot, NET_NONE: nobody */
+    int32_t follower, follower_lane; /* slot, NET_NONE: none */
     double ahead, ahead_v, behind;
 } gap;
 
@@ -127,7 +127,7 @@ static int is_steered(const sim *s, const vehicle *w)
     return s->c->lane_actions && !s->c->baseline && w->place != NET_NONE && s->place[w->place].state == PLACE_ACTING;
 }
 
-/* The vehicle in slot p looks at one lane beside it; 1 when it is there now. j_p: vehicles of that lane ahead of it. */
+/* The vehicle in slot p looks at one adjacent lane; 1 when it is there now. j_p: vehicles of that lane ahead of it. */
 static int try_side(sim *s, int32_t lane, int32_t p, int32_t to, int32_t *j_p)
 {
     const lane_state *l = &s->lane[to];
@@ -187,7 +187,7 @@ void change_step(sim *s)
     }
 }
 
-/* The gap beside a vehicle, 0 where there is no lane or no room. to_p: the lane. */
+/* The gap next to a vehicle, 0 where there is no lane or no room. to_p: the lane. */
 static int find_gap(const sim *s, int32_t vid, int side, int32_t *to_p, gap *g)
 {
     const vehicle *w = &s->vehicle[vid];
@@ -222,7 +222,7 @@ int change_evaluate(const sim *s, int32_t vid, int side, change_view *out)
     return 1;
 }
 
-/* Did somebody come to the gap since it was looked at? */
+/* Did a vehicle enter the gap since it was checked? */
 static int is_taken(const sim *s, int32_t vid, int32_t to, const gap *g)
 {
     double rest = s->net.lane[to].length - s->x[sim_slot_of(s, vid)];

@@ -5,10 +5,11 @@
  *   safety      the new follower brakes by at most b_safe, and so does who changes
  *   incentive   a_c' - a_c + p (a_n' - a_n + a_o' - a_o) > threshold
  * (c who changes, n its new and o its old follower, primes after the change). Where a lane does not lead to where the
- * vehicle goes, safety alone decides, and nobody changes away from lanes that do. Vehicles decide about once a second.
+ * vehicle goes, safety alone decides, and no vehicle changes away from lanes that do. Vehicles decide about once a
+ * second.
  *
- * Who must leave its lane and comes near its end looks for a gap: it follows the leader of the lane beside it as well,
- * and the first behind the gap brakes a little for it, both by b at most. Threads: one at a time.
+ * A vehicle that must leave its lane and comes near its end looks for a gap: it follows the leader of the adjacent lane
+ * as well, and the first behind the gap brakes a little for it, both by b at most. Threads: one at a time.
  */
 #ifndef DTRAIN_ENV_TRAFFIC_CHANGE_H
 #define DTRAIN_ENV_TRAFFIC_CHANGE_H
@@ -17,14 +18,15 @@
 
 void change_step(sim *s);
 /* May a vehicle be put one lane to the left (side 1) or right (-1) now: there is one, with half of s0 free before and
- * behind. What happens then is up to who asks. */
+ * behind. What happens then is up to the caller. */
 int change_is_possible(const sim *s, int32_t vehicle, int side);
-/* What it would have around it then, FREE_GAP where nobody is; 0 where it is not possible. */
+/* What it would have around it then, FREE_GAP where there is none; 0 where it is not possible. */
 typedef struct change_view {
     double ahead, ahead_v, behind, behind_v;
 } change_view;
 int change_evaluate(const sim *s, int32_t vehicle, int side, change_view *out);
-/* Does it; 0 where it is not possible, or where another one came beside it in this step. Not while lanes are walked. */
+/* Does it; 0 where it is not possible, or where another one came next to it in this step. Not while lanes are walked.
+ * */
 int change_to(sim *s, int32_t vehicle, int side);
 /* After the accelerations of the models: gaps are made. */
 void change_cooperate(sim *s);

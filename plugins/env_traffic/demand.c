@@ -209,7 +209,7 @@ typedef struct entry {
     double x, v, gap; /* of the front bumper; to the one ahead */
 } entry;
 
-/* May somebody enter a lane at `at`, as far as those go that come over a junction? */
+/* May a vehicle enter a lane at `at`, as far as those go that come over a junction? */
 static int is_clear_upstream(const sim *s, int32_t edge, int32_t lane, double length, const entry *at)
 {
     if (s->search.first == NULL) {

@@ -10,7 +10,7 @@
  *
  * control = both: signals first, then places of vehicles. All have the same heads: the phase, the acceleration as one
  * of `levels` from low_mps2 to high_mps2, with lane_actions the lane. What an agent has not is masked but for choice 0,
- * so that it has the probability 1 and no part in anything that is learnt (a continuous acceleration would have one).
+ * so that it has the probability 1 and no part in anything that is learned (a continuous acceleration would have one).
  *
  * Reward, control = vehicles: mean over all vehicles, those that wait to enter included, of speed over wanted speed, in
  * [0,1] and the same for every agent. Control = signals: -reward_scale * vehicles lost, that is the mean over the step
@@ -609,7 +609,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
     return observe(s, io, false);
 }
 
-/* The acceleration that the agent of place k asks for. */
+/* The acceleration that the agent of place k requests. */
 static double action_value(const state *s, const dt_env_io *io, int32_t k)
 {
     if (!has_signals(s)) {
@@ -753,7 +753,7 @@ static int end_step(const state *s, const dt_env_io *io, double reward)
         const place *w = &m->place[k];
         const size_t row = s->n_signals + (size_t)k;
         if (w->state != PLACE_ACTING && w->state != PLACE_ENDED) {
-            continue; /* nobody, or one that comes: it acts from the next step on */
+            continue; /* none, or one that comes: it acts from the next step on */
         }
         io->reward[row] = (float)reward;
         io->cost[row * SIM_COSTS + COST_COLLISIONS] = (float)w->collided;

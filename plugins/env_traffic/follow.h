@@ -5,8 +5,8 @@
  *   IDM      Treiber, Hennecke & Helbing 2000, "Congested traffic states in empirical observations and microscopic
  *            simulations", eqs. 2 and 3:
  *                dv/dt = a [1 - (v / v0)^4 - (s* / s)^2],   s* = s0 + max(0, v T + v (v - v_leader) / (2 sqrt(a b)))
- *            with two bounds: where a lower limit makes v > v0 the first part brakes by b at most, and nobody brakes
- *            harder than BRAKE_MAX.
+ *            with two bounds: where a lower limit makes v > v0 the first part brakes by b at most, and no vehicle
+ *            brakes harder than BRAKE_MAX.
  *   Krauss   Krauss 1998, "Microscopic modeling of traffic flow", eqs. 3.1 to 3.4, in the form that SUMO documents
  *            (gap less the standing distance, reaction time T):
  *                v_safe = v_leader + (g - v_leader T) / ((v + v_leader) / (2 b) + T)

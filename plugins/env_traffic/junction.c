@@ -18,7 +18,7 @@
 #define COMMITTED    5.0   /* m/s^2, who would have to brake harder does not stop any more */
 #define MOVING_MPS   3.0   /* a queue behind the junction that moves at least so makes room */
 #define CRAWL_MPS    2.0   /* who is slower in an area may have to wait there; and has stopped, where one must */
-#define SHORT_M      100.0 /* a lane from whose start somebody may be at its line too soon */
+#define SHORT_M      100.0 /* a lane from whose start a vehicle may be at its line too soon */
 #define AT_LINE_M    3.0   /* who stands no further from a line is the next to pass it */
 #define SURE_SHARE   0.8   /* of COMMITTED: who brakes less than this can still be asked to yield */
 
@@ -55,7 +55,7 @@ typedef struct passage {
 typedef struct crossing {
     const net_junction *j;
     const net_link *link;
-    comer by;     /* the vehicle that asks */
+    comer by;     /* the requesting vehicle */
     double rest;  /* m to the place where it yields */
     passage time; /* of the path after that place; set_passage */
 } crossing;
@@ -151,7 +151,7 @@ static void set_passage(const sim *s, crossing *c)
                            has_conflict_ahead(s, c) ? next : FREE_GAP);
 }
 
-/* Is somebody on the path of link f where it meets c's, and still when c gets there? */
+/* Is a vehicle on the path of link f where it meets c's, and still when c gets there? */
 static int is_occupied(const sim *s, const crossing *c, int32_t f)
 {
     const net_link *other = &s->net.link[c->j->link + f];
@@ -320,7 +320,7 @@ static int must_yield_further(const sim *s, const crossing *c, int32_t f)
                     if (comes_first(s, c, f, p, end - s->x[p])) {
                         return 1;
                     }
-                    break; /* who is behind it comes later */
+                    break; /* its followers come later */
                 }
             }
             rest = end;
@@ -329,7 +329,7 @@ static int must_yield_further(const sim *s, const crossing *c, int32_t f)
     return 0;
 }
 
-/* Does somebody with the right of way on link f come before c is through? The first that goes that way counts, also
+/* Does a vehicle with the right of way on link f come before c is through? The first that goes that way counts, also
  * behind others that turn off. */
 static int must_yield(const sim *s, const crossing *c, int32_t f)
 {
@@ -351,7 +351,7 @@ static int must_yield(const sim *s, const crossing *c, int32_t f)
             }
         }
         if (s->v[p] < HALTING_MPS) {
-            return 0; /* nobody passes who stands, and who starts behind it will see c */
+            return 0; /* no vehicle passes a standing one, and one that starts behind it will see c */
         }
     }
     return end < SHORT_M && s->search.first != NULL && must_yield_further(s, c, f);
@@ -369,8 +369,8 @@ static int is_at_line(const crossing *c)
     return c->by.rest <= AT_LINE_M && c->by.v <= CRAWL_MPS;
 }
 
-/* What a light says to link c: 1 go on and look, 0 stop, -1 pass. first_p: links that go first, because the light says
- * so. */
+/* What a light shows link c: 1 continue and check, 0 stop, -1 pass. first_p: links that go first, because the light
+ * shows so. */
 static int obey(const sim *s, const crossing *c, double need, net_links *first_p)
 {
     const net_show *g = &s->signal[c->link->junction].show;
@@ -476,7 +476,7 @@ double junction_stop(const sim *s, const net_link *link, const comer *by)
     return need > COMMITTED || is_free(s, &c, first) ? FREE_GAP : line;
 }
 
-/* Is somebody on link f, which has to yield to c, too close and too fast to do so? */
+/* Is a vehicle on link f, which has to yield to c, too close and too fast to do so? */
 static int is_committed(const sim *s, const crossing *c, int32_t f)
 {
     const net_link *other = &s->net.link[c->j->link + f];

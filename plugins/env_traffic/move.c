@@ -51,7 +51,7 @@ double move_find_leader(const sim *s, const vehicle *w, int32_t from, int32_t ne
     if (next == NET_EXIT) {
         return gap;
     }
-    /* somebody who turns off elsewhere, whose rear is still on this lane */
+    /* a vehicle that turns off elsewhere, whose rear is still on this lane */
     const net_lane *n = &s->net.lane[from];
     for (int32_t k = n->link; k < n->link + n->n_links; k++) {
         const int32_t via = s->net.link[k].via;
@@ -262,7 +262,7 @@ static int nears_junction(const sim *s, int32_t lane, int32_t p)
     return l->edge != NET_NONE && s->net.edge[l->edge].junction != NET_NONE && l->length - s->x[p] < HEED_M;
 }
 
-/* Does a follower look at the junction, too? Behind one that goes on it may have to yield itself, and as the first it
+/* Does a follower look at the junction, too? Behind one that continues it may have to yield itself, and as the first it
  * would find out too late. */
 static int must_watch_junction(const sim *s, int32_t lane, int32_t p)
 {

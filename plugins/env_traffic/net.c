@@ -76,7 +76,7 @@ void net_point(const net_lane *l, double s, double *x_p, double *y_p, double *he
         const net_piece *p = l->piece;
         for (int32_t n = l->n_pieces; n > 1;) { /* the last of these n that begins at s or before, or the first */
             const int32_t half = n / 2;
-            p = p[half].s <= s ? p + half : p; /* no branch: nobody can guess it */
+            p = p[half].s <= s ? p + half : p; /* no branch: it cannot be guessed */
             n -= half;
         }
         *x_p = p->x + (s - p->s) * p->dx;

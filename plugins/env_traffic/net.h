@@ -170,7 +170,7 @@ typedef struct net_junction {
     /* [n_links], ranges of the net's */
     net_links *crosses;                /* links whose paths meet this one's, without those from the same lane */
     net_links *yields;                 /* those of them that go first */
-    net_links *foes;                   /* as the net says it, whether or not their paths come close: links whose way */
+    net_links *foes;                   /* as in the net, whether or not their paths come close: links whose way */
     net_links *responds;               /* meets this one's, and those of them that this one yields to */
     uint8_t *best;                     /* the most that a phase shows the link: net_letter_of */
     uint16_t *number;                  /* of a link among those of the signal, as its file counts them; NET_NO_NUMBER */
@@ -217,7 +217,7 @@ typedef struct net_size {
     int32_t pieces, steps;
 } net_size;
 
-/* What net_init asks for, the areas left aside; false where that is more than NET_BYTES_MOST. */
+/* What net_init asks for, without the areas; false where that is more than NET_BYTES_MOST. */
 #define NET_BYTES_MOST ((size_t)1 << 30)
 int net_size_bytes(const net_size *size, size_t *bytes_p);
 /* Room for so many of each. The arrays belong to the net; net_fini frees them. Errors: DT_ENOMEM. */
@@ -252,8 +252,8 @@ int net_letter(const net *n, const net_junction *j, const net_show *show, int32_
 void net_finish_signals(net *n);
 /* Do the ways of two links come together in one lane? Else those of foes cross. */
 int net_merge(const net *n, const net_junction *j, int32_t a, int32_t b);
-/* Pairs of links from several lanes that a phase lets go first at once though their ways cross; or though they merge
- * and the net does not say which one of the two yields. */
+/* Pairs of links from several lanes that a phase gives priority simultaneously though their ways cross; or though they
+ * merge and the net does not say which one of the two yields. */
 int32_t net_conflicts(const net *n, const net_junction *j, const net_show *show);
 /* net_letter of phase p, once the signals are finished. */
 static inline int net_letter_of(const net_junction *j, int32_t p, int32_t bit)

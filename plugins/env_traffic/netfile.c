@@ -14,7 +14,7 @@
 #define PLACE_MOST  1e8 /* m, of a point; earth measures less */
 #define INSIDE_MOST 1e3 /* m, of a lane inside a junction */
 #define LANES_MOST  64  /* of an edge */
-#define NOTES_MOST  64  /* kinds of elements left out that are told apart; every one is compared with all of them */
+#define NOTES_MOST  64  /* kinds of elements left out that are distinguished; every one is compared with all of them */
 
 /* ---- what is left out -------------------------------------------------------------------------------------------- */
 
@@ -396,7 +396,7 @@ static dt_status open_connection(netfile *f, xml *x)
     if (edge->is_walked || (!edge->is_inside && (!from->is_open || !file_is_for_cars(x)))) {
         return DT_OK; /* not for cars: nothing of it is needed */
     }
-    if (edge->is_inside) { /* it goes on inside the junction */
+    if (edge->is_inside) { /* it continues inside the junction */
         DT_TRY_H(via_of(f, x, &c.via));
         from->after = c.via;
         return DT_OK;

@@ -13,7 +13,7 @@
 typedef struct file_lane {
     int32_t line, edge;
     int32_t point, n_points; /* a range of netfile.points, x and y each */
-    int32_t after;           /* of a lane inside a junction: the one that goes on inside, or NET_NONE */
+    int32_t after;           /* of a lane inside a junction: the one that continues inside, or NET_NONE */
     int32_t is_open;         /* to cars */
     int32_t lane;            /* of the network, or NET_NONE; scenario_net.c fills it in */
     int32_t inside_of;       /* the junction in whose intLanes it stands, or NET_NONE */
@@ -31,7 +31,7 @@ typedef struct file_edge {
 
 typedef struct file_junction {
     int32_t line, is_there;
-    int32_t is_unregulated;      /* nobody looks */
+    int32_t is_unregulated;      /* not checked */
     int32_t is_equal;            /* none of its roads goes first */
     int32_t request, n_requests; /* a range of netfile.requests */
     int32_t group, signal;       /* junction and signal of the network; scenario_net.c fills them in */
@@ -81,13 +81,13 @@ typedef struct netfile {
     int32_t junction;
 } netfile;
 
-/* Errors: what xml_read says; DT_EDATA with file, line and element. netfile_fini after any result. */
+/* Errors: those of xml_read; DT_EDATA with file, line and element. netfile_fini after any result. */
 dt_status netfile_read(netfile *f, const dt_host *h, const xml_text *text);
 void netfile_fini(netfile *f);
 
-/* Counts an element that is left out; `what` is a sentence's end and lives on. Few kinds are told apart. */
+/* Counts an element that is left out; `what` is a sentence's end and lives on. Few kinds are distinguished. */
 dt_status file_leave_out(list *notes, const xml *x, const char *what);
-/* Says what was left out. */
+/* Logs what was left out. */
 void file_report_notes(const dt_host *h, const list *notes);
 /* May cars go where these attributes are? */
 int file_is_for_cars(const xml *x);

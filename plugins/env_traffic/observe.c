@@ -13,7 +13,7 @@
 
 /* ---- vehicles ---------------------------------------------------------------------------------------------------- */
 
-/* To the line or the end of the lane; NAN where the lane simply goes on. */
+/* To the line or the end of the lane; NAN where the lane simply continues. */
 static double way_to_line(const sim *s, int32_t lane, double x)
 {
     const net_lane *l = &s->net.lane[lane];

@@ -4,12 +4,12 @@
  *
  * control = vehicles (an agent is a vehicle; symbols N vehicles, E edges between them)
  *   nodes, rowptr, col, edges   the graph of all vehicles, traffic/ports.h, perception: "N 9", "N+1", "E", "E 4"
- *   agent_node  "A"    i32  the node that the agent is, -1 where nobody is
+ *   agent_node  "A"    i32  the node that the agent is, -1 where there is none
  *   centre      "N 2"  f32  mean position of all nodes, the same in every row: where positions of perception begin
  *   ego         "A 9"  f32  0 speed, 1 gap ahead, 2 speed ahead, 3 gap behind, 4 speed behind, 5 speed it wants,
  *                           6 way to the stop line or lane end, 7 acceleration of the last step, 8 acceleration that
  *                           the car-following model would choose now. Gaps and ways are at most 200, and 200 where
- *                           nobody is or nothing is known; the speed of nobody is the agent's own.
+ *                           there is none or nothing is known; the speed of a missing one is the agent's own.
  *
  *   with history_s > 0 (symbol S sequences: the agents' and those of the vehicles ahead of them)
  *   past        "S T 7" f32 motion of role world (traffic/ports.h) at the last T = history_s * history_hz steps, and 1
@@ -18,7 +18,8 @@
  *   agent_seq   "A 2"  i32  the agent's own sequence, and that of the vehicle ahead; -1: none
  *
  *   ahead       "A 3 7" f32  what the agent must not run into, and with lane_actions
- *   beside      "A 4 7" f32  who it must not run into after a change of lane, who must not run into it: traffic/ports.h
+ *   beside      "A 4 7" f32  vehicles it must not hit after a change of lane, and vehicles that must not hit it:
+ *   traffic/ports.h
  *
  * control = signals (an agent is a junction with signals)
  *   signal      "A D"  f32  Q columns: green phase, one-hot (in a transition: the one before); 1 in a transition; s
@@ -28,7 +29,7 @@
  *                           first has been standing. Q is the most phases of a signal, at least 4. Lanes arm by arm,
  *                           from the right; intersection and grid have 3 for each of 4 arms (from west, south, east,
  *                           north), so that D is 59
- *                           Or what the option observation asks for instead (formula.h)
+ *                           Or what the option observation selects instead (formula.h)
  *   phases      "A P 13" f32 for every phase: the first columns of columns.def (where a signal has less phases: zeros,
  *                           green_s -1). Lanes lead to several others: pressure shares what stands there among them
  *   service     "A P 5" f32, control = signals alone, and with right_of_way
@@ -60,7 +61,7 @@ typedef struct graph_view { /* where the graph goes; size: live N and E */
     int32_t *node_of; /* [max_vehicles] node of each vehicle, or NULL */
 } graph_view;
 
-/* frame [max_vehicles + n_places]: scratch. Errors: what traffic.features/1 says. */
+/* frame [max_vehicles + n_places]: scratch. Errors: those of traffic.features/1. */
 dt_status observe_graph(const sim *s, const dt_features_api *f, dt_vehicle *frame, const graph_view *out);
 void observe_ego(const sim *s, float *ego);
 void observe_ahead(const sim *s, float *ahead);

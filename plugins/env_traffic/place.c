@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#define FACTOR_LEAST 0.5 /* of the limit; nobody wants to drive slower or faster than this */
+#define FACTOR_LEAST 0.5 /* of the limit; no driver chooses slower or faster than this */
 #define FACTOR_MOST  1.5
-#define SWAP_S       5.0 /* the same, beside one who wants to change places */
+#define SWAP_S       5.0 /* the same, next to one that has to change places */
 #define SWAP_GAP_M   0.5
 #define GIVE_UP_S    15.0  /* standing at the end of a lane that leads elsewhere: then elsewhere it is */
 #define DETOUR_S     120.0 /* the same for who has a trip: a cycle of a signal may bring the gap */
@@ -389,7 +389,7 @@ static int fits_gap(const sim *s, int32_t lane, int32_t p, double length)
     return length <= s->length[p] || p == slot_back(&s->lane[lane]) || s->x[p] - length >= s->x[p + 1] + SWAP_GAP_M;
 }
 
-/* Two that stand first on lanes beside each other, each on the other's, would stand there for ever: they take each
+/* Two that stand first on adjacent lanes, each on the other's, would stand there for ever: they take each
  * other's place. */
 static void swap_stuck(sim *s, int32_t lane)
 {

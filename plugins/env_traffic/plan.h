@@ -83,8 +83,8 @@ typedef struct trip_plan {
 #define PLAN_FLOW(p, k) (&((const plan_flow *)(p)->flows.items)[k])
 #define PLAN_EDGE(p, k) (((const int32_t *)(p)->edges.items)[k])
 
-/* begin, end: of the episode. Flows without an end go on to its end. Errors: what xml_read
- * says; DT_EDATA with file, line and element; DT_ECONFIG when nobody is left to drive. */
+/* begin, end: of the episode. Flows without an end go on to its end. Errors: those of xml_read;
+ * DT_EDATA with file, line and element; DT_ECONFIG when no vehicle is left to drive. */
 dt_status plan_read(trip_plan *p, const dt_host *h, const xml_text *text, const netfile *f, const net *n,
                     route_search *search, file_time begin, file_time end);
 void plan_fini(trip_plan *p, const dt_host *h);

@@ -47,7 +47,7 @@ typedef struct planfile {
     file_time begin, end;        /* of the episode */
     file_time from, to;          /* what flows have that do not say begin or end: of the episode, or of an <interval> */
     double last_s;               /* latest begin of a vehicle or flow so far, since the episode began */
-    int32_t in_interval, has_to; /* flows are in an <interval>; it says an end */
+    int32_t in_interval, has_to; /* flows are in an <interval>; it has an end */
     names names[N_NAMES], way_names, files; /* files: that were read, by what includes them */
     names zone_names, edge_names;           /* edge_names: of edges of zones, as they are written */
     list zones;                             /* zone */
@@ -62,7 +62,7 @@ typedef struct planfile {
     plan_flow flow;
     int32_t *file_edge;    /* [n_edges] of the netfile */
     int32_t line, is_open; /* of the vehicle */
-    int32_t may_seek;      /* it says from where to where it drives, in seeker */
+    int32_t may_seek;      /* it states origin and destination, in seeker */
     named seeker;
     int32_t depart_edge, arrival_edge; /* of its way, counted from its start; NET_NONE: the first, the last */
     int32_t has_lane;                  /* departLane is a number, as its file counts them */

@@ -235,7 +235,7 @@ static int32_t key_of(const planfile *r, const way_end *e)
     return NET_NONE - 1 - (2 * names_find(all, e->id) + (e->kind == AT_ZONE)); /* lists count to LIST_MOST */
 }
 
-/* Goes on from the last edge of a way, or begins it at one of r->starts, to where the search ends. */
+/* Continues from the last edge of a way, or begins it at one of r->starts, to where the search ends. */
 static dt_status go_to(planfile *r, const xml *x, option *way, const char *name, size_t n)
 {
     const route_search *s = r->search;

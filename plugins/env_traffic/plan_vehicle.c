@@ -178,7 +178,7 @@ static dt_status read_period(planfile *r, const xml *x, const char *text)
     return DT_OK;
 }
 
-/* How often; *has_rate_p: it says so, not only how many. */
+/* How often; *has_rate_p: it has a rate, not only how many. */
 static dt_status read_rate(planfile *r, const xml *x, int *has_rate_p)
 {
     static const char *const rates[] = {"period",         "vehsPerHour",       "perHour",
@@ -215,7 +215,7 @@ static dt_status read_rate(planfile *r, const xml *x, int *has_rate_p)
 }
 
 /* What SUMO reads out of begin, end, number and a rate: a rate goes with an end or with a number; a number without a
- * rate is spread evenly up to the end; without an end a flow goes on to the end of the simulation. */
+ * rate is spread evenly up to the end; without an end a flow continues to the end of the simulation. */
 static dt_status read_flow(planfile *r, xml *x)
 {
     plan_flow *w = &r->flow;
@@ -291,8 +291,8 @@ static int is_plain(const planfile *r)
     return plain;
 }
 
-/* Where it drives, as far as the element itself says that. A way is looked for when it ends without a route: those that
- * duarouter makes say from which zone they come, too. */
+/* Where it drives, as far as the element itself states that. A way is looked for when it ends without a route: those
+ * that duarouter makes say from which zone they come, too. */
 static dt_status find_routes(planfile *r, xml *x)
 {
     const char *route = xml_get(x, "route");

@@ -5,7 +5,7 @@
  *   ring          one closed lane of `length_m` with `vehicles` (Sugiyama et al. 2008: 22 on 230 m)
  *   merge         a road of `lanes`, an on-ramp of one lane, a stretch of ramp_m where they run side by side, and on;
  *                 every road is `length_m` long. Demand flow_vph and ramp_vph
- *   bottleneck    a road of `lanes` that goes on with one lane less: the leftmost ends
+ *   bottleneck    a road of `lanes` that continues with one lane less: the leftmost ends
  *   intersection  one junction of scenario_grid.c
  *   grid          rows by cols of them
  *   net           from SUMO's files: scenario_net.c

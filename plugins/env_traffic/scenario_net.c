@@ -3,7 +3,7 @@
  * A network and its demand from files of SUMO. Kept: edges and lanes for cars with their lengths, limits and shapes;
  * connections with the lanes that run over junctions; who meets whom and who yields (<request>), letters of signals
  * and the steps of their programs. Where two paths meet is found from their shapes. Signals that SUMO steers together
- * are one junction here. A junction without a light on which no paths meet is none: traffic just goes on.
+ * are one junction here. A junction without a light on which no paths meet is none: traffic just continues.
  */
 #include "netfile.h"
 #include "sim.h"
@@ -140,7 +140,7 @@ static const file_request *request_of(const netfile *f, const file_connection *c
     return FILE_ITEM(f, request, j->request + c->request);
 }
 
-/* Signals come first, in the order of the file; then junctions where somebody meets somebody. */
+/* Signals come first, in the order of the file; then junctions where paths meet. */
 static dt_status number_junctions(const builder *b)
 {
     const netfile *f = b->f;
@@ -648,7 +648,7 @@ static dt_status find_source(sim *s, list *sources, int32_t *of_edge, plan_trip 
     return DT_OK;
 }
 
-/* Sources for every edge on which somebody begins. */
+/* Sources for every edge on which a vehicle begins. */
 static dt_status add_sources(sim *s)
 {
     plan_trip *trip = s->plan.trips.items;

@@ -13,7 +13,7 @@ static void show(sim *s, int32_t junction)
     signal_state *g = &s->signal[junction];
     const net_show *now = &j->phase[g->phase], *then = &j->phase[g->next];
     g->show = *now;
-    if (g->stage != STAGE_GREEN) { /* what goes on is shown on */
+    if (g->stage != STAGE_GREEN) { /* what continues stays shown */
         g->show.green = net_common(now->green, then->green);
         g->show.minor = net_common(now->minor, then->green);
         g->show.stop = net_common(now->stop, net_union(then->stop, then->green));
@@ -155,9 +155,9 @@ static void show_step(sim *s, int32_t junction)
     g->show = now->show;
 }
 
-/* Whoever stands first at its line waits for the best that a phase gives its link: a turn that has an arrow of its own
- * waits for that also while it may go if there is a gap, until somebody finds one. Once it counts it counts on, also
- * while the queue moves up, until there is nobody, or its green. */
+/* The vehicle that stands first at its line waits for the best that a phase gives its link: a turn that has an arrow of
+ * its own waits for that also while it may go if there is a gap, until a vehicle finds one. Once it counts it counts
+ * on, also while the queue moves up, until there is none, or its green. */
 static void count_red(sim *s, const net_junction *j, const signal_state *g)
 {
     for (int32_t bit = 0; bit < j->n_links; bit++) {

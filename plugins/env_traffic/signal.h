@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Traffic lights. A junction shows one green phase; to change it, whoever steers asks for the next one, and the light
+ * Traffic lights. A junction shows one green phase; to change it, the controller requests the next one, and the light
  * itself shows yellow to the links that lose green, then red to all that will change, then the new phase. So a
  * conflicting or a skipped yellow cannot be asked for. Threads: one at a time.
  */
@@ -12,7 +12,7 @@
 void signal_reset(sim *s);
 /* May phase p be asked for now: the one shown before max_green, others after min_green, in a transition its target. */
 int signal_is_legal(const sim *s, int32_t junction, int32_t p);
-/* Asks; what is not legal is refused (0) and changes nothing. */
+/* Requests; what is not legal is refused (0) and changes nothing. */
 int signal_request(sim *s, int32_t junction, int32_t p);
 /* What the fixed program wants now. */
 int32_t signal_program(const sim *s, int32_t junction);

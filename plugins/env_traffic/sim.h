@@ -125,7 +125,7 @@ typedef struct tally {
     double trip_s;    /* of those that finished */
     double speed_s;   /* sum of speed * dt */
     double present_s; /* vehicle seconds on the road */
-    double red_s;     /* the longest that somebody first at a line went without the green of its link */
+    double red_s;     /* the longest that the first vehicle at a line went without the green of its link */
     int64_t updates, inserted, finished, collisions, emergencies, conflicting, stuck;
 } tally;
 
@@ -150,7 +150,7 @@ typedef struct sim {
     route_search search;
     signal_state *signal; /* [n_signals] */
     net_links *meets;     /* [n_links] links of its junction on which vehicles overlap with those of this one */
-    double *red_s; /* [n_links] how long somebody first at the line has gone without the link's green (signal.h) */
+    double *red_s; /* [n_links] how long the first vehicle at the line has gone without the link's green (signal.h) */
     net_links *waits,
         *starts; /* [n_junctions] without lights: links whose first vehicle stands at the line; may start */
     uint64_t seed, step, next_key;

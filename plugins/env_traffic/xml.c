@@ -23,7 +23,7 @@
 static const char blanks[] = " \t\r\n"; /* of XML */
 enum { LIST_LEAST = 16, READ_BYTES = 65536 };
 enum { INCLUDES_NESTED = 8, INCLUDES_MOST = 100 };
-enum { ELEMENT_MOST = 4 << 20 }; /* bytes; expat begins an element anew with every piece of it that comes */
+enum { ELEMENT_MOST = 4 << 20 }; /* bytes; expat begins an element again with every piece of it that comes */
 
 dt_status list_add(const dt_host *h, list *l, size_t bytes, void *item_p)
 {
@@ -54,7 +54,7 @@ void list_fini(const dt_host *h, list *l)
     *l = (list){0};
 }
 
-/* As FNV-1a, but from numbers that nobody who writes a file knows: all names of it in one bucket would take for ever.
+/* As FNV-1a, but from numbers unknown to the author of a file: all names of it in one bucket would take for ever.
  * Nothing that is seen depends on them. */
 static uint32_t hash(const names *n, const char *s)
 {

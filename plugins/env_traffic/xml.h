@@ -74,7 +74,7 @@ dt_status xml_need(const xml *x, const char *attribute, const char **text_p);
 /* The number that a text begins with, and what follows it; 0: it begins with none. The one reader of numbers here; the
  * same texts are numbers as in imports (tests/numbers.h). */
 int xml_parse_number(const char *text, const char **rest_p, double *value_p);
-/* Is it there and says yes, in any way in which SUMO reads that? */
+/* Is it there and true, in any way in which SUMO reads that? */
 int xml_flag(const xml *x, const char *attribute);
 /* A text as a finite number within [low, high]: the only way by which numbers come out of a file, so that each has its
  * bounds. what: its attribute, for messages. Errors: DT_EDATA. */
@@ -91,7 +91,7 @@ dt_status xml_time(const xml *x, const char *attribute, double other, double low
 #define XML_AT      "%s:%d: <%s> "
 #define XML_HERE(x) (x)->path, (int)(x)->line, (x)->element
 
-/* The next word of a list of words, separated by spaces: its length, 0 at the end; *at moves behind it. */
+/* The next word of a list of words, separated by spaces: its length, 0 at the end; *at moves past it. */
 size_t xml_word(const char **at, const char **word_p);
 
 #endif

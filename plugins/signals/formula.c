@@ -253,7 +253,7 @@ static dt_status read_arguments(parser *p, uint32_t k, const char *from, operand
     uint32_t n = 0;
     do {
         operand x;
-        const char *at = ++p->at; /* behind ( or , */
+        const char *at = ++p->at; /* after ( or , */
         DT_TRY_H(read_sum(p, &x));
         if (n++ == 0 || functions[k].what == 0) {
             arg[n <= 3 ? n - 1 : 2] = x;

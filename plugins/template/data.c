@@ -8,9 +8,9 @@
  *   first   "B+1"  i32   sightings of sample i are rows first[i] .. first[i+1]-1
  *   target  "B"    f32   rad, horizon_s after the last sighting
  *
- * Samples differ in size: symbol "P" names what varies, sizes says how much of it some samples take together, and they
- * are read packed one behind another. What a sample holds depends on its index alone, so that any thread and any rank
- * reads the same; only augmentation may depend on key.
+ * Samples differ in size: symbol "P" names what varies, sizes reports how much of it some samples take together, and
+ * they are read packed one after another. What a sample holds depends on its index alone, so that any thread and any
+ * rank reads the same; only augmentation may depend on key.
  *
  *   make && dtrain check ./template.so
  *   DTRAIN_PLUGIN_PATH=. dtrain --plugin MY_PHASE --set data.source=template
@@ -78,7 +78,7 @@ static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int6
     return DT_OK;
 }
 
-/* Called by worker threads, each with buffers that are exactly as large as sizes says. */
+/* Called by worker threads, each with buffers that are exactly as large as sizes reports. */
 static dt_status read_samples(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
     const state *s = (const state *)self;

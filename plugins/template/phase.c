@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * template: a training phase, with the model it trains (template_model: one hidden layer) and the data it learns from
- * (template_data: samples of the curve y = sin(frequency x)). The phase wires the two and says what the loss is.
+ * (template_data: samples of the curve y = sin(frequency x)). The phase wires the two and defines the loss.
  *
- * A phase never touches a gradient, an optimizer or a checkpoint: it records once how numbers become a loss, and asks
- * the host for one step at a time. Everything it includes is below dtrain/, everything it calls is handed in.
+ * A phase never touches a gradient, an optimizer or a checkpoint: it records once how numbers become a loss, and
+ * requests the host for one step at a time. Everything it includes is below dtrain/, everything it calls is handed in.
  *
  *   make && dtrain check ./template.so && dtrain --plugin ./template.so --set training.epochs=5
  */
@@ -40,8 +40,8 @@ static dt_status data_count(const void *self, uint64_t *n_p)
     return DT_OK;
 }
 
-/* Called by worker threads; what a sample holds depends on its index alone, never on who asks or when. Golden-ratio
- * points fill [-1, 1] evenly, those of one split between those of the other. */
+/* Called by worker threads; what a sample holds depends on its index alone, never on the caller or the time.
+ * Golden-ratio points fill [-1, 1] evenly, those of one split between those of the other. */
 static dt_status data_read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
     (void)key;
@@ -192,7 +192,7 @@ static dt_status evaluate(void *self, dt_progress *out)
 }
 
 DT_STOP_DEFINE(stop, state);
-/* What the host's own sections say for this phase, where the user says nothing. */
+/* Defaults of the host's own sections for this phase. */
 DT_DEFAULTS_DEFINE(extension, "data.source=template_data", "models.curve=template_model", "training.epochs=20",
                    "training.learning_rate=0.01", "training.warmup_epochs=1", "training.eval_interval=5");
 DT_PHASE_DEFINE(phase, "template", "fits a curve", "none", template_config, state, options,

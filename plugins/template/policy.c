@@ -7,7 +7,7 @@
  *   value_loss    value_coef (V(s) - target)^2
  *   entropy       -entropy_coef H(p(.|s)), which moves linearly to entropy_coef_end: the schedule
  *
- * A loss and a schedule is all that a phase says. The host binds the environment, perception, controller and shield
+ * A loss and a schedule is all that a phase defines. The host binds the environment, perception, controller and shield
  * that the configuration names, collects a round, computes advantages, makes the passes, evaluates and saves.
  *
  *   make && dtrain check ./template.so && dtrain --plugin ./template.so --set env.id=cartpole
@@ -84,7 +84,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 }
 
 DT_ROUNDS_OPS_DEFINE(run, state); /* start, iterate and evaluate, as rounds have them */
-/* What the host's own sections, and this one, say where the user says nothing. */
+/* Defaults of the host's own sections, and of this one. */
 DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "env.id=cartpole",
                    ID ".train_batch=512", ID ".fragment=16", ID ".sgd_epochs=1", "data.batch=128", "data.shards=4",
                    "training.optimizer=adam", "training.learning_rate=3e-3", "training.weight_decay=0",

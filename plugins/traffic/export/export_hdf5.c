@@ -64,7 +64,7 @@ static dt_status write_slices(const writing *w, uint32_t which, const char *name
     return DT_OK;
 }
 
-/* What features say of a recording beside pose and motion. */
+/* What features show of a recording besides pose and motion. */
 static dt_status write_recorded(const writing *w, float *stop, unsigned char *controlled, float *node)
 {
     const int64_t rows = dt_store_view_of(w->s)->n_rows;

@@ -3,7 +3,7 @@
  * A store as one HDF5 file, for other programs. The file has the arrays of store.h by their names, with
  * features as they are kept; "stop_distance" and "controlled" [rows]; "scene", "site" (texts); the attributes format
  * (1) and frame_rate_hz; "node_error" [9] and "edge_error" [4] f64, by how much features are off at most, zeros where
- * they are exact; roads as hdf5_roads.h says. import_hdf5.h reads it.
+ * they are exact; roads as in hdf5_roads.h. import_hdf5.h reads it.
  * libhdf5 is opened as a module (hdf5_file.h). Threads: one at a time.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_EXPORT_HDF5_H

@@ -11,8 +11,8 @@
 
 #include "base/str.h"
 
-/* Written aside (staging.h), flushed, renamed. notes: a line for people. Errors: DT_EINVAL, DT_ENOTFOUND, DT_EDATA (the
- * store), DT_EIO, DT_ENOMEM. */
+/* Written to a temporary file (staging.h), flushed, renamed. notes: a line for people. Errors: DT_EINVAL, DT_ENOTFOUND,
+ * DT_EDATA (the store), DT_EIO, DT_ENOMEM. */
 dt_status dt_data_export(const char *store, const char *file, dt_str *notes) DT_NODISCARD;
 
 #endif

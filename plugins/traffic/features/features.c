@@ -105,7 +105,7 @@ static void features_of_known_headings(dt_nearby *g, const dt_vehicle *v, uint32
     dt_features_graph(g, v, n, radius_m, k_max, rowptr, col, edge, path_ittc);
 }
 
-/* Headings that are unknown are 0 in a copy, and speeds of what stands; g->unknown tells which. */
+/* Headings that are unknown are 0 in a copy, and speeds of what stands; g->unknown marks them. */
 static dt_status frame_of_unknown(dt_nearby *g, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
                                   float *node, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graph features of one frame of traffic: the one function behind recordings, simulations and SUMO alike (service
+ * Graph features of one frame of traffic: the one function for recordings, simulations and SUMO alike (service
  * "traffic.features/1" hands it to plugins). Nothing here looks at the future, except the risk label, which is one.
  *
  * Node features [n,9], unnormalised:
@@ -44,7 +44,7 @@
 #define DT_ITTC_MAX            10.0 /* 1/s */
 #define DT_WIDTH_DEFAULT_M     1.8  /* a passenger car; only where the source gives none */
 #define DT_LENGTH_DEFAULT_M    4.5  /* the same */
-#define DT_POSITION_MAX_M      1e7  /* farther from the origin nothing can be told apart in f32 */
+#define DT_POSITION_MAX_M      1e7  /* farther from the origin nothing can be distinguished in f32 */
 #define DT_SPEED_MAX_MPS       150.0
 #define DT_HEADING_MAX         1e6 /* rad */
 #define DT_SIZE_MAX_M          100.0
@@ -70,7 +70,7 @@ dt_status dt_features_frame(dt_features_work *work, const dt_vehicle *v, uint32_
                             float *node, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc) DT_NODISCARD;
 /* At most so many vehicles may be in a square of such a side, or of the radius where that is smaller: one per square
  * metre, more than fit. The label of risk is a maximum over all vehicles within the radius, so that each pair is
- * compared; this bounds the pairs of a vehicle by the area around it, whatever a file says. */
+ * compared; this bounds the pairs of a vehicle by the area around it, whatever a file contains. */
 #define DT_CROWD_MOST   4096
 #define DT_CROWD_SIDE_M 64.0
 /* Whatever dt_features_frame refuses: frames that pass can then only lack memory. DT_EINVAL, DT_ENOMEM. */

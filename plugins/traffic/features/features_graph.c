@@ -124,7 +124,7 @@ static void drop_unknown(target *t)
 }
 
 /* by_rank[r]: who of n is listed r-th nearest; rank[p]: how many are nearer than p. False: of the nearest `kept` and
- * the one behind them two are as near as each other, and so some rank is nobody's. */
+ * the one after them two are equally near, and so some rank is unused. */
 static inline bool place_ranks(const int32_t *rank, uint32_t n, uint32_t kept, uint8_t *by_rank)
 {
     const uint32_t looked = kept < n ? kept + 1 : kept;
@@ -138,9 +138,9 @@ static inline bool place_ranks(const int32_t *rank, uint32_t n, uint32_t kept, u
 }
 
 /* For each set of instructions:
- *   measure  squared distances of a stretch into g->d2, and those of it who are ahead on the path behind the n_ahead
+ *   measure  squared distances of a stretch into g->d2, and those of it who are ahead on the path after the n_ahead
  *            that g->ahead has already: how many it has then
- *   list     those of a stretch who are within most behind the n that are listed: how many are then, or any number
+ *   list     those of a stretch who are within most after the n that are listed: how many are then, or any number
  *            above LISTED
  *   rank     of n <= LISTED, see place_ranks */
 

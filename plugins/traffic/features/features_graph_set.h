@@ -91,7 +91,7 @@ TARGET static inline void SET(describe)(const target *t, const int32_t *j, uint3
         length[p] = b->length;
         speed[p] = b->speed;
     }
-    for (uint32_t p = n; p % D != 0; p++) { /* nobody looks at what becomes of these */
+    for (uint32_t p = n; p % D != 0; p++) { /* their results are not used */
         x[p] = y[p] = heading[p] = length[p] = speed[p] = 0;
     }
     const vd zero = {0}, one = zero + 1.0, most = zero + DT_ITTC_MAX;
@@ -222,7 +222,7 @@ TARGET static void SET(make_graph)(dt_nearby *g, const dt_vehicle *v, uint32_t n
         for (int side = 0; side < 3; side++) {
             n_ahead = SET(measure)(&t, g, c->begin[side], c->end[side], n_ahead);
         }
-        g->d2[g->place[i]] = INFINITY; /* nobody is a neighbour of its own */
+        g->d2[g->place[i]] = INFINITY; /* no vehicle is its own neighbour */
         SET(find_nearest)(&t, g, c, c->likely_d2 > 0 ? c->likely_d2 : likely_d2);
         likely_d2 = LIKELY * t.kth_d2 > NEAREST * t.r2 ? LIKELY * t.kth_d2 : NEAREST * t.r2;
         c->likely_d2 = likely_d2;

@@ -47,7 +47,7 @@ void dt_nearby_init(dt_nearby *g, uint32_t cap, void *room)
 /* ---- cells ------------------------------------------------------------------------------------------------------- */
 
 /* key = column * height + row, counted from a border of empty cells: a cell's neighbours along its column have the keys
- * beside its own, and none of them is another column's. Returns the height; *most_p: no key is greater. */
+ * next to its own, and none of them is another column's. Returns the height; *most_p: no key is greater. */
 static uint64_t number_cells(dt_nearby *g, const dt_vehicle *v, uint32_t n, double side_m, uint64_t *most_p)
 {
     double least[2] = {v[0].x, v[0].y}, most[2] = {v[0].x, v[0].y};

@@ -12,9 +12,9 @@
 
 /* A vehicle whose heading is unknown: one that stands is still a neighbour of others, one that moves is none. */
 enum { DT_HEADING_KNOWN, DT_HEADING_STANDS, DT_HEADING_MOVES };
-enum { DT_NEARBY_PAD = 8 }; /* values behind the last vehicle that may be read, as vectors do */
+enum { DT_NEARBY_PAD = 8 }; /* values past the last vehicle that may be read, as vectors do */
 
-typedef struct dt_nearby_cell { /* a cell with somebody in it: its own column of cells and the two beside it */
+typedef struct dt_nearby_cell { /* a cell with a vehicle in it: its own column of cells and the two adjacent ones */
     uint32_t begin[3], end[3];
     double likely_d2; /* of features_graph.c; 0 after building */
 } dt_nearby_cell;

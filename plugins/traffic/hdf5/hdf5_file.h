@@ -2,7 +2,7 @@
  *
  * An HDF5 file of arrays and texts, as the module of libhdf5 (plugins/traffic/hdf5) serves it. The module sees
  * this header and none of the host's code. Arrays lie in the root group: one or two dimensions, in chunks of rows,
- * shuffled and packed by gzip. What is read may be anybody's file: types, dimensions, filters and where bytes lie are
+ * shuffled and packed by gzip. What is read may be any file: types, dimensions, filters and where bytes lie are
  * checked. Threads: one file, one thread, one at a time.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_HDF5_FILE_H

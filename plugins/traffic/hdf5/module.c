@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The module of libhdf5: see hdf5_file.h. No call follows a link out of the file, and none reads what another
- * file or a filter beside shuffle, gzip and fletcher32 keeps.
+ * file or a filter besides shuffle, gzip and fletcher32 keeps.
  */
 #include "traffic/hdf5/hdf5_file.h"
 
@@ -228,7 +228,7 @@ static dt_status check_layout(const dt_hdf5 *f, const char *name)
     return DT_OK;
 }
 
-/* Its bytes are as many as it says, but for what packs them. */
+/* Its bytes are as many as it declares, except for its packing. */
 static dt_status check_storage(const dt_hdf5 *f, const char *name, int64_t rows, size_t row_bytes)
 {
     if ((double)rows * (double)row_bytes > (double)H5Dget_storage_size(f->set) * RATIO_MOST) {
@@ -370,7 +370,7 @@ DT_EXPORT dt_hdf5_module_fn dt_hdf5_module;
 const dt_hdf5_ops *dt_hdf5_module(const dt_hdf5_host *h)
 {
     host = h;
-    (void)!H5dont_atexit(); /* we close what we open; at exit the library would go on with what it could not write */
+    (void)!H5dont_atexit(); /* we close what we open; at exit the library would continue with what it could not write */
     if (H5open() < 0 || H5Eset_auto2(H5E_DEFAULT, NULL, NULL) < 0) { /* what went wrong is said by us */
         return NULL;
     }

@@ -177,7 +177,7 @@ static const preset presets[] = {
                 [DT_ROLE_SPEED] = {"vehicle_speed", 1, 0},
                 [DT_ROLE_ACCEL] = {"vehicle_acceleration", 1, 0}}},
     {.layout = {.name = "dtrain", .has_parts = true},
-     .needs = {"id", "x", "y"}, /* place_columns says what else there must be */
+     .needs = {"id", "x", "y"}, /* place_columns reports what else there must be */
      .column = {[DT_ROLE_SCENE] = {"scene", 1, 0},
                 [DT_ROLE_SITE] = {"site", 1, 0},
                 [DT_ROLE_FRAME] = {"frame", 1, 0},
@@ -412,7 +412,7 @@ static dt_status parse_item(const dt_columns *c, int role, char *item, const cha
     if (factor != NULL) {
         *factor = '\0';
     }
-    return DT_OK; /* place_columns says that there is no such column */
+    return DT_OK; /* place_columns reports that there is no such column */
 }
 
 /* "role=item,..." into c->name and c->by; the names point into c->map_text. */

@@ -29,7 +29,7 @@ enum dt_role {
     DT_ROLE_STOP,
     DT_ROLE_CONTROLLED,
     DT_ROLE_RATE,
-    DT_ROLE_VX, /* velocity and acceleration along x and y: the speed where no column says it, and missing headings */
+    DT_ROLE_VX, /* velocity and acceleration along x and y: the speed where no column has it, and missing headings */
     DT_ROLE_VY,
     DT_ROLE_AX,
     DT_ROLE_AY,
@@ -48,7 +48,7 @@ typedef struct dt_table_layout {
     bool is_portal;    /* as data portals export: "1,118,846,980,200" is a number, and rows may come twice */
     bool is_benchmark; /* a scene's name is a benchmark id of CommonRoad, which holds the site */
     bool is_corner;    /* position is the upper left corner of a box along the axes, and y points up after conversion */
-    bool is_levelx;    /* recording_meta.h says rate and site; what has no size is no vehicle */
+    bool is_levelx;    /* recording_meta.h has rate and site; what has no size is no vehicle */
     bool has_units;    /* of the format: what is long or fast there is long or fast */
     bool may_lack_vehicle; /* rows without an id are steps without vehicles */
     bool is_by_folder;     /* the folder of the file is the site */
@@ -86,7 +86,7 @@ void dt_columns_write(int role, const char *header, const dt_conversion *by, dt_
 void dt_columns_write_map(const dt_columns *c, int role, double scale, dt_str *out);
 
 /* Reads the header. map: "role=item,..."; NULL or "": the header is recognised. rate_hz: 0: the layout's,
- * or what a column says; where nothing says it c->rate_hz stays 0, and the caller finds it (import_table.c).
+ * or from a column; where nothing has it c->rate_hz stays 0, and the caller finds it (import_table.c).
  * c is zeroed before; dt_columns_fini also after a failure. Errors: DT_EDATA (the header), DT_EINVAL (map, rate),
  * DT_ENOMEM. */
 dt_status dt_columns_find(dt_columns *c, dt_csv *csv, const char *map, double rate_hz) DT_NODISCARD;
@@ -103,7 +103,7 @@ void dt_columns_add_notes(dt_str *notes, const char *lines);
 /* A number of a role in SI units; NAN for an empty cell where that is allowed or a column that is not there. cell: of
  * the line handed out last. Errors: DT_EDATA with file, line and column. */
 dt_status dt_columns_number(dt_columns *c, char *const *cell, int role, double *out_p) DT_NODISCARD;
-/* The class of the row's road user; DT_USER_VEHICLE where no column says it. */
+/* The class of the row's road user; DT_USER_VEHICLE where no column has it. */
 dt_road_user dt_columns_user(const dt_columns *c, char *const *cell);
 /* A time in seconds: a number, hours:minutes:seconds, or a date and a time. DT_EDATA. */
 dt_status dt_columns_time(dt_columns *c, char *const *cell, double *out_p) DT_NODISCARD;

@@ -54,7 +54,7 @@ static dt_status import_files(const char *const *src, uint32_t n_src, const char
     return st;
 }
 
-/* Where a map is counted from says nothing without one. */
+/* Where a map is counted from means nothing without one. */
 static dt_status check_map_keys(const dt_import_options *opt)
 {
     const struct {
@@ -86,7 +86,7 @@ static dt_status import_any(const char *const *src, uint32_t n_src, const char *
                                  src[i]);
         }
     }
-    for (uint32_t i = 0; i < n_src; i++) { /* as a table it would be told to have odd columns */
+    for (uint32_t i = 0; i < n_src; i++) { /* as a table it would be reported to have odd columns */
         const size_t n = strlen(src[i]);
         if (dt_fs_is_file(src[i]) &&
             ((n > 3 && strcmp(src[i] + n - 3, ".h5") == 0) || (n > 5 && strcmp(src[i] + n - 5, ".hdf5") == 0))) {
@@ -118,8 +118,7 @@ dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out
     }
     DT_TRY(dt_store_check_out(out));
     DT_TRY(import_any(src, n_src, out, opt, notes));
-    dt_status st =
-        dt_data_summarise(out, opt->jobs, notes); /* opens it, so what is left behind has passed every check */
+    dt_status st = dt_data_summarise(out, opt->jobs, notes); /* opens it, so what remains has passed every check */
     if (st != DT_OK) {
         dt_error e;
         dt_error_save(&e, st);

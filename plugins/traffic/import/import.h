@@ -18,14 +18,14 @@
  *                without neighbours; heading along the road's +y; lengths unknown; site US101
  *   ngsim        Vehicle_ID,Frame_ID,Global_Time,Local_X,Local_Y,v_Length,v_Width,v_Vel,v_Acc[,Location]: feet to
  *                metres; the position is the front centre and becomes the vehicle's centre; first heading +y on
- *                freeways, unknown where Location says another street. Both the 18 columns of the recordings' own files
- *                and the 25 of the portal's export, where Location names the scene, numbers may have thousands
+ *                freeways, unknown where Location names another street. Both the 18 columns of the recordings' own
+ *                files and the 25 of the portal's export, where Location names the scene, numbers may have thousands
  *                separators, and rows that repeat another are left out
  *   highD        frame,id,x,y,width,height,xVelocity,...: corner of the box and y down, to centre and y up; headings
- *                by velocity. NN_recordingMeta.csv beside NN_tracks.csv says rate and location, the site is
+ *                by velocity. NN_recordingMeta.csv next to NN_tracks.csv has rate and location, the site is
  *                "location-N", or "SITE-N" of the options, and the scene "site/NN_tracks"
  *   inD          recordingId,trackId,frame,...,xCenter,yCenter,heading,...: of inD and rounD, degrees to radians, the
- *                same table beside it. Who has no size, on foot or on a bicycle, is left out
+ *                same table next to it. Who has no size, on foot or on a bicycle, is left out
  *   INTERACTION  [case_id,]track_id,frame_id,timestamp_ms,agent_type,x,y,vx,vy,psi_rad,length,width: site and scene by
  *                the folder, "site/file", and cases "site/file/case". Pedestrians and bicycles are left out
  *   dtrain       the roles themselves as column names, as export_table.h writes them; a scene may be named
@@ -40,7 +40,7 @@
  *                Static obstacles, people on foot and on bicycles, lights and planning problems are left out
  * Arrays of numpy, a folder of them: node_features.npy [rows,9] f32 or f64, the features of features.h as they are,
  * not normalised; frame_ids.npy and vehicle_ids.npy [rows] i64 or i32; scene_ids.npy [rows], where there are several
- * scenes. Edges are made anew. Messages name a row by its number.
+ * scenes. Edges are computed again. Messages name a row by its number.
  * The JSON chunk layout is described in docs of the recording format; statistics.json is checked against the chunks.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_IMPORT_H
@@ -66,7 +66,7 @@ typedef struct dt_import_options {
     const char *map;      /* file with the roads of all scenes (map_reader.h), or a folder with one for each
                            * (dt_map_find); NULL or "": none but a source's own */
     const char *map_origin; /* where positions are counted from, for a map in degrees: dt_map_origin_parse; NULL or "":
-                             * as the recording says, else (0, 0) */
+                             * as in the recording, else (0, 0) */
     const char *map_offset; /* "DX,DY" m that are added to the positions of maps; NULL or "": none */
     const char *types;   /* file with vType elements of SUMO, for the sizes of vehicles of an fcd; NULL or "": none */
     bool is_unordered;   /* accept a vehicle's rows in any order */
@@ -77,17 +77,17 @@ typedef struct dt_import_options {
     uint32_t jobs;       /* parts that are made at once, or threads that make one; 0: 1 */
     uint64_t part_bytes; /* files are gathered, in their order, to parts of so many bytes at least; 0: a part each */
     dt_packing packing;  /* how the store is written */
-    void (*progress)(void *user, const dt_import_progress *p); /* called now and then; NULL: nobody asks */
+    void (*progress)(void *user, const dt_import_progress *p); /* called now and then; NULL: not needed */
     void *progress_user;
-    bool (*stops)(void *user); /* asked now and then, by any thread: true ends it, DT_EINTERRUPTED; NULL: nobody */
+    bool (*stops)(void *user); /* called now and then, by any thread: true ends it, DT_EINTERRUPTED; NULL: never */
     void *stops_user;
 } dt_import_options;
 
-#define DT_SCENE_GAP_S 5.0 /* nobody recorded for longer: a new scene */
+#define DT_SCENE_GAP_S 5.0 /* nothing recorded for longer: a new scene */
 
 /* src [n_src]: files, of any layouts at one frame rate, or one folder of chunks or arrays. out: the store, must not
  * exist. opt NULL: defaults. notes gets lines for people (what was found, what is worth knowing). Nothing is left at
- * out when it fails; where files make more than one part (import_jobs.h), finished ones are kept beside it.
+ * out when it fails; where files make more than one part (import_jobs.h), finished ones are kept next to it.
  * DT_ENOTFOUND, DT_EDATA, DT_EINVAL (options, out exists, its parts are being written), DT_EINTERRUPTED (stops),
  * DT_EIO, DT_ENOMEM. */
 dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,

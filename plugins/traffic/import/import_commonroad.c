@@ -163,7 +163,7 @@ static dt_status begin_obstacle(const dt_xml *x, scenario *s)
     bool is_new = false;
     s->n_lanelets += dt_xml_is(x, "lanelet");
     s->n_static += dt_xml_is(x, "staticObstacle");
-    const bool is_old = dt_xml_is(x, "obstacle"); /* of 2018b: its role tells */
+    const bool is_old = dt_xml_is(x, "obstacle"); /* of 2018b: from its role */
     if (!is_old && !dt_xml_is(x, "dynamicObstacle")) {
         return DT_OK;
     }
@@ -306,7 +306,7 @@ static bool is_near(double a, double b)
     return !(fabs(a - b) > 1e-4); /* as files round numbers; NAN: one of them does not say it */
 }
 
-/* The state of the step before once more: trajectories may begin with the initial state. */
+/* The state of the step before again: trajectories may begin with the initial state. */
 static bool is_repeat(const obstacle *o)
 {
     return (int64_t)o->number[TIME] == o->last_step && is_near(o->number[X], o->before[0]) &&

@@ -2,7 +2,7 @@
  *
  * Floating-car output of SUMO (sumo --fcd-output, https://sumo.dlr.de/docs/Simulation/Output/FCDOutput.html): the
  * vehicles of every time step. Angles are degrees from +y clockwise and positions the centres of the front bumpers; how
- * long a vehicle is says its type, in another file. See import.h.
+ * long a vehicle is is given by its type, in another file. See import.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
@@ -26,7 +26,7 @@
 #define TIME_MAX_S 1e9
 /* who moves by less than this share of what speeds say moves in degrees of longitude and latitude, 111 km each */
 #define DEGREES_SHARE 1e-3
-#define DEGREES_M     100.0 /* of driving: below, nothing is told */
+#define DEGREES_M     100.0 /* of driving: below, nothing is reported */
 
 typedef struct size {
     double length, width; /* length NAN: not known */
@@ -164,7 +164,7 @@ static const type *find_type(const types *t, const char *name)
     return number < 0 ? NULL : &t->type[number];
 }
 
-/* The road user of a type: what its vClass says, else what its name does, as DEFAULT_BIKETYPE. */
+/* The road user of a type: from its vClass, else from its name, as DEFAULT_BIKETYPE. */
 static dt_road_user user_of(const fcd *f, const char *name)
 {
     const type *t = find_type(&f->types, name);
@@ -262,7 +262,7 @@ static dt_status find_vehicle(fcd *f, const dt_xml *x, const char *id, const dt_
         f->vehicles_cap = cap;
     }
     const vehicle *v = &f->vehicle[*number_p];
-    if (!*is_new_p && v->frame == f->frame && !(v->x == row->x && v->y == row->y)) { /* rows.c judges repetitions */
+    if (!*is_new_p && v->frame == f->frame && !(v->x == row->x && v->y == row->y)) { /* rows.c checks repetitions */
         return DT_FAIL(DT_EDATA, DT_XML_AT "\"%.60s\" is in the step of %g s twice", DT_XML_HERE(x), id, f->time);
     }
     return DT_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of an import, told apart by what they hold. See import.h.
+ * Files of an import, distinguished by what they hold. See import.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"

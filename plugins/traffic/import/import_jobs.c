@@ -52,7 +52,7 @@ struct jobs {
     pthread_mutex_t mutex; /* of what follows, and of is_finished */
     pthread_cond_t changed;
     uint32_t next;
-    _Atomic uint32_t failed; /* the first part that failed; plan->n: none. Those behind it are not made */
+    _Atomic uint32_t failed; /* the first part that failed; plan->n: none. Those after it are not made */
     dt_error error;          /* its own */
 };
 
@@ -152,7 +152,7 @@ static dt_status make_part(part *p)
     return st;
 }
 
-/* Part by part, the first one that nobody has taken. */
+/* Part by part, the first one that is not taken. */
 static void *work(void *user)
 {
     jobs *j = user;
@@ -328,7 +328,7 @@ static dt_status join_parts(jobs *j, dt_str *notes)
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
-/* The parts are made while the finished ones are joined; none is at work afterwards. */
+/* The parts are made while the finished ones are joined; none is in work afterwards. */
 static dt_status run_jobs(jobs *j, dt_str *notes)
 {
     pthread_t *thread = dt_alloc_n(j->n_jobs, sizeof(*thread));

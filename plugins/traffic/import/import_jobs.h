@@ -6,11 +6,12 @@
  * the same, byte for byte, for any number of threads, and the same that one part of all files would be.
  *
  * What ends an import (a signal, a full disk, a wrong value, kill -9) leaves finished parts in that folder. The next
- * import to the same place goes on with those whose key and digest fit, and removes the others; a finished one removes
- * them all. While a process writes parts it holds OUT.parts/lock, and OUT itself (staging.h).
+ * import to the same place continues with those whose key and digest fit, and removes the others; a finished one
+ * removes them all. While a process writes parts it holds OUT.parts/lock, and OUT itself (staging.h).
  *
  * Memory: of each job as of an import alone, with its share of the sort buffer. Of two files that are wrong the first
- * one in their order is told, however many jobs there are. Threads: one import, one thread, which starts the others.
+ * one in their order is reported, however many jobs there are. Threads: one import, one thread, which starts the
+ * others.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_IMPORT_JOBS_H
 #define DTRAIN_PLUGINS_TRAFFIC_IMPORT_JOBS_H

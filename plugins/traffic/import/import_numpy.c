@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A folder of arrays of numpy: node_features.npy, and beside it who was where when. See import.h.
+ * A folder of arrays of numpy: node_features.npy, and next to it the positions over time. See import.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"

@@ -71,7 +71,7 @@ static dt_status add_named(dt_str *out, const char *what, const char *path)
     return is_given ? add_file(out, path, DEPTH) : DT_OK;
 }
 
-/* The table beside a recording of highD, inD or rounD, where there is one. */
+/* The table next to a recording of highD, inD or rounD, where there is one. */
 static dt_status add_meta(dt_str *out, const char *src)
 {
     dt_str path = {0};
@@ -195,7 +195,7 @@ bool dt_part_is_finished(const char *folder, const char *key)
     char *text = NULL;
     size_t bytes = 0;
     dt_error kept;
-    dt_error_save(&kept, DT_OK); /* why it is not finished is nobody's error */
+    dt_error_save(&kept, DT_OK); /* why it is not finished is no error */
     dt_status st = path_in(folder, "digest", &path);
     if (st == DT_OK) {
         st = dt_fs_is_file(dt_str_text(&path)) ? dt_fs_read_all(dt_str_text(&path), NAME_BYTES, &text, &bytes)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One part of an import: a folder that holds a part of a store (store.h), or nothing where its files have no row, and
- * beside the arrays
+ * next to the arrays
  *   part.json      frame rate, layout, numbers of rows, the scenes as their files name them
- *   notes.txt, warnings.txt   what an import of its files says, where that is anything
+ *   notes.txt, warnings.txt   what an import of its files reports, if anything
  *   digest         the key, and a hash of all the others: written last
- * A part is finished when its digest says so, of the key that is wanted: a part that was cut short, damaged, or made of
+ * A part is finished when it has a digest, of the requested key: a part that was cut short, damaged, or made of
  * other files, options or another version, is none. Nothing here waits for the disk: the digest finds what a loss of
  * power took. Threads: any, one part, one thread.
  */
@@ -19,7 +19,7 @@
 enum { DT_PART_KEY_BYTES = 65, DT_PART_LAYOUT_BYTES = 512 };
 
 /* SHA-256 in hexadecimal of the files' names, sizes and times of change, those of the files that an import reads
- * besides (maps, types of vehicles, the table beside a recording), and the options that a part's bytes depend on. The
+ * besides (maps, types of vehicles, the table next to a recording), and the options that a part's bytes depend on. The
  * way a store is packed is none of them, nor is the number of jobs. DT_ENOTFOUND, DT_EIO, DT_ENOMEM. */
 dt_status dt_part_key(const char *const *src, uint32_t n_src, const dt_import_options *opt, char key[DT_PART_KEY_BYTES])
     DT_NODISCARD;
@@ -40,7 +40,7 @@ typedef struct dt_part_record { /* zeroed is empty */
     int32_t files_cap;
 } dt_part_record;
 
-/* Of a finished part; what it says is added to notes. DT_EDATA, DT_EIO, DT_ENOMEM. */
+/* Of a finished part; its notes are added to notes. DT_EDATA, DT_EIO, DT_ENOMEM. */
 dt_status dt_part_read(const char *folder, dt_part_record *out, dt_str *notes) DT_NODISCARD;
 void dt_part_record_fini(dt_part_record *p);
 

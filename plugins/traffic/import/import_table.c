@@ -103,7 +103,7 @@ static dt_status scene_of(table *t, char *const *cell, int32_t *number_p)
     const dt_columns *c = &t->columns;
     const char *name = c->at[DT_ROLE_SCENE] < 0 ? dt_str_text(&t->stem) : cell[c->at[DT_ROLE_SCENE]];
     char of_case[SCENE_BYTES];
-    if (c->layout.is_by_folder && c->at[DT_ROLE_SCENE] >= 0) { /* cases are numbered anew in every file */
+    if (c->layout.is_by_folder && c->at[DT_ROLE_SCENE] >= 0) { /* cases are numbered again in every file */
         const int bytes = snprintf(of_case, sizeof(of_case), "%s/%s", dt_str_text(&t->stem), name);
         if (bytes >= (int)sizeof(of_case)) {
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s \"%.60s\" makes a name of a scene of more than %d bytes",
@@ -177,7 +177,7 @@ static dt_status frame_of(table *t, char *const *cell, int64_t *out_p)
     return DT_OK;
 }
 
-/* The speed and acceleration along the vehicle, of those along x and y; and its heading where no column says it. */
+/* The speed and acceleration along the vehicle, of those along x and y; and its heading where no column has it. */
 static dt_status project(table *t, char *const *cell, dt_table_row *row)
 {
     dt_columns *c = &t->columns;
@@ -347,7 +347,7 @@ static double rate_of(double *time, int n)
     return fabs(rate - rint(rate)) < 0.01 * rate && rate > 1 ? rint(rate) : rate;
 }
 
-/* Times that are too far apart are in a smaller unit; the map that says so. */
+/* Times that are too far apart are in a smaller unit; the corresponding map. */
 static dt_status fail_rate(const table *t)
 {
     static const double per_s[] = {1e3, 1e6, 1e9};
@@ -368,7 +368,7 @@ static dt_status fail_rate(const table *t)
     return st;
 }
 
-/* Of a table whose rows have times, and whose rate nothing says: its first rows are read once more. */
+/* Of a table whose rows have times, and whose rate is not given: its first rows are read again. */
 static dt_status find_rate(table *t)
 {
     dt_columns peek = {.n = 0};

@@ -10,7 +10,7 @@
 #include "traffic/map/roads.h"
 
 /* Lanes of the upper carriageway lead to -x and those of the lower one to +x, y up. Their numbers are highD's laneId:
- * the strips of the picture from top to bottom, from 1 on, of which those beside the carriageways are no lanes. x: the
+ * the strips of the picture from top to bottom, from 1 on, of which those next to the carriageways are no lanes. x: the
  * least and the greatest of the recording. path: of the table, in messages. *out_p is sealed, and the caller's; without
  * a lane it is empty. DT_EDATA, DT_ENOMEM. */
 dt_status dt_roads_of_markings(const dt_recording_meta *meta, const double x[2], const char *path, dt_roads *out_p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What highD, inD and rounD say of a recording in a table beside it: NN_recordingMeta.csv of NN_tracks.csv, a header
- * and one row. Threads: any.
+ * What highD, inD and rounD record of a recording in a table next to it: NN_recordingMeta.csv of NN_tracks.csv, a
+ * header and one row. Threads: any.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_RECORDING_META_H
 #define DTRAIN_PLUGINS_TRAFFIC_RECORDING_META_H
@@ -24,7 +24,7 @@ typedef struct dt_recording_meta {
     int n_markings[2]; /* 0: the table does not say */
 } dt_recording_meta;
 
-/* tracks: path of NN_tracks.csv, plain or packed. Errors: DT_ENOTFOUND (no such table beside it, or the name of tracks
+/* tracks: path of NN_tracks.csv, plain or packed. Errors: DT_ENOTFOUND (no such table next to it, or the name of tracks
  * has another form), DT_EDATA with file, line and column, also of
  * another recording, DT_EIO, DT_ENOMEM. */
 dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p) DT_NODISCARD;

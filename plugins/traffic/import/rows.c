@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TELL_ROWS = 1 << 12, STOP_ROWS = 1 << 10 }; /* so often who watches is told of stored rows, and asked */
+enum { TELL_ROWS = 1 << 12, STOP_ROWS = 1 << 10 }; /* so often a watcher receives the stored rows, and is polled */
 enum { VEHICLES_MAX = 1 << 20, FILES_MAX = 1 << 20, SCENE_BYTES = 400 };
 
 typedef struct scene {
@@ -144,7 +144,7 @@ static bool is_same_origin(const dt_map_origin *a, const dt_map_origin *b)
 static dt_status add_map(dt_rows *r, const char *path, int32_t *number_p)
 {
     dt_roads roads = {.n_lanes = 0};
-    dt_str name = {0}, each = {0}; /* what is told of one map of many is told to nobody */
+    dt_str name = {0}, each = {0}; /* notes of one map of many are not shown */
     dt_status st = dt_rows_stem(path, &name);
     if (st == DT_OK) {
         st = dt_map_read(path, &r->map_origin, r->map_is_folder ? &each : r->notes, &roads);
@@ -308,7 +308,7 @@ static void report_stored(const dt_rows *r, int64_t n)
     }
 }
 
-/* The reason for leaving off, where whoever imports asks to. */
+/* The reason for leaving off, where the importer requests it. */
 static dt_status check_stop(const dt_rows *r)
 {
     return r->opt->stops != NULL && r->opt->stops(r->opt->stops_user)
@@ -403,7 +403,7 @@ static dt_status begin_frame(dt_rows *r, feed *f, const dt_table_row *row)
     return DT_OK;
 }
 
-/* hypot(dx, dy) >= 1, which is called only where rounding could tell. */
+/* hypot(dx, dy) >= 1, which is called only where rounding could matter. */
 static bool is_a_metre(double dx, double dy)
 {
     const double d2 = dx * dx + dy * dy;
@@ -521,7 +521,7 @@ static bool is_same(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-/* A row that says nothing but what the one before says; loose: its place and speed, as data portals repeat rows. */
+/* A row that only repeats the one before; loose: its place and speed, as data portals repeat rows. */
 static bool is_repeat(const dt_table_row *a, const dt_table_row *b, bool is_loose)
 {
     return a->scene == b->scene && a->frame == b->frame && a->id == b->id && a->x == b->x && a->y == b->y &&

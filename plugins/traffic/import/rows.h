@@ -2,7 +2,7 @@
  *
  * Rows of recordings, one vehicle in one frame each, into a store: what every reader of files hands its rows to. Scenes
  * get their names, rows are sorted (sort.h) and checked, missing headings made, holes cut a scene, frames go to the
- * store. import.h says what is done to them. Threads: one object, one thread.
+ * store. import.h documents what is done to them. Threads: one object, one thread.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_ROWS_H
 #define DTRAIN_PLUGINS_TRAFFIC_ROWS_H
@@ -32,7 +32,7 @@ typedef struct dt_rows_file {
  * Errors: DT_ENOMEM. */
 dt_status dt_rows_create(const char *out, const dt_import_options *opt, dt_str *notes, dt_rows **out_p) DT_NODISCARD;
 /* The rows that follow are of this file. Errors: DT_EDATA (another frame rate than the files before), what
- * dt_store_create says. */
+ * of dt_store_create. */
 dt_status dt_rows_file_begin(dt_rows *r, const dt_rows_file *f) DT_NODISCARD;
 /* Of the file that has begun: its columns move into r, which doubts their units when all is read. */
 void dt_rows_keep_columns(dt_rows *r, dt_columns *c);
@@ -51,7 +51,7 @@ void dt_rows_progress(const dt_rows *r, uint64_t taken);
 void dt_rows_file_end(dt_rows *r, uint64_t bytes);
 /* Of all files of the import together. */
 void dt_rows_expect(dt_rows *r, uint64_t bytes);
-/* What an import says at its end: numbers of rows, and doubts of units, a line each. */
+/* What an import reports at its end: numbers of rows, and doubts of units, a line each. */
 typedef struct dt_rows_report { /* zeroed is empty */
     int64_t runs, repeats, no_length, no_width, no_heading, no_accel;
     int64_t unknown_heading, axis_heading; /* rows of vehicles that have none and have not moved yet */
@@ -85,7 +85,7 @@ int32_t dt_rows_scenes(const dt_rows *r);
 const char *dt_rows_scene_name(const dt_rows *r, int32_t number, int32_t *file_p);
 void dt_rows_destroy(dt_rows *r); /* without a finish nothing is left at out; NULL is fine */
 
-/* "dir/name_tracks.csv.gz" -> "name_tracks": what a scene is called whose file says no name. */
+/* "dir/name_tracks.csv.gz" -> "name_tracks": what a scene is called whose file has no name. */
 dt_status dt_rows_stem(const char *path, dt_str *out) DT_NODISCARD;
 /* Benchmark ids of CommonRoad, COUNTRY_MAP-1_2_T-3: the map names the site. */
 void dt_rows_site_of_benchmark(const char *id, char *out, size_t bytes);

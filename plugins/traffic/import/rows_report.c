@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an import says of its rows. See rows.h.
+ * What an import reports about its rows. See rows.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"

@@ -241,7 +241,7 @@ static const dt_table_row *next_of_buffer(dt_sort *s)
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
-/* A file without a name: nothing is left behind whatever happens. */
+/* A file without a name: nothing remains whatever happens. */
 static dt_status open_spill(dt_sort *s)
 {
     dt_str name = {0};

@@ -18,7 +18,7 @@ typedef struct dt_table_row {
 
 typedef struct dt_sort dt_sort;
 
-/* near_path: the temporary file lies beside it. memory_bytes: of the buffer, at least one row is held. With jobs > 1 a
+/* near_path: the temporary file is next to it. memory_bytes: of the buffer, at least one row is held. With jobs > 1 a
  * second thread sorts half of it; the order is the same. */
 dt_status dt_sort_create(const char *near_path, size_t memory_bytes, uint32_t jobs, dt_sort **out_p) DT_NODISCARD;
 dt_status dt_sort_add(dt_sort *s, const dt_table_row *row) DT_NODISCARD;     /* DT_EIO, DT_ENOMEM */

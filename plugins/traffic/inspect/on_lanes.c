@@ -67,8 +67,8 @@ static int64_t cell_of(const grid *g, int d, double x)
 
 typedef struct visit {
     int64_t named;  /* pieces in cells */
-    int64_t *count; /* [cells + 1]: how many there are in each; NULL: not wanted */
-    int64_t *place; /* [cells + 1]: where the next one of each goes; NULL: not wanted */
+    int64_t *count; /* [cells + 1]: how many there are in each; NULL: not needed */
+    int64_t *place; /* [cells + 1]: where the next one of each goes; NULL: not needed */
 } visit;
 
 static void visit_piece(const grid *g, int64_t i, visit *to)

@@ -74,7 +74,8 @@ static int64_t frame_of(const dt_store_view *v, int64_t frame, int64_t row)
     return frame;
 }
 
-/* A row as its recording has it; accelerations of a store may be made from speeds, which says nothing of them. */
+/* A row as its recording has it; accelerations of a store may be made from speeds, which gives no information about
+ * them. */
 static dt_table_row row_of(const dt_store *s, int64_t row)
 {
     const dt_store_view *v = dt_store_view_of(s);
@@ -207,7 +208,7 @@ dt_status dt_survey_make(const dt_store *s, dt_survey *out)
     return st;
 }
 
-/* ---- telling ----------------------------------------------------------------------------------------------------- */
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 /* Shares of the fullest one, each in one of nine signs: a value that is there at all is no blank. */
 static void draw_bins(dt_str *out, const char *name, const dt_feature_stat *s, const uint32_t bins[DT_SURVEY_BINS])

@@ -16,7 +16,7 @@ enum { DT_SURVEY_BINS = 32, DT_SURVEY_REPEATS = 20 };
 typedef struct dt_survey {
     uint32_t node[DT_NODE_FEATURES][DT_SURVEY_BINS]; /* values from min to max, in steps of the same width */
     uint32_t edge[DT_EDGE_FEATURES][DT_SURVEY_BINS]; /* without the edges of vehicles to themselves */
-    int64_t empty_frames;                            /* of scenes, without anybody */
+    int64_t empty_frames;                            /* of scenes, without vehicles */
     int64_t broken_tracks, missing_rows;             /* vehicles out of sight for a while, frames of it */
     double longest_gap_s;                            /* of one of them */
     int64_t n_repeats;                               /* scenes that are others again; the first of them: */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lanes of a map file that name each other: what readers of maps hand theirs to. Lanes come in any order, and what a
- * lane refers to may come after it; when all are there, names become numbers and the map is sealed. A line between two
- * bounds is made here too. Threads: one object, one thread.
+ * Lanes of a map file that name each other: what readers of maps pass their lanes to. Lanes come in any order, and what
+ * a lane refers to may come after it; when all are there, names become numbers and the map is sealed. A line between
+ * two bounds is made here too. Threads: one object, one thread.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_LANE_BUILDER_H
 #define DTRAIN_PLUGINS_TRAFFIC_LANE_BUILDER_H
@@ -45,7 +45,7 @@ typedef struct dt_lane_builder { /* zeroed but for path is empty */
     int64_t n_refs, refs_cap;
 } dt_lane_builder;
 
-/* The lane of that name, at the end; line: of the file. Errors: DT_EDATA (a name twice, what dt_roads_lane says),
+/* The lane of that name, at the end; line: of the file. Errors: DT_EDATA (a name twice, those of dt_roads_lane),
  * DT_ENOMEM. */
 dt_status dt_lane_builder_add(dt_lane_builder *b, int64_t line, const char *name, const dt_road_lane *lane)
     DT_NODISCARD;
@@ -56,7 +56,7 @@ dt_status dt_lane_builder_refer(dt_lane_builder *b, int64_t line, int32_t from, 
 void dt_lane_builder_count_bad_limit(dt_lane_builder *b, const char *text);
 void dt_lane_builder_report(const dt_lane_builder *b, dt_str *notes);
 /* Everything is there: b->roads is sealed. Errors: DT_EDATA (a lane that is not there and must be, two neighbours on
- * one side, a lane beside itself), DT_ENOMEM. */
+ * one side, a lane next to itself), DT_ENOMEM. */
 dt_status dt_lane_builder_close(dt_lane_builder *b) DT_NODISCARD;
 void dt_lane_builder_fini(dt_lane_builder *b);
 

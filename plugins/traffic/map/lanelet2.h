@@ -35,7 +35,7 @@ typedef struct dt_lanelet {
     int32_t begin[2], end[2]; /* nodes, when it is directed */
 } dt_lanelet;
 
-typedef struct dt_osm_pool { /* of int32, or of what stands beside names */
+typedef struct dt_osm_pool { /* of int32, or of what is stored next to names */
     void *data;
     int64_t n, cap;
 } dt_osm_pool;
@@ -53,7 +53,7 @@ typedef struct dt_lanelet2 {
     dt_osm_pool lanelet;    /* as they came */
     dt_osm_pool way_node;   /* int32 numbers of nodes */
     dt_osm_pool rule_limit; /* double [rules.n] m/s, 0: none */
-    dt_osm_pool rule_ref;   /* int32 numbers of wanted rules */
+    dt_osm_pool rule_ref;   /* int32 numbers of required rules */
     int32_t number;         /* of the node or way that is open */
     dt_lanelet new_lanelet;
     char type[32], subtype[32];

@@ -3,7 +3,7 @@
  * Lanes of the lanelets of a map. See lanelet2.h.
  *
  * A lanelet goes in the direction in which its left way is on its left: ways are turned round for it. One follows
- * another where it begins with the nodes that the other ends with, on both sides. It lies beside one that shares a
+ * another where it begins with the nodes that the other ends with, on both sides. It is next to one that shares a
  * border way in the same direction; of several such the first in the file is its neighbour. Nodes have x and y of their
  * own, as attributes or as tags local_x and local_y, or degrees: those become UTM, in the zone of the origin, less the
  * origin's place, as lanelet2's UtmProjector does; without an origin it is (0, 0), which the maps of INTERACTION count
@@ -235,7 +235,7 @@ static dt_status make_lanes(dt_lanelet2 *m)
     return st;
 }
 
-/* ---- who is beside, who follows ---------------------------------------------------------------------------------- */
+/* ---- neighbours and successors ---------------------------------------------------------------------------------- */
 
 /* Lanelets by two keys, ascending, those of equal keys in the order of the file. */
 typedef struct entry {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Maps of lanelet2 (Poggenhans et al., "Lanelet2: A high-definition map framework", ITSC 2018; lanelet2_core/doc says
+ * Maps of lanelet2 (Poggenhans et al., "Lanelet2: A high-definition map framework", ITSC 2018; see lanelet2_core/doc
  * what its tags mean): OSM XML of nodes, ways, and relations of type lanelet with a left and a right way. Areas, lines
  * and rules other than limits of speed are not read. What becomes of lanelets: lanelet2_lanes.c.
  */
@@ -156,7 +156,7 @@ static dt_status add_member(dt_lanelet2 *m, const dt_xml *x)
 {
     const char *role = dt_xml_get(x, "role"), *type = dt_xml_get(x, "type");
     if (role == NULL || type == NULL) {
-        return DT_OK; /* no bound of a lanelet, which says so where it lacks one */
+        return DT_OK; /* no bound of a lanelet, which is reported where it lacks one */
     }
     const int side = strcmp(role, "left") == 0 ? DT_LEFT : strcmp(role, "right") == 0 ? DT_RIGHT : -1;
     if (side >= 0 && strcmp(type, "way") == 0) {
@@ -310,7 +310,7 @@ static dt_status end(dt_xml *x)
     m->rule_ref.n = m->new_lanelet.rule; /* areas have rules too */
     if (strcmp(m->type, "regulatory_element") == 0) {
         const bool is_limit = strcmp(m->subtype, "speed_limit") == 0;
-        double limit = is_limit ? m->new_lanelet.limit : 0; /* what its tag speed_limit says */
+        double limit = is_limit ? m->new_lanelet.limit : 0; /* from its tag speed_limit */
         if (is_limit && m->sign[0] != '\0') {
             limit_to(m, m->sign, &limit);
         }

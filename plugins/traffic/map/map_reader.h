@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that hold a map of roads and no recording, plain or packed by gzip or xz, told apart by what is in them:
+ * Files that hold a map of roads and no recording, plain or packed by gzip or xz, distinguished by what is in them:
  *   lanelet2   XML of <osm>: relations of type lanelet between two ways (map_lanelet2.c)
  *   SUMO       XML of <net>: lanes and connections (map_sumo.c)
  *   Argoverse  JSON with lane_segments: two boundaries or a centre line each (map_argoverse.c)

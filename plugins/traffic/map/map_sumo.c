@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Networks of SUMO (https://sumo.dlr.de/docs/Networks/SUMO_Road_Networks.html), .net.xml: every lane with its own
- * shape, in the coordinates of floating-car output. A lane goes on into the internal lane that a connection names, or,
- * in a network without any, into the lane behind the junction. Lanes of an edge are numbered from the right, in a
- * left-hand network from the left. Walking areas, which are no lines, are left out, and lanes on foot are nobody's
+ * shape, in the coordinates of floating-car output. A lane continues into the internal lane that a connection names,
+ * or, in a network without any, into the lane after the junction. Lanes of an edge are numbered from the right, in a
+ * left-hand network from the left. Walking areas, which are no lines, are left out, and lanes on foot are not used
  * neighbours. A lane that is one place, as netconvert writes inside junctions without room, is left out too: what leads
  * into it leads to what follows it.
  */
@@ -25,7 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WIDTH_M 3.2 /* of a lane that says none: SUMO_const_laneWidth */
+#define WIDTH_M 3.2 /* of a lane that has none: SUMO_const_laneWidth */
 
 enum { NAME_BYTES = 400, PLACES_MOST = 64 };
 

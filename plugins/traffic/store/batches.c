@@ -22,9 +22,9 @@ enum {
 struct dt_batches {
     double radius_m;
     uint32_t k_max;
-    dt_batch *batch; /* [n_batches] a ring: closed ones from oldest on, the open one behind them */
+    dt_batch *batch; /* [n_batches] a ring: closed ones from oldest on, the open one after them */
     uint32_t n_batches;
-    uint64_t oldest, next, open; /* numbers of batches: not given back, not begun, open; modulo n_batches */
+    uint64_t oldest, next, open; /* numbers of batches: not returned, not begun, open; modulo n_batches */
     uint64_t vehicles;           /* in closed batches */
     dt_features_work work;       /* of the caller's thread */
     pthread_mutex_t mutex;       /* of next, open, is_made, is_over */
@@ -65,7 +65,7 @@ static dt_status make_frame(const dt_batches *a, dt_batch *b, uint32_t i, dt_fea
     return DT_OK;
 }
 
-/* The next batch that nobody has begun. The mutex is held, and is so again at the end. */
+/* The next batch that is not begun. The mutex is held, and is so again at the end. */
 static void make_next(dt_batches *a, dt_features_work *work)
 {
     const uint64_t number = a->next++;
@@ -190,7 +190,7 @@ dt_status dt_batches_reserve(dt_batches *a, uint32_t n, dt_batch **out_p)
     if (n_closed > 0 && (n_closed + 1 >= a->n_batches || a->vehicles + n > MOST)) {
         return DT_OK;
     }
-    DT_TRY(reserve(a, b, b->n + n + 1)); /* a frame of nobody is one too */
+    DT_TRY(reserve(a, b, b->n + n + 1)); /* a frame without vehicles is one too */
     DT_TRY(reserve_frame(b));
     *out_p = b;
     return DT_OK;

@@ -24,7 +24,7 @@ typedef struct dt_recorded {
     double accel, length;
 } dt_recorded;
 
-/* The caller fills vehicles, recorded and frames; what is behind is made. A frame whose first vehicle is the f-th has
+/* The caller fills vehicles, recorded and frames; what follows is computed. A frame whose first vehicle is the f-th has
  * its numbers from there on: node at 9 f, ittc at f, col at k_max f, edge at 4 k_max f; rowptr of the i-th frame at
  * f + i. */
 typedef struct dt_batch {
@@ -36,7 +36,7 @@ typedef struct dt_batch {
     int32_t *rowptr, *col;
     uint32_t cap, frames_cap;
     dt_status st;
-    dt_error error; /* where st says so */
+    dt_error error; /* depending on st */
     bool is_made;
 } dt_batch;
 
@@ -44,11 +44,11 @@ typedef struct dt_batches dt_batches;
 
 /* jobs: threads, the caller's among them; 0: 1. DT_ENOMEM. */
 dt_status dt_batches_create(double radius_m, uint32_t k_max, uint32_t jobs, dt_batches **out_p) DT_NODISCARD;
-/* Room for a frame of n vehicles behind those that the open batch holds. *out_p NULL: take batches back first. */
+/* Room for a frame of n vehicles after those that the open batch holds. *out_p NULL: take batches back first. */
 dt_status dt_batches_reserve(dt_batches *a, uint32_t n, dt_batch **out_p) DT_NODISCARD;
 void dt_batches_close(dt_batches *a); /* no more frames for the open batch, which may be empty */
 /* The oldest closed batch, made; NULL: there is none, or it is not made yet and waits is false. Its frames are valid
- * until it is given back. What could not be made: DT_ENOMEM. */
+ * until it is returned. What could not be made: DT_ENOMEM. */
 dt_status dt_batches_take(dt_batches *a, bool waits, dt_batch **out_p) DT_NODISCARD;
 void dt_batches_release(dt_batches *a);
 void dt_batches_destroy(dt_batches *a); /* whatever is under way; NULL is fine */

@@ -127,7 +127,7 @@ dt_status dt_block_cache_read(dt_block_cache *c, const dt_blocks *b, uint32_t ar
                               int64_t n, void *out)
 {
     unsigned char *to = out;
-    if (b->codec == DT_CODEC_NONE) { /* rows lie behind each other in the file */
+    if (b->codec == DT_CODEC_NONE) { /* rows follow each other in the file */
         dt_blocks_values(b, b->map + b->data_at + (size_t)from * b->row_bytes, n, out);
         return DT_OK;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Unpacked blocks of a store's arrays, as many as fit so many bytes: who reads slices near each other unpacks each
- * block once. Sets of a few blocks each; a block goes to the set that its number says, in place of the one there that
+ * block once. Sets of a few blocks each; a block goes to the set given by its number, in place of the one there that
  * was not asked for longest. What comes out is the same whatever is held. Threads: any.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_BLOCK_CACHE_H
@@ -16,7 +16,7 @@ dt_status dt_block_cache_create(uint64_t bytes, dt_block_cache **out_p) DT_NODIS
 void dt_block_cache_destroy(dt_block_cache *c); /* NULL is fine */
 
 /* Rows [from, from + n) of an array, which lie in it: out [n, width] f32, or i32. array: its number, by which the cache
- * tells blocks apart; name: for messages. DT_EDATA, DT_ENOMEM. */
+ * distinguishes blocks; name: for messages. DT_EDATA, DT_ENOMEM. */
 dt_status dt_block_cache_read(dt_block_cache *c, const dt_blocks *b, uint32_t array, const char *name, int64_t from,
                               int64_t n, void *out) DT_NODISCARD;
 

@@ -210,7 +210,7 @@ static void mark_frame(halo *h, int64_t first, int64_t end)
     }
 }
 
-/* No frame is empty that was not before the cut, within the span behind a core row. */
+/* No frame is empty that was not before the cut, within the span after a core row. */
 static void mark_others(halo *h)
 {
     int64_t last = -1; /* frame of a core row */
@@ -284,7 +284,7 @@ static dt_status cut_scene(job *j, int64_t scene)
     halo h;
     dt_regions r = {0};
     if (v->frame_row[v->scene_frame[scene]] == v->frame_row[v->scene_frame[scene + 1]]) {
-        return DT_OK; /* nobody is in it */
+        return DT_OK; /* no vehicle is in it */
     }
     DT_TRY(halo_init(&h, j->s, scene, j->opt));
     const double *pose = v->pose + 3 * h.begin;

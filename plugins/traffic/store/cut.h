@@ -2,9 +2,9 @@
  *
  * Large scenes cut by place: a store of regions, in which every region of a scene is a scene, of all its frames, with a
  * halo of vehicles around it. A row is core in one region, where it lies in its frame, and halo in others. So that what
- * a core vehicle is, sees and does in a window does not tell that the scene was cut:
+ * a core vehicle is, sees and does in a window does not reveal that the scene was cut:
  *   own:   of every vehicle the rows within halo_s before and after one of its core rows;
- *   seen:  whoever is within halo_m of one of these in its frame;
+ *   seen:  all within halo_m of one of these in its frame;
  *   past:  of those that are within halo_m of a core row the rows of halo_s before;
  *   other: where none of these is in a frame that is not empty, and a core row at most halo_s before, its first row, so
  *          that a window may end there.
@@ -30,7 +30,7 @@ typedef struct dt_cut_options {
  * there when it fails. DT_EINVAL (out, options), DT_EDATA, DT_ENOTFOUND, DT_EIO, DT_ENOMEM. */
 dt_status dt_data_cut(const char *store, const char *out, const dt_cut_options *opt, dt_str *notes) DT_NODISCARD;
 
-/* What makes a store out of this one derives anew what depends on vehicles that are not there any more: DT_EDATA where
+/* What makes a store out of this one derives again what depends on vehicles that are not there any more: DT_EDATA where
  * it is one of regions. */
 dt_status dt_cut_check_whole(const dt_store *s, const char *what) DT_NODISCARD;
 

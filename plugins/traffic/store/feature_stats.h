@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a store says of its features: how many there are of each kind, their least, greatest, mean and variance. Frames
- * are summed up one by one and then joined in their order, so that the same frames make the same numbers, on any number
- * of threads. Threads: any.
+ * What a store records of its features: how many there are of each kind, their least, greatest, mean and variance.
+ * Frames are summed up one by one and then joined in their order, so that the same frames make the same numbers, on any
+ * number of threads. Threads: any.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_FEATURE_STATS_H
 #define DTRAIN_PLUGINS_TRAFFIC_FEATURE_STATS_H

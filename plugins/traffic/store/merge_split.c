@@ -221,7 +221,7 @@ dt_status dt_data_merge(const char *const *store, uint32_t n, const char *out, c
     return st;
 }
 
-/* Below n >= 1; of more than words can tell among the first of them. */
+/* Below n >= 1; of more than words can express among the first of them. */
 static int64_t below(dt_random *random, int64_t n)
 {
     return (int64_t)dt_random_below(random, n > UINT32_MAX ? UINT32_MAX : (uint32_t)n);
@@ -362,7 +362,7 @@ static dt_status write_part(const dt_store *s, const char *folder, const char *o
     return st;
 }
 
-/* Aside, then renamed: there are all parts or none. */
+/* To a temporary folder, then renamed: there are all parts or none. */
 static dt_status split_store(const dt_store *s, dt_staging *aside, const dt_split_options *opt, dt_str *notes)
 {
     const int n = opt->by == DT_SPLIT_SITE ? (int)dt_store_view_of(s)->n_sites : 2;
@@ -404,14 +404,14 @@ static dt_status sample_scenes(copy *c, const dt_store *s, const dt_sample_optio
         dt_random random;
         const int64_t begin = v->scene_frame[i], n = v->scene_frame[i + 1] - begin;
         const int64_t length = n < most ? n : most;
-        dt_random_init(&random, opt->seed, (uint64_t)i + 1); /* of the scene, whoever else is chosen */
+        dt_random_init(&random, opt->seed, (uint64_t)i + 1); /* of the scene, whichever others are chosen */
         const int64_t from = begin + below(&random, n - length + 1);
         DT_TRY(is_chosen[i] ? copy_scene(c, s, i, from, from + length) : DT_OK);
     }
     return DT_OK;
 }
 
-/* So many scenes of n, each as likely: Fisher and Yates, begun and left off. */
+/* So many scenes of n, each as likely: Fisher and Yates, stopped early. */
 static dt_status choose_scenes(int64_t n, const dt_sample_options *opt, bool *is_chosen)
 {
     const int64_t wanted = opt->scenes > 0 && opt->scenes < n ? opt->scenes : n;

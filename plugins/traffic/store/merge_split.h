@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Stores out of stores: several into one, one into parts, a sample of one. What was recorded (names, times, places,
- * speeds, accelerations, sizes) is copied bit for bit; what is made of it (features, averages, risk) is made anew by
- * the options of the stores it comes from. Scenes that share the part of their name before '#' are of one recording and
- * stay together. Stores may be kept in fewer bits or packed: what comes out is written as packing says, NULL: plainly,
+ * speeds, accelerations, sizes) is copied bit for bit; what is made of it (features, averages, risk) is computed again
+ * by the options of the stores it comes from. Scenes that share the part of their name before '#' are of one recording
+ * and stay together. Stores may be kept in fewer bits or packed: what comes out is written with packing, NULL: plainly,
  * and owes nothing to how its sources were. Memory: one frame. Threads: any.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_MERGE_SPLIT_H

@@ -4,7 +4,7 @@
  *
  * The writer appends rows and patches the count into a header of 128 bytes when it closes, so the data begins at a
  * multiple of 64 and numpy.load(..., mmap_mode="r") and mmap both see aligned rows. The reader maps a file and checks
- * everything: magic, version, dictionary, dtype, order, shape, and that the file is exactly as long as it says.
+ * everything: magic, version, dictionary, dtype, order, shape, and that the file is exactly as long as declared.
  * Numbers are dtypes of include/dtrain/plugin.h: DT_F32 DT_F64 DT_I32 DT_I64 DT_U8. Threads: one object, one thread.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_NPY_H
@@ -35,7 +35,7 @@ typedef struct dt_npy {
 
 /* Map read-only. Refuses another dtype or width. DT_ENOTFOUND, DT_EDATA (path and reason), DT_EIO. */
 dt_status dt_npy_map(const char *path, uint32_t dtype, int64_t width, dt_npy *out_p) DT_NODISCARD;
-/* The same of an array of one of two dtypes, which *out_p says. */
+/* The same of an array of one of two dtypes, as in *out_p. */
 dt_status dt_npy_map_either(const char *path, const uint32_t dtype[2], int64_t width, dt_npy *out_p) DT_NODISCARD;
 /* The same of a file that lies in memory at an address that is a multiple of 8; *out_p points into it, and there is
  * nothing to unmap. name: what messages call it. */

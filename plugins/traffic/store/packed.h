@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The large arrays of a store, its graphs (node, edge, edge_src), kept smaller: features in fewer bits, blocks packed
- * by zstd. They are made when all values are known, at the end of writing. Who reads asks for slices; a packed array
+ * by zstd. They are made when all values are known, at the end of writing. Readers request slices; a packed array
  * has no pointer in the view. How they are kept, and by how much a feature is off at most, is in store.json:
  *   "features":"i8","compress":"zstd","errors":{"node":[..9],"edge":[..4]}
  */

@@ -95,7 +95,7 @@ static int bin_of(double at, double least, double most)
     return bin < HALVES_BINS ? bin : HALVES_BINS - 1; /* the last one has its end */
 }
 
-/* The first bin behind a cut that leaves as near to share of all rows before it as can be. */
+/* The first bin after a cut that leaves as near to share of all rows before it as can be. */
 static int bin_of_cut(const int64_t *bin, double share)
 {
     int64_t all = 0, before = 0;

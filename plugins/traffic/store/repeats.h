@@ -22,7 +22,8 @@ typedef struct dt_repeats { /* zeroed is empty */
 
 /* One vehicle in one frame of a scene, in the order in which they are kept; hash: of those before, 0 at first. */
 uint64_t dt_repeats_hash(uint64_t hash, int64_t frame, const double pose[3], float speed);
-/* The same of a row of a region, which may hold the rows of the one beside it: whose core they are tells them apart. */
+/* The same of a row of a region, which may hold the rows of the adjacent one: whose core they are distinguishes them.
+ * */
 uint64_t dt_repeats_hash_core(uint64_t hash, uint8_t is_core);
 /* A scene with this hash. *same_p: the first one that has it, lives as long as r; NULL: this is it. DT_ENOMEM. */
 dt_status dt_repeats_add(dt_repeats *r, uint64_t hash, const char *scene, const char **same_p) DT_NODISCARD;

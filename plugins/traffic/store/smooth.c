@@ -31,7 +31,7 @@ void dt_smooth_track(const double *time, const double *speed, int64_t n, double 
         up[i] = difference(time, speed, n, i) + (i > 0 ? keep * up[i - 1] : 0.0);
         up_weight[i] = 1.0 + (i > 0 ? keep * up_weight[i - 1] : 0.0);
     }
-    double down = 0.0, down_weight = 0.0; /* of the frames behind i */
+    double down = 0.0, down_weight = 0.0; /* of the frames after i */
     for (int64_t i = n - 1; i >= 0; i--) {
         accel[i] = (up[i] + down) / (up_weight[i] + down_weight);
         const double keep = i > 0 ? exp(-(time[i] - time[i - 1]) / width) : 0.0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Accelerations of recorded vehicles. What cameras and their trackers write down as acceleration is mostly noise, and
- * clipped; the speeds beside it are better. So accelerations are made anew from differences of speeds and averaged with
- * an exponential kernel, exp(-|distance in time| / width), as in Thiemann, Treiber and Kesting (2008), "Estimating
- * acceleration and lane-changing dynamics from next generation simulation trajectory data", Transportation Research
- * Record 2088, eq. (1) and (2), with two differences: the kernel is not cut off at three widths (so two running sums
- * do), and at the ends of a track it is cut off by the track alone, where the paper narrows it on both sides, until the
- * noise of the first and last frames is back.
+ * clipped; the speeds next to it are better. So accelerations are computed again from differences of speeds and
+ * averaged with an exponential kernel, exp(-|distance in time| / width), as in Thiemann, Treiber and Kesting (2008),
+ * "Estimating acceleration and lane-changing dynamics from next generation simulation trajectory data", Transportation
+ * Research Record 2088, eq. (1) and (2), with two differences: the kernel is not cut off at three widths (so two
+ * running sums do), and at the ends of a track it is cut off by the track alone, where the paper narrows it on both
+ * sides, until the noise of the first and last frames is back.
  *
  * There are two of them. Labels look ahead anyway and take the centred one. What a model is shown may not: it takes the
  * average over the past. Threads: any.

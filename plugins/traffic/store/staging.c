@@ -170,7 +170,8 @@ dt_status dt_staging_check(const char *out, dt_staging_kind kind)
 
 /* ---- taking ------------------------------------------------------------------------------------------------------ */
 
-/* Is the file that is locked the one in the folder? Whoever held it before may have taken it away meanwhile. */
+/* Is the file that is locked the one in the folder? The process that held it before may have taken it away meanwhile.
+ * */
 static bool is_in_place(const dt_staging *a)
 {
     struct stat held, there;
@@ -205,7 +206,7 @@ static dt_status try_lock(dt_staging *a, dt_staging_kind kind)
 {
     const char *folder = dt_str_text(&a->folder);
     DT_TRY(kind == DT_STAGING_FOLDER ? dt_fs_mkdirs(folder) : dt_fs_mkdir(folder));
-    dt_status st = check_ours(a); /* somebody may have been quicker */
+    dt_status st = check_ours(a); /* another process may have been faster */
     if (st == DT_OK) {
         st = lock_folder(a);
     }
@@ -231,7 +232,7 @@ static dt_status claim_folder(dt_staging *a, dt_staging_kind kind)
 static dt_status clear(const dt_staging *a, dt_staging_kind kind)
 {
     const char *path = dt_str_text(&a->path);
-    DT_TRY(check_free(dt_str_text(&a->out))); /* whoever held the lock may have come to an end */
+    DT_TRY(check_free(dt_str_text(&a->out))); /* the process that held the lock may have come to an end */
     if (dt_fs_kind_of(path) != DT_FS_NOTHING) {
         dt_log(DT_LOG_INFO, "%s was left by a process that did not finish: starting over", dt_str_text(&a->folder));
         DT_TRY(dt_fs_remove_tree(path));
@@ -282,7 +283,7 @@ dt_status dt_staging_commit(dt_staging *a)
     return dt_fs_rename(dt_str_text(&a->path), dt_str_text(&a->out));
 }
 
-/* The lock goes last, still held, so that nobody takes a folder that is half removed; and the folder only if it is
+/* The lock goes last, still held, so that no process takes a folder that is half removed; and the folder only if it is
  * empty: the next one may lie there. */
 static void remove_folder(const dt_staging *a)
 {

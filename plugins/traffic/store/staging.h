@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is written aside and gets its name when it is complete: a store, a folder of stores, a table, an HDF5 file. For
- * OUT there is a folder OUT.partial meanwhile, with "out", which becomes OUT, and "dtrain.lock", which the process that
- * writes holds (base/lock.h): who comes second is refused, and what a process left that died, kill -9 included, is
- * known by that lock, removed and begun anew. Any other OUT.partial is the user's and is left as it is. OUT itself must
- * not be there, not even as a link that leads nowhere; neither OUT.partial nor anything in it may be a link.
+ * What is written under a temporary name and renamed when it is complete: a store, a folder of stores, a table, an HDF5
+ * file. For OUT there is a folder OUT.partial meanwhile, with "out", which becomes OUT, and "dtrain.lock", which the
+ * process that writes holds (base/lock.h): who comes second is refused, and what a process left that died, kill -9
+ * included, is known by that lock, removed and begun again. Any other OUT.partial is the user's and is left as it is.
+ * OUT itself must not be there, not even as a link that leads nowhere; neither OUT.partial nor anything in it may be a
+ * link.
  *
  * A lock belongs to the open file, which nothing that is started inherits, and holds between threads too: each of them
  * may write asides of its own. Threads: one aside, one thread.
@@ -21,7 +22,7 @@ typedef enum dt_staging_kind {
     DT_STAGING_FOLDER /* with the folders that it will lie in; "out" is there, empty */
 } dt_staging_kind;
 
-/* Whether OUT could be written, before any work: nothing is changed. DT_EINVAL says what is in the way. */
+/* Whether OUT could be written, before any work: nothing is changed. DT_EINVAL reports what is in the way. */
 dt_status dt_staging_check(const char *out, dt_staging_kind kind) DT_NODISCARD;
 /* Takes OUT for this process; slashes at the end of a folder's name count for nothing. DT_EINVAL (OUT is there, is no
  * name of something new, is being written, or OUT.partial is not ours), DT_EUNSUPPORTED (no locks), DT_EIO,
@@ -29,8 +30,8 @@ dt_status dt_staging_check(const char *out, dt_staging_kind kind) DT_NODISCARD;
 dt_status dt_staging_open(const char *out, dt_staging_kind kind, dt_staging **out_p) DT_NODISCARD;
 const char *dt_staging_path(const dt_staging *a); /* where it is written, as long as a is */
 const char *dt_staging_out(const dt_staging *a);  /* what it will be called, without slashes at the end */
-/* Gives it its name; what lies in it is flushed already. Still to be closed. DT_EINVAL (somebody has put something
- * there meanwhile, or has taken OUT.partial away), DT_EIO. */
+/* Gives it its name; what lies in it is flushed already. Still to be closed. DT_EINVAL (another process has put
+ * something there meanwhile, or has taken OUT.partial away), DT_EIO. */
 dt_status dt_staging_commit(dt_staging *a) DT_NODISCARD;
 void dt_staging_close(dt_staging *a); /* without a commit nothing is left; NULL is fine; the error record stays */
 

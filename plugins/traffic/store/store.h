@@ -10,8 +10,8 @@
  *   "statistics":{"node":[{"name":..,"min":..,"max":..,"mean":..,"std":..},...],"edge":[...]}}
  *
  * Rows are one vehicle in one frame, ordered by scene, frame, and as the source gave them within the frame. Frames of a
- * scene are equally spaced at frame_rate_hz; a frame nobody was recorded in has no rows. A track is one vehicle in one
- * scene; one that is out of sight for more than a second and comes back is a new track. Numbers are store-wide.
+ * scene are equally spaced at frame_rate_hz; a frame without recorded vehicles has no rows. A track is one vehicle in
+ * one scene; one that is out of sight for more than a second and comes back is a new track. Numbers are store-wide.
  *   scene_frame i64 [scenes+1]   scene_site i32 [scenes]   frame_row i64 [frames+1]   frame_time f64 [frames] s
  *   node f32 [rows,9]            pose f64 [rows,3] x y heading, m, rad      motion f32 [rows,4] speed accel length
  *   width
@@ -23,11 +23,11 @@
  *   over the past (smooth.h), risk is labelled by this one, which looks ahead, and motion keeps the recorded one
  *   stop_distance f32 [rows]     where features are kept in fewer bits: as it is recorded; the rest of a recording is
  *   in pose, motion and track_id
- *   core u8 [rows]               frame_centre f64 [frames,2]    of a store of regions (cut.h), which store.json says by
- *   "regions":{"halo_m":..,"halo_s":..}; dtrain/traffic/store.h says what each means. Tracks there may have holes of
- *   more than a second: the vehicle was elsewhere, and is the same one
+ *   core u8 [rows]               frame_centre f64 [frames,2]    of a store of regions (cut.h), which store.json marks
+ *   by "regions":{"halo_m":..,"halo_s":..}; dtrain/traffic/store.h documents each. Tracks there may have holes of more
+ *   than a second: the vehicle was elsewhere, and is the same one
  * node, edge and edge_src may be kept smaller, NAME.blocks in place of NAME.npy (packed.h).
- * Roads, where there are maps; numbers of lanes are store-wide. dtrain/traffic/store.h says what each means.
+ * Roads, where there are maps; numbers of lanes are store-wide. dtrain/traffic/store.h documents each.
  *   scene_map i32 [scenes] -1: none                   map_lane i64 [maps+1]
  *   lane_point i64 [lanes+1]     lane_xy f64 [lane_points,2]    lane_width f32 [lane_points]
  *   lane_kind i32 [lanes]        lane_limit f32 [lanes]         lane_id i64 [lanes]
@@ -38,9 +38,9 @@
  * Features of them: a length of 4.5 m, a width of 1.8 m, an acceleration of 0, and features.h for headings.
  * Edge statistics leave out the edges of vehicles to themselves, which are zeros.
  *
- * Written aside (staging.h) and renamed when complete: an interrupted import leaves nothing that looks like a store.
- * Memory: one frame, the vehicles in sight, and the names of the scenes. Threads: one writer, one thread; an open store
- * may be read by any.
+ * Written to a temporary folder (staging.h) and renamed when complete: an interrupted import leaves nothing that looks
+ * like a store. Memory: one frame, the vehicles in sight, and the names of the scenes. Threads: one writer, one thread;
+ * an open store may be read by any.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_STORE_H
 #define DTRAIN_PLUGINS_TRAFFIC_STORE_H
@@ -87,7 +87,7 @@ typedef struct dt_store_meta {
 
 /* Whether a store could be written there, before any work: as dt_staging_check, and not within another store. */
 dt_status dt_store_check_out(const char *path) DT_NODISCARD;
-/* path must not exist, and not within another store. DT_EINVAL, DT_EIO, DT_ENOMEM, what dt_staging_open says. */
+/* path must not exist, and not within another store. DT_EINVAL, DT_EIO, DT_ENOMEM, those of dt_staging_open. */
 dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_writer **out_p) DT_NODISCARD;
 /* The same in an aside that was taken before (staging.h), a folder, which is closed with the writer, or at once where
  * it fails. */
@@ -106,15 +106,15 @@ dt_status dt_store_map(dt_store_writer *w, const char *name, const dt_roads *roa
 /* The map of the scene that is open; without a call it has none. DT_EINVAL. */
 dt_status dt_store_scene_map(dt_store_writer *w, int32_t map) DT_NODISCARD;
 /* Scenes that share the part of their name before '#' belong together and are never split between folds.
- * A scene that is another one again is told of in the log; by the policy it is kept, left out or DT_EDATA. DT_EDATA as
+ * A scene that is another one again is reported in the log; by the policy it is kept, left out or DT_EDATA. DT_EDATA as
  * well for one that lies farther from its map than map_near_m. */
 dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *site) DT_NODISCARD;
 /* Of a joined store, in place of the calls above: every scene and map of a part, which was written with the same rate,
  * radius, neighbours and smoothing. Errors: as dt_store_open of the part; DT_EDATA, DT_EIO, DT_ENOMEM. */
 dt_status dt_store_append(dt_store_writer *w, const char *part) DT_NODISCARD;
-/* Of a joined store of regions: scene of s, of which role [its rows] says what is copied, as it is. frame_centre is the
- * mean over all rows. Edges from rows that are left out are left out. s stays the caller's, and has the writer's rate,
- * radius, neighbours and smoothing; map: its number in w, -1: none. DT_EDATA, DT_EIO, DT_ENOMEM. */
+/* Of a joined store of regions: scene of s, of which role [its rows] selects what is copied, as it is. frame_centre is
+ * the mean over all rows. Edges from rows that are left out are left out. s stays the caller's, and has the writer's
+ * rate, radius, neighbours and smoothing; map: its number in w, -1: none. DT_EDATA, DT_EIO, DT_ENOMEM. */
 #define DT_CUT_HALO_MOST_M 1e5
 #define DT_CUT_HALO_MOST_S 600.0
 enum { DT_CUT_OUT = 0, DT_CUT_HALO = 1, DT_CUT_CORE = 2 };
@@ -164,7 +164,7 @@ const char *dt_store_path(const dt_store *s);             /* as it was opened */
 uint64_t dt_store_digest(const dt_store *s);
 void dt_store_forget(const dt_store *s); /* pages read so far go back to the page cache */
 /* Training reads windows here and there. Opening has read all of it in order, so that it lies in the page cache as far
- * as there is room; where there is none, reading around each window would push out others that will be wanted. */
+ * as there is room; where there is none, reading around each window would push out others that will be needed. */
 void dt_store_scatter(const dt_store *s);
 const char *dt_store_source(const dt_store *s);
 int64_t dt_store_unknown(const dt_store *s, int what); /* DT_UNKNOWN_*: how many rows */

@@ -159,7 +159,7 @@ static dt_status check_tracks(dt_store_look *l)
     return DT_OK;
 }
 
-/* Of a store of regions: flags, and in every scene somebody who is not of the halo. */
+/* Of a store of regions: flags, and in every scene a vehicle outside the halo. */
 static dt_status check_core(dt_store_look *l)
 {
     const dt_store *s = l->s;
@@ -221,13 +221,13 @@ enum { N_CHECKS = DT_STORE_RANGES + sizeof(check) / sizeof(check[0]) };
 typedef struct checks {
     const dt_store *s;
     pthread_mutex_t mutex; /* of what follows */
-    int next;              /* check that nobody has begun */
+    int next;              /* check that is not begun */
     int failed;            /* the first of those that failed; N_CHECKS: none */
     dt_status st;          /* its own */
     dt_error error;
 } checks;
 
-/* One after the other that nobody has begun; those behind one that failed are not. */
+/* One after the other that is not begun; those after one that failed are not. */
 static void *work(void *user)
 {
     checks *c = user;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A scene of a store of regions: some rows of a scene of another store, copied as they are, what was derived included.
- * So a feature, a label and an average do not tell that the scene was cut. See store.h, store_writer.h.
+ * So a feature, a label and an average do not reveal that the scene was cut. See store.h, store_writer.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A store out of parts: scenes copied behind those that are there, with every number that counts through the whole
+ * A store out of parts: scenes copied after those that are there, with every number that counts through the whole
  * store moved on. See store.h, store_writer.h.
  */
 #ifdef HAVE_CONFIG_H

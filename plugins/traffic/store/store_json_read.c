@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads store.json and checks what it says. See store_opened.h.
+ * Reads store.json and checks its content. See store_opened.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
@@ -371,7 +371,7 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
     return check_road_counts(s, name);
 }
 
-/* What is written aside gets its name when it is whole. */
+/* A store under its temporary name is not complete. */
 static dt_status not_yet(const char *path)
 {
     static const char *const aside[] = {".partial", ".parts"};

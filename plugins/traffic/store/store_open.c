@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening a store: its arrays mapped, by what its description says. See store.h, store_opened.h.
+ * Opening a store: its arrays mapped, by its description. See store.h, store_opened.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
@@ -59,7 +59,7 @@ static dt_status map_arrays(dt_store *s)
         dt_str_clear(&path);
         dt_str_addf(&path, "%s/%s.npy", s->path, spec[a].name);
         st = dt_str_status(&path);
-        if (st == DT_OK && !is_plain(s, a)) { /* vehicles of halos would be learnt twice */
+        if (st == DT_OK && !is_plain(s, a)) { /* vehicles of halos would be used twice */
             st = dt_fs_is_file(dt_str_text(&path))
                      ? DT_FAIL(DT_EDATA, "%s is there, and store.json names no regions", dt_str_text(&path))
                      : DT_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * An open store, for the files that open and read one: store_open.c maps its arrays, by what store_json_read.c read of
- * them, store_check.c and store_ranges.c check every value, store_read.c hands out what is in it. Everybody else sees
+ * them, store_check.c and store_ranges.c check every value, store_read.c hands out what is in it. All others see
  * store.h.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_STORE_OPENED_H
@@ -36,7 +36,7 @@ struct dt_store {
  * DT_EDATA, DT_EIO, DT_ENOMEM. */
 dt_status dt_store_json_read(dt_store *s) DT_NODISCARD;
 /* Every value of the arrays, which are mapped and in the view: readers trust an index from here on. jobs: threads, the
- * caller's among them; what is wrong first is told, whatever their number. DT_EDATA with file and what, DT_ENOMEM.
+ * caller's among them; the first error is reported, whatever their number. DT_EDATA with file and what, DT_ENOMEM.
  * Cost: one pass. */
 dt_status dt_store_check(dt_store *s, uint32_t jobs) DT_NODISCARD;
 

@@ -146,7 +146,7 @@ static dt_status check_statistics(const dt_store *s, const char *kind, const dt_
     return DT_OK;
 }
 
-/* As many as store.json says. */
+/* As many as in store.json. */
 static dt_status check_unknown(dt_store_look *l)
 {
     const dt_store *s = l->s;

@@ -346,7 +346,7 @@ static dt_status write_frame(dt_store_writer *w, const dt_batch *b, uint32_t k)
     return DT_OK;
 }
 
-/* The batches that are made: all there are, or the oldest and what happens to be ready behind it. */
+/* The batches that are made: all there are, or the oldest and what happens to be ready after it. */
 static dt_status write_finished_batches(dt_store_writer *w, bool is_all)
 {
     dt_batch *b = NULL;

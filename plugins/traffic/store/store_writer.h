@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The writer of a store, for the files that make one: store_write.c takes frames and scenes as they come,
- * store_join.c scenes of parts, store_json_write.c describes what has become of them. Everybody else sees store.h.
+ * store_join.c scenes of parts, store_json_write.c describes what has become of them. All others see store.h.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_STORE_WRITER_H
 #define DTRAIN_PLUGINS_TRAFFIC_STORE_WRITER_H

@@ -26,7 +26,7 @@ typedef struct line {
     int n;
 } line;
 
-/* Lines, cut into cells, and what came behind them. */
+/* Lines, cut into cells, and what came after them. */
 typedef struct block {
     char *text;  /* [BLOCK_BYTES + ROOM_BYTES + 1] */
     char **cell; /* [BLOCK_CELLS and those of one line more] */
@@ -34,7 +34,7 @@ typedef struct block {
     uint32_t n_cells, n_lines;
     int64_t end; /* number of the last line, empty ones and one that fails among them */
     uint64_t taken;
-    dt_status st; /* behind the lines: DT_OK: there are more blocks, DT_DONE: none, or error */
+    dt_status st; /* after the lines: DT_OK: there are more blocks, DT_DONE: none, or error */
     dt_error error;
 } block;
 
@@ -108,7 +108,7 @@ static void move_to(dt_csv *c, char *room, size_t room_bytes)
     c->at = 0;
 }
 
-/* Another piece behind what there is. DT_AGAIN: there is no room, and lines before at are to stay. */
+/* Another piece after what there is. DT_AGAIN: there is no room, and lines before at are to stay. */
 static dt_status read_piece(dt_csv *c, bool stays)
 {
     if (c->end == c->room_bytes) {
@@ -481,7 +481,7 @@ static dt_status next_ahead(dt_csv *c, char *const **cells_p, int *n_p)
     while (c->next == b->n_lines) {
         c->handed_line = b->end;
         c->handed_taken = b->taken;
-        if (b->st != DT_OK) { /* and so it stays: this block is not given back */
+        if (b->st != DT_OK) { /* and so it stays: this block is not returned */
             return b->st == DT_DONE ? DT_DONE : dt_error_restore(&b->error);
         }
         pthread_mutex_lock(&c->mutex);

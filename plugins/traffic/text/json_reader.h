@@ -19,7 +19,7 @@ dt_status dt_expect_key(dt_json *j, char key[DT_IN_KEY_BYTES]) DT_NODISCARD;
 /* The same for objects whose keys are known: the number of the next key among names (NULL ends), others are skipped
  * with their values. seen: 0 at first. A key that is given twice is DT_EDATA: either value could be meant. */
 dt_status dt_expect_known_key(dt_json *j, const char *const *names, uint32_t *seen, int *which_p) DT_NODISCARD;
-/* Typed values. null_p NULL: null is refused; else *null_p tells, and the value is untouched. */
+/* Typed values. null_p NULL: null is refused; else *null_p is set, and the value is untouched. */
 dt_status dt_expect_f64(dt_json *j, const char *what, double *out_p, bool *null_p) DT_NODISCARD;
 dt_status dt_expect_i64(dt_json *j, const char *what, int64_t *out_p) DT_NODISCARD;
 /* The id of a vehicle: an integer or a text, by the rules of dt_ids. */

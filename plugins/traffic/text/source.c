@@ -145,7 +145,7 @@ dt_status dt_source_open(const char *path, dt_source **out_p)
     if (s == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory to read %s", path);
     }
-    const dt_status st = dt_fs_open(path, O_RDONLY, &s->fd); /* a plain file, or it says so */
+    const dt_status st = dt_fs_open(path, O_RDONLY, &s->fd); /* a plain file, or it reports it */
     if (st != DT_OK) {
         dt_source_close(s);
         return st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file read from begin to end, plain, gzip (RFC 1952) or xz, told apart by its first bytes and not by its name.
+ * A file read from begin to end, plain, gzip (RFC 1952) or xz, distinguished by its first bytes and not by its name.
  * Concatenated members are read as one. A stream that ends early is refused, never taken for the end of the data, and
  * so is a small one that unpacks to a huge one (dt_is_bomb).
  * Threads: one object, one thread.

@@ -140,7 +140,7 @@ static dt_status parse(reader *r, dt_source *source)
                                                     : XML_ErrorString(XML_GetErrorCode(r->parser)));
         }
         read += n;
-        /* expat begins an element anew with every piece of it that comes: long ones would take for ever */
+        /* expat begins an element again with every piece of it that comes: long ones would take for ever */
         if (read - XML_GetCurrentByteIndex(r->parser) > DT_XML_ELEMENT_BYTES) {
             place(r);
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": an element or comment of more than %d bytes", r->x.path,

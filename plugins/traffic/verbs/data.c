@@ -158,7 +158,7 @@ static const dt_verb_section sections[] = {
     {"import", import_table}, {"store", store_table}, {"hdf5", hdf5_table}, {"split", split_table},
     {"sample", sample_table}, {"cut", cut_table},     {NULL, NULL}};
 
-/* packing_p: what the section "store" says. */
+/* packing_p: from the section "store". */
 static dt_status read_opts(const dt_verb_call *c, const char *section, void *out, size_t bytes, dt_packing *packing_p)
 {
     store_opts s;
@@ -184,7 +184,7 @@ static dt_status out_of(const dt_verb_call *c, dt_str *plain)
     return dt_str_status(plain);
 }
 
-/* What there is to tell of a store that was written. */
+/* Notes about a store that was written. */
 static dt_status print_notes(const dt_verb_call *c, dt_status st, dt_str *notes)
 {
     if (st == DT_OK && !c->quiet) {

@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum { POINTS_MOST = 1 << 16 };
-static const double PATH_M = 3.5, LANE_M = 3.5; /* width of a lane that nobody measured */
+static const double PATH_M = 3.5, LANE_M = 3.5; /* width of a lane that was not measured */
 
 typedef struct points { /* [n, DT_STREET_ROAD] */
     double *value;

@@ -8,7 +8,8 @@
 
 #include "base/str.h"
 
-/* An SVG file at path, written aside and renamed. notes: which moment it is. DT_ENOTFOUND, DT_EDATA, DT_EIO. */
+/* An SVG file at path, written to a temporary file and renamed. notes: which moment it is. DT_ENOTFOUND, DT_EDATA,
+ * DT_EIO. */
 dt_status dt_draw_scene(const char *store, const char *path, dt_str *notes) DT_NODISCARD;
 
 #endif
