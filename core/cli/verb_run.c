@@ -171,7 +171,13 @@ static dt_status report_end(const dt_args *a, const dt_run_desc *d, dt_status st
     char before[48], behind[512];
     *code_p = dt_exit_code(st);
     dt_processes_words(d->processes, before, sizeof(before), behind, sizeof(behind));
-    if (st == DT_EINTERRUPTED && !has_checkpoint(dt_rundir_path(dir))) {
+    if (st == DT_EINTERRUPTED && !*d->advanced_p && d->max_time_s > 0 && dt_signals_stop() == 0) {
+        *code_p = DT_EXIT_USAGE;
+        dt_log(dt_processes_level(d->processes, st),
+               "--max-time %g s is shorter than start-up and the first step or evaluation: no progress is saved, and "
+               "the same command would end the same way; use a longer --max-time",
+               d->max_time_s);
+    } else if (st == DT_EINTERRUPTED && !has_checkpoint(dt_rundir_path(dir))) {
         *code_p = dt_signals_stop() != 0 ? 128 + dt_signals_stop() : *code_p;
         dt_log(DT_LOG_INFO, "stopped before the first checkpoint; start again with: %s%s run --resume %s%s", before,
                a->argv[0], dt_rundir_path(dir), behind);
@@ -201,7 +207,7 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
     if (st == DT_OK && is_first) {
         st = open_dir(a, s, r, init_from, &dir);
     }
-    bool has_begun = r->from == NULL, has_stopped = false;
+    bool has_begun = r->from == NULL, has_stopped = false, has_advanced = false;
     if (st == DT_OK && is_first && has_begun) {
         st = dt_rundir_write_start(dir, s);
     }
@@ -222,6 +228,7 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
     d->quiet = a->quiet;
     d->begun_p = &has_begun;
     d->stopped_p = &has_stopped;
+    d->advanced_p = &has_advanced;
     dt_signals_install();
     st = dt_run(d);
     st = report_end(a, d, st, code_p);

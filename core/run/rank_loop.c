@@ -54,6 +54,9 @@ static dt_status run_iteration(dt_rank *k, iteration *it)
     if (worst < 0) {
         return dt_rank_save_after_failure(k, worst, &k->backup);
     }
+    if (k->is_first_here) {
+        *k->r->d->advanced_p = true;
+    }
     it->is_empty = st == DT_DONE && it->p.step == 0;
     it->ends = st == DT_DONE || (it->p.steps > 0 && it->p.step >= it->p.steps);
     return dt_rank_record_lost_workers(k, it->before);

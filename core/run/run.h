@@ -23,6 +23,7 @@ typedef struct dt_run_desc {
     bool quiet;
     bool *begun_p;   /* set when the first phase stands, ready to step: from then on the run directory is this run's */
     bool *stopped_p; /* set where --max-steps ended it before its last phase was over; of rank 0 */
+    bool *advanced_p; /* set once this process has completed an iteration or an evaluation that was pending */
 } dt_run_desc;
 
 /* DT_OK, DT_EINTERRUPTED when it stopped early with its state saved, or what went wrong. */
