@@ -20,6 +20,7 @@
 #include "comm/launch/launch.h"
 #include "run/resume.h"
 #include "run/rundir.h"
+#include "state/checkpoint/checkpoint.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -73,6 +74,14 @@ static dt_status find_program(char path[PATH_MAX])
     return DT_OK;
 }
 
+static int64_t newest_step(const char *run)
+{
+    dt_ckpt_info info;
+    const dt_status st = dt_ckpt_inspect(run, &info);
+    dt_error_clear();
+    return st == DT_OK ? (int64_t)info.step : -1;
+}
+
 dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
 {
     char program[PATH_MAX];
@@ -107,7 +116,8 @@ dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
                               .resume = !a->has_resume      ? NULL
                                         : a->resume != NULL ? a->resume
                                                             : "",
-                              .stands = r.from != NULL ? r.run : NULL};
+                              .stands = r.from != NULL ? r.run : NULL,
+                              .newest_step = newest_step};
     char *left = NULL;
     dt_status st = dt_launch_run(&d, code_p, &left);
     if (left != NULL) {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/exit.h"
+#include "base/fault.h"
 #include "base/fs.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -20,35 +21,38 @@
 #include "comm/launch/cause.h"
 #include "comm/launch/hostfile.h"
 #include "comm/launch/listen.h"
+#include "comm/launch/mpirun.h"
 #include "comm/launch/notes.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_WORDS = 64 }; /* of the launcher's own */
 /* After the first rank was lost or failed: when mpirun is asked to end the others, and when it is ended. Processes that
  * outlive a launcher that is no longer there: how long they may save. */
 static const double TOLD_S = 15, ENDED_S = 20, SAVING_S = 20;
+/* Between restarts: the first wait, doubled until the longest one. Hosts that processes ran on and that no process can
+ * be started on any more: how long they are waited for. */
+static const double WAIT_S = 1, MOST_WAIT_S = 60, OUTAGE_S = 600;
 
 typedef struct job {
     const dt_launch_desc *d;
-    char *run;        /* its directory, once it is known; NULL */
-    int lock;         /* of its launcher, held from then on; -1 */
-    dt_board *board;  /* what the processes of this machine say */
-    int stop_sent;    /* signals to stop that were forwarded */
-    bool was_ended;   /* one of them as SIGTERM, which mpirun answers by ending all */
-    bool had_ranks;   /* in this life */
-    bool was_left;    /* asked to stop before this attempt began */
+    char *run;            /* its directory, once it is known; NULL */
+    int lock;             /* of its launcher, held from then on; -1 */
+    dt_board *board;      /* what the processes of this machine say */
+    int stop_sent;        /* signals to stop that were forwarded */
+    bool was_ended;       /* one of them as SIGTERM, which mpirun answers by ending all */
+    bool had_ranks;       /* in this life */
+    bool started_nothing; /* the same */
+    bool was_left;        /* stopped, and the run has recorded how the attempt before ended */
+    dt_launch_wait wait;
+    double outage_s;  /* since when mpirun has started no process, though it had before; 0: it does */
     double failed_s;  /* since when a rank has left with an error, 0: none has */
     bool was_hurried; /* the launcher asked mpirun to end then */
     int killed_by;    /* a signal that ended mpirun itself, and was not the launcher's; 0: none */
@@ -57,50 +61,6 @@ typedef struct job {
     dt_launch_notes notes;
     pid_t pid;
 } job;
-
-/* ---- what is needed ---------------------------------------------------------------------------------------------- */
-
-static bool is_on_path(const char *name)
-{
-    const char *p = getenv("PATH");
-    char path[PATH_MAX];
-    while (p != NULL && *p != '\0') {
-        const size_t n = strcspn(p, ":");
-        snprintf(path, sizeof(path), "%.*s/%s", (int)n, p, name);
-        if (n > 0 && access(path, X_OK) == 0) {
-            return true;
-        }
-        p += n + (p[n] == ':');
-    }
-    return false;
-}
-
-/* mpirun keeps its own files there, and reports little when it cannot. */
-static dt_status check_tmpdir(void)
-{
-    const char *dir = getenv("TMPDIR");
-    if (dir == NULL || dir[0] == '\0' || access(dir, W_OK | X_OK) == 0) {
-        return DT_OK;
-    }
-    return DT_FAIL(DT_EUNSUPPORTED,
-                   "TMPDIR is %s, where mpirun cannot keep its files: %s; name a folder of this machine", dir,
-                   strerror(errno));
-}
-
-/* mpirun talks to the other machines by TCP, and by default misses one that is gone for eight minutes. What the user
- * has set stays; names of Open MPI 4 and of 5. */
-static bool watch_machines(void)
-{
-    static const char *const words[][2] = {
-        {"OMPI_MCA_oob_tcp_keepalive_time", "3"},   {"OMPI_MCA_oob_tcp_keepalive_intvl", "1"},
-        {"OMPI_MCA_oob_tcp_keepalive_probes", "4"}, {"PRTE_MCA_oob_tcp_keepalive_time", "3"},
-        {"PRTE_MCA_oob_tcp_keepalive_intvl", "1"},  {"PRTE_MCA_oob_tcp_keepalive_probes", "4"}};
-    bool is_set = true;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        is_set = is_set && setenv(words[i][0], words[i][1], 0) == 0;
-    }
-    return is_set;
-}
 
 /* The command that continues the run: the processes print it, too. */
 static dt_status set_environment(const job *j)
@@ -111,116 +71,27 @@ static dt_status set_environment(const job *j)
         dt_str_addf(&words, " --hostfile %s", j->d->hostfile);
     }
     dt_status st = dt_str_status(&words);
-    if (st == DT_OK &&
-        (setenv(DT_LAUNCH_WORDS, dt_str_text(&words), 1) != 0 ||
-         setenv(DT_BOARD_ENV, dt_board_path(j->board), 1) != 0 || (j->d->hostfile != NULL && !watch_machines()))) {
+    if (st == DT_OK && (setenv(DT_LAUNCH_WORDS, dt_str_text(&words), 1) != 0 ||
+                        setenv(DT_BOARD_ENV, dt_board_path(j->board), 1) != 0)) {
         st = DT_FAIL(DT_ENOMEM, "out of memory");
     }
     dt_str_fini(&words);
-    return st;
+    DT_TRY(st);
+    return j->d->hostfile != NULL ? dt_mpirun_watch_machines() : DT_OK;
 }
 
 /* ---- one life of the job ----------------------------------------------------------------------------------------- */
 
-static void append_word(const char **word, uint32_t *n, const char *text)
-{
-    word[(*n)++] = text;
-}
-
-/* mpirun's own words. More processes than cores are what the user requested; mpirun rejects root without an option, and
- * starting dtrain as root was a decision. */
-static uint32_t launcher_words(const job *j, char count[16], const char **word)
-{
-    uint32_t n = 0;
-    snprintf(count, 16, "%u", j->d->n);
-    append_word(word, &n, "mpirun");
-    append_word(word, &n, "-n");
-    append_word(word, &n, count);
-    append_word(word, &n, "--bind-to");
-    append_word(word, &n, "none");
-    if (geteuid() == 0) {
-        append_word(word, &n, "--allow-run-as-root");
-    }
-    if (j->d->hostfile != NULL) {
-        append_word(word, &n, "--hostfile");
-        append_word(word, &n, j->d->hostfile);
-        append_word(word, &n, "-x");
-        append_word(word, &n, DT_BOARD_ENV);
-        append_word(word, &n, "-x");
-        append_word(word, &n, DT_LAUNCH_WORDS);
-    } else {
-        append_word(word, &n, "--oversubscribe");
-    }
-    append_word(word, &n, j->d->program);
-    return n;
-}
-
-static dt_status make_words(const job *j, char count[16], const char ***out_p)
-{
-    const dt_launch_desc *d = j->d;
-    const char **word = dt_alloc_n(d->n_arg + (size_t)MOST_WORDS, sizeof(*word));
-    if (word == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for a command line");
-    }
-    uint32_t n = launcher_words(j, count, word);
-    for (uint32_t i = 0; i < d->n_arg; i++) {
-        append_word(word, &n, d->arg[i]);
-    }
-    if (j->run != NULL || d->resume != NULL) {
-        append_word(word, &n, "--resume");
-        if (j->run != NULL || d->resume[0] != '\0') {
-            append_word(word, &n, j->run != NULL ? j->run : d->resume);
-        }
-    }
-    *out_p = word;
-    return DT_OK;
-}
-
-/* In the new process: a group of its own, so that the terminal's ^C comes to the launcher alone, and an end with it. */
-static void exec_mpirun(const char **word, int err, pid_t launcher)
-{
-    static const int usual[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ};
-    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
-        signal(usual[i], SIG_DFL);
-    }
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != launcher) {
-        _exit(127); /* it has ended before it could be asked for a signal at its end */
-    }
-    const int null = open("/dev/null", O_RDONLY);
-    if (null >= 0) {
-        dup2(null, STDIN_FILENO);
-    }
-    dup2(err, STDERR_FILENO);
-    execvp(word[0], (char *const *)word);
-    _exit(127);
-}
-
 static dt_status start_mpirun(job *j, int *err_p)
 {
-    const char **word = NULL;
-    char count[16];
-    int end[2];
-    DT_TRY(make_words(j, count, &word));
-    if (pipe2(end, O_CLOEXEC) != 0) {
-        dt_free(word);
-        return DT_FAIL(DT_EIO, "cannot make a pipe: %s", strerror(errno));
-    }
-    fflush(NULL);
-    const pid_t launcher = getpid();
-    j->pid = fork();
-    if (j->pid == 0) {
-        exec_mpirun(word, end[1], launcher);
-    }
-    close(end[1]);
-    dt_free(word);
-    if (j->pid < 0) {
-        close(end[0]);
-        return DT_FAIL(DT_EIO, "cannot start mpirun: %s", strerror(errno));
-    }
-    *err_p = end[0];
-    return DT_OK;
+    const dt_launch_desc *d = j->d;
+    const dt_mpirun_desc m = {.n = d->n,
+                              .hostfile = d->hostfile,
+                              .program = d->program,
+                              .arg = d->arg,
+                              .n_arg = d->n_arg,
+                              .resume = j->run != NULL ? j->run : d->resume};
+    return dt_mpirun_start(&m, &j->pid, err_p);
 }
 
 /* Has rank 0 its run directory? Before, mpirun may not hand on a signal yet, and there is nothing to save. */
@@ -492,51 +363,130 @@ static dt_status run_attempt(job *j, int *code_p)
     if (first.state == DT_BOARD_LEFT && first.code == DT_EXIT_INTERRUPTED && j->killed_by == 0) {
         *code_p = first.code; /* mpirun has a number of its own, where the signal came to it */
     }
-    if (has_started_nothing(j, *code_p)) {
+    j->started_nothing = has_started_nothing(j, *code_p);
+    if (j->started_nothing) {
         log_nothing_started(j, *code_p);
         *code_p = DT_EXIT_DEVICE;
     }
     return DT_OK;
 }
 
-/* Asked to stop: where nothing could be saved, the processes name the signal that reached them. A run that was to go
- * on, and is reported once, is unchanged. */
-static int exit_code_of_stop(const job *j, int code)
+/* -1: there is no checkpoint to continue from */
+static int64_t newest_step(const job *j)
 {
-    const bool has_saved = !j->was_ended && dt_exit_find(code) != NULL;
-    if (!has_saved && j->stop_sent == 1 && j->d->stands != NULL) {
-        dt_log(DT_LOG_INFO,
-               "stopped before it continued, its last checkpoint is intact; continue with: %s run --resume %s%s",
-               j->d->program, j->d->stands, getenv(DT_LAUNCH_WORDS));
-        return DT_EXIT_INTERRUPTED;
-    }
-    return has_saved ? code : 128 + dt_signals_stop();
+    const char *run = j->run != NULL ? j->run : j->d->stands;
+    return run != NULL && j->d->newest_step != NULL ? j->d->newest_step(run) : -1;
 }
 
-/* Between two attempts no process receives a signal: the last checkpoint is intact. */
-static bool was_stopped_between(job *j, int *code_p)
+/* Asked to stop once: where a checkpoint is intact the run continues from it, whatever the processes ended with that
+ * were stopped while they started, or after one of them was lost. */
+static int exit_code_of_stop(job *j, int code)
 {
-    const struct timespec second = {.tv_sec = 1};
-    nanosleep(&second, NULL);
-    if (dt_signals_stop() == 0) {
+    const char *run = j->run != NULL ? j->run : j->d->stands;
+    if (!j->was_ended && dt_exit_find(code) != NULL && !can_restart(j, code)) {
+        return code;
+    }
+    j->was_left = j->run != NULL;
+    if (dt_signals_stop_count() > 1 || newest_step(j) < 0) {
+        return 128 + dt_signals_stop();
+    }
+    dt_log(DT_LOG_INFO,
+           "stopped before it continued, its last checkpoint is intact; continue with: %s run --resume %s%s",
+           j->d->program, run, getenv(DT_LAUNCH_WORDS));
+    return DT_EXIT_INTERRUPTED;
+}
+
+double dt_launch_wait_next(dt_launch_wait *w, int64_t saved)
+{
+    const double twice = 2 * w->wait_s < MOST_WAIT_S ? 2 * w->wait_s : MOST_WAIT_S;
+    w->wait_s = w->wait_s > 0 && saved <= w->saved ? twice : WAIT_S;
+    w->saved = saved;
+    return w->wait_s;
+}
+
+/* Returns whether to continue. Between two attempts no process receives a signal. */
+static bool wait_to_restart(job *j, double wait_s, int *code_p)
+{
+    const double end_s = dt_clock_s() + (dt_fault("launch.wait") ? 0 : wait_s);
+    const struct timespec moment = {.tv_nsec = 20000000};
+    while (dt_signals_stop_count() == 0 && dt_clock_s() < end_s) {
+        nanosleep(&moment, NULL);
+    }
+    if (dt_signals_stop_count() == 0) {
+        return true;
+    }
+    const bool is_saved = newest_step(j) >= 0;
+    j->was_left = true;
+    *code_p = is_saved ? DT_EXIT_INTERRUPTED : 128 + dt_signals_stop();
+    dt_log(DT_LOG_WARN, "asked to stop before they restarted%s%s", is_saved ? ": continue with --resume " : "",
+           is_saved ? j->run : "");
+    return false;
+}
+
+/* mpirun has started no process. It did before: its hosts, or their network, may return. */
+static bool wait_for_hosts(job *j, int *code_p)
+{
+    const double now = dt_clock_s();
+    j->outage_s = j->outage_s > 0 ? j->outage_s : now;
+    const double left_s = OUTAGE_S - (now - j->outage_s), wait_s = dt_launch_wait_next(&j->wait, newest_step(j));
+    if (left_s <= 0 || dt_fault("launch.outage")) {
+        dt_log(DT_LOG_ERROR, "no process could be started for %.0f s; continue with: %s run --resume %s%s",
+               now - j->outage_s, j->d->program, j->run != NULL ? j->run : "", getenv(DT_LAUNCH_WORDS));
         return false;
     }
-    j->was_left = true;
-    *code_p = j->run != NULL ? DT_EXIT_INTERRUPTED : 128 + dt_signals_stop();
-    dt_log(DT_LOG_WARN, "asked to stop before they restarted%s%s", j->run != NULL ? ": continue with --resume " : "",
-           j->run != NULL ? j->run : "");
-    return true;
+    dt_log(DT_LOG_WARN, "mpirun started processes before: trying again in %g s, for %.0f s more", wait_s, left_s);
+    return wait_to_restart(j, wait_s, code_p);
+}
+
+static void log_no_more_restarts(const job *j, uint64_t n)
+{
+    char what[64] = "not started again (--max-restarts 0)";
+    if (n > 0) {
+        snprintf(what, sizeof(what), "%llu restart%s did not help", (unsigned long long)n, n == 1 ? "" : "s");
+    }
+    dt_log(DT_LOG_ERROR, "%s; continue with: %s run --resume %s%s", what, j->d->program, j->run,
+           getenv(DT_LAUNCH_WORDS));
+}
+
+/* Processes were lost: n restarts so far. Returns whether to start them again. */
+static bool prepare_restart(job *j, uint64_t n, int *code_p)
+{
+    log_lost(j, *code_p);
+    *code_p = DT_EXIT_PEER; /* what mpirun ends with then is one of its own numbers */
+    if (j->run == NULL && !j->had_ranks && !was_killed(j)) {
+        return false; /* nothing ran: it would fail alike */
+    }
+    if (n >= j->d->max_restarts) {
+        if (j->run != NULL) {
+            log_no_more_restarts(j, n);
+        }
+        return false;
+    }
+    const double wait_s = dt_launch_wait_next(&j->wait, newest_step(j));
+    dt_log(DT_LOG_WARN, "restarting the %u processes%s%s, restart %llu of %llu, in %g s", j->d->n,
+           j->run != NULL ? " from the last checkpoint of " : "", j->run != NULL ? j->run : "",
+           (unsigned long long)n + 1, (unsigned long long)j->d->max_restarts, wait_s);
+    return wait_to_restart(j, wait_s, code_p);
 }
 
 static dt_status run_attempts(job *j, int *code_p)
 {
-    for (uint64_t n = 0;; n++) {
+    uint64_t n = 0; /* restarts */
+    bool had_ranks = false;
+    for (;;) {
         DT_TRY(run_attempt(j, code_p));
+        had_ranks = had_ranks || j->had_ranks;
         if (j->stop_sent > 0) {
             *code_p = exit_code_of_stop(j, *code_p);
-            j->was_left = n > 0 && !has_run_dir(j);
             return DT_OK;
         }
+        if (j->started_nothing && had_ranks) {
+            if (!wait_for_hosts(j, code_p)) {
+                return DT_OK;
+            }
+            continue;
+        }
+        j->outage_s = 0;
         if (!can_restart(j, *code_p)) {
             return DT_OK;
         }
@@ -545,29 +495,10 @@ static dt_status run_attempts(job *j, int *code_p)
                    *code_p - 128, j->run != NULL ? ", continue with --resume " : "", j->run != NULL ? j->run : "");
             return DT_OK;
         }
-        log_lost(j, *code_p);
-        *code_p = DT_EXIT_PEER; /* what mpirun ends with then is one of its own numbers */
-        if (j->run == NULL && !j->had_ranks && !was_killed(j)) {
-            return DT_OK; /* nothing ran: it would fail alike */
-        }
-        if (n >= j->d->max_restarts && j->run == NULL) {
+        if (!prepare_restart(j, n, code_p)) {
             return DT_OK;
         }
-        if (n >= j->d->max_restarts) {
-            char what[64] = "not started again (--max-restarts 0)";
-            if (n > 0) {
-                snprintf(what, sizeof(what), "%llu restart%s did not help", (unsigned long long)n, n == 1 ? "" : "s");
-            }
-            dt_log(DT_LOG_ERROR, "%s; continue with: %s run --resume %s%s", what, j->d->program, j->run,
-                   getenv(DT_LAUNCH_WORDS));
-            return DT_OK;
-        }
-        dt_log(DT_LOG_WARN, "restarting the %u processes%s%s, restart %llu of %llu", j->d->n,
-               j->run != NULL ? " from the last checkpoint of " : "", j->run != NULL ? j->run : "",
-               (unsigned long long)n + 1, (unsigned long long)j->d->max_restarts);
-        if (was_stopped_between(j, code_p)) {
-            return DT_OK;
-        }
+        n++;
     }
 }
 
@@ -581,16 +512,10 @@ static dt_status run_job(job *j, int *code_p)
 
 dt_status dt_launch_run(const dt_launch_desc *d, int *code_p, char **left_p)
 {
-    job j = {.d = d, .lock = -1};
+    job j = {.d = d, .lock = -1, .wait = {.saved = -1}};
     *left_p = NULL;
-    if (!is_on_path("mpirun")) {
-        return DT_FAIL(DT_EUNSUPPORTED,
-                       "--nproc %u needs mpirun, which is not on the PATH: install Open MPI (Debian: apt-get install "
-                       "openmpi-bin), or train with one process, which uses all cores by threads",
-                       d->n);
-    }
+    DT_TRY(dt_mpirun_check(d->n));
     DT_TRY(dt_hostfile_check(d->hostfile));
-    DT_TRY(check_tmpdir());
     DT_TRY(check_unlocked(d));
     dt_signals_install();
     dt_signals_forward();

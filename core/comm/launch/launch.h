@@ -20,15 +20,23 @@ typedef struct dt_launch_desc {
     const char *program;    /* this one */
     const char *const *arg; /* [n_arg] of each process, without those of the launcher and without --resume */
     uint32_t n_arg;
-    const char *run_dir; /* what --run-dir said; NULL */
-    const char *resume;  /* what --resume said; NULL: the run begins; "": the newest */
-    const char *stands;  /* the run that continues, where it has a checkpoint; NULL: none */
+    const char *run_dir;                     /* what --run-dir said; NULL */
+    const char *resume;                      /* what --resume said; NULL: the run begins; "": the newest */
+    const char *stands;                      /* the run that continues, where it has a checkpoint; NULL: none */
+    int64_t (*newest_step)(const char *run); /* of its checkpoints; -1: it has none. NULL: nothing is saved */
 } dt_launch_desc;
 
 /* Until the run is over; code_p: what its processes ended with. left_p: the run that was asked to stop between two of
  * its attempts, and has recorded how the first one ended; else NULL; freed with dt_free. Errors: DT_EUNSUPPORTED (no
  * mpirun), DT_ECONFIG (a hostfile that cannot be read or names no host), DT_EIO, DT_ENOMEM. */
 dt_status dt_launch_run(const dt_launch_desc *d, int *code_p, char **left_p) DT_NODISCARD;
+
+/* Waits between restarts, in seconds: 1, doubled up to 60, and from 1 on again once a checkpoint was saved. */
+typedef struct dt_launch_wait {
+    double wait_s; /* the last one; 0: none */
+    int64_t saved; /* the newest checkpoint then, -1: none */
+} dt_launch_wait;
+double dt_launch_wait_next(dt_launch_wait *w, int64_t saved);
 
 /* In a process that was started by it: the options that continue with the same number, " --nproc 4". */
 #define DT_LAUNCH_WORDS "DTRAIN_LAUNCH_WORDS"

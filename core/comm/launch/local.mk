@@ -4,4 +4,5 @@ core_libdtcore_la_SOURCES += \
 	core/comm/launch/hostfile.c core/comm/launch/hostfile.h \
 	core/comm/launch/launch.c core/comm/launch/launch.h \
 	core/comm/launch/listen.c core/comm/launch/listen.h \
+	core/comm/launch/mpirun.c core/comm/launch/mpirun.h \
 	core/comm/launch/notes.c core/comm/launch/notes.h

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which ends of a job are worth another life: a fake mpirun runs one rank that joins the board and leaves with a code.
+ * Which ends of a job are worth another life, and after what wait: a fake mpirun runs one rank that joins the board and
+ * leaves with a code.
  * What a run itself decides, such as divergence, is final; a lost process is started again.
  */
 #include <config.h>
@@ -10,15 +11,18 @@
 
 #include "base/err.h"
 #include "base/exit.h"
+#include "base/fault.h"
 #include "base/mem.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -30,16 +34,31 @@ static const char killed[] = "--------------------------------------------------
                              "mpirun noticed that process rank 0 with PID 0 on node x exited on signal 9 (Killed).\n"
                              "--------------------------------------------------------------------------\n";
 
-/* The rank: its code is the last argument, -1: it is killed; each life leaves a byte in the file. */
-static int rank(const char *lives, const char *code)
+/* In place of a code: no process starts; the launcher is asked to stop while the rank starts. */
+enum { NOTHING = -2, STOPS = -3 };
+
+/* The rank: codes of its lives are in the last argument, -1: it is killed; each life leaves a byte in the file. */
+static int rank(const char *lives, const char *codes)
 {
     dt_board *b = NULL;
+    struct stat s;
+    const char *code = codes;
+    for (int64_t i = stat(lives, &s) == 0 ? s.st_size : 0; i > 0 && strchr(code, ',') != NULL; i--) {
+        code = strchr(code, ',') + 1;
+    }
     FILE *f = fopen(lives, "a");
     if (f == NULL || fputc('.', f) == EOF || fclose(f) != 0 || getenv(DT_BOARD_ENV) == NULL ||
         dt_board_open(getenv(DT_BOARD_ENV), &b) != DT_OK) {
         return 99;
     }
+    if (atoi(code) == NOTHING) {
+        return 213;
+    }
     dt_board_mark_joined(b, 0);
+    while (atoi(code) == STOPS) { /* until mpirun would end it */
+        kill(getppid(), SIGTERM);
+        pause();
+    }
     if (atoi(code) < 0) {
         fputs(killed, stderr);
         _exit(DT_EXIT_FAILED);
@@ -77,20 +96,41 @@ static int end(void **state)
     return rmdir(folder);
 }
 
-/* lives that a job has whose rank leaves with this code, at most two; code_p: of the job */
-static int64_t lives_of(int code, int *code_p)
+static int64_t saved = -1; /* the newest checkpoint, as the launcher sees it */
+
+static int64_t newest_step(const char *run)
 {
-    char lives[sizeof(folder) + 16], number[16], *left = NULL;
+    (void)run;
+    return saved;
+}
+
+/* lives that a job has whose rank leaves with these codes, with max_restarts; code_p: of the job */
+static int64_t count_lives(const char *codes, uint64_t max_restarts, int *code_p)
+{
+    char lives[sizeof(folder) + 16], *left = NULL;
     struct stat s;
     snprintf(lives, sizeof(lives), "%s/lives", folder);
-    snprintf(number, sizeof(number), "%d", code);
     unlink(lives);
-    const char *const arg[] = {"rank", lives, number};
-    const dt_launch_desc d = {.n = 1, .max_restarts = 1, .program = self, .arg = arg, .n_arg = 3};
+    const char *const arg[] = {"rank", lives, codes};
+    const dt_launch_desc d = {.n = 1,
+                              .max_restarts = max_restarts,
+                              .program = self,
+                              .arg = arg,
+                              .n_arg = 3,
+                              .stands = saved >= 0 ? folder : NULL,
+                              .newest_step = newest_step};
     assert_int_equal(dt_launch_run(&d, code_p, &left), DT_OK);
     dt_free(left);
     assert_int_equal(stat(lives, &s), 0);
     return s.st_size;
+}
+
+static int64_t lives_of(int code, int *code_p)
+{
+    char number[16];
+    snprintf(number, sizeof(number), "%d", code);
+    assert_true(dt_fault_reset("launch.wait:1+"));
+    return count_lives(number, 1, code_p);
 }
 
 static void test_what_a_run_decides_is_final(void **state)
@@ -118,6 +158,64 @@ static void test_lost_processes_begin_again(void **state)
     assert_int_equal(lives_of(128 + 15, &code), 1); /* signalled twice: not a fault */
 }
 
+/* A network that is away for a while costs no restart; a job whose first attempt starts nothing is over. */
+static void test_outages_cost_no_restart(void **state)
+{
+    (void)state;
+    int code = -1;
+    assert_true(dt_fault_reset("launch.wait:1+"));
+    assert_int_equal(count_lives("-1,-2,-2,-2,-2,0", 1, &code), 6);
+    assert_int_equal(code, DT_EXIT_DONE);
+    assert_int_equal(count_lives("-2,0", 1, &code), 1);
+    assert_int_equal(code, DT_EXIT_DEVICE);
+    assert_true(dt_fault_reset("launch.wait:1+,launch.outage:3")); /* the third start fails after ten minutes */
+    assert_int_equal(count_lives("-1,-2", 1, &code), 4);
+    assert_int_equal(code, DT_EXIT_DEVICE);
+    assert_true(dt_fault_reset(NULL));
+}
+
+/* What the launcher would wait between n restarts; saves: each one has saved a checkpoint. */
+static void list_waits(uint32_t n, bool saves, char waits[64])
+{
+    dt_launch_wait w = {.saved = -1};
+    waits[0] = '\0';
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(waits + strlen(waits), 64 - strlen(waits), "%g ", dt_launch_wait_next(&w, saves ? (int64_t)i : 5));
+    }
+}
+
+static void test_waits_grow_without_progress(void **state)
+{
+    (void)state;
+    char waits[64];
+    list_waits(9, false, waits);
+    assert_string_equal(waits, "1 2 4 8 16 32 60 60 60 ");
+    list_waits(4, true, waits);
+    assert_string_equal(waits, "1 1 1 1 ");
+}
+
+/* Code of a job whose second life is asked to stop while it starts; signals are counted by the process. */
+static int stopped_code(int64_t newest)
+{
+    int status = 0, code = -1;
+    const pid_t child = fork();
+    if (child == 0) {
+        saved = newest;
+        assert_true(dt_fault_reset("launch.wait:1+"));
+        (void)count_lives("-1,-3", 3, &code);
+        _exit(code);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WEXITSTATUS(status);
+}
+
+static void test_stop_during_restart(void **state)
+{
+    (void)state;
+    assert_int_equal(stopped_code(0), DT_EXIT_INTERRUPTED);
+    assert_int_equal(stopped_code(-1), 128 + SIGTERM);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "rank") == 0) {
@@ -128,8 +226,9 @@ int main(int argc, char **argv)
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_a_run_decides_is_final),
-        cmocka_unit_test(test_lost_processes_begin_again),
+        cmocka_unit_test(test_what_a_run_decides_is_final), cmocka_unit_test(test_lost_processes_begin_again),
+        cmocka_unit_test(test_outages_cost_no_restart),     cmocka_unit_test(test_waits_grow_without_progress),
+        cmocka_unit_test(test_stop_during_restart),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
