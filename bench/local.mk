@@ -54,6 +54,11 @@ bench_env_snakes_SOURCES = bench/env_snakes/driver.c $(snakes_sources)
 bench_env_snakes_LDADD = -lm
 EXTRA_DIST += bench/env_snakes/original.py
 
+# an environment that computes nothing: what a step costs the host, in threads and in worker processes
+bench_programs += bench_env_speed
+bench_env_speed_SOURCES = bench/env_speed/driver.c
+bench_env_speed_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
+
 # env_traffic: vehicle updates per second, and numbers to compare with SUMO's
 bench_env_traffic_SOURCES = bench/env_traffic/driver.c
 bench_env_traffic_CPPFLAGS = $(AM_CPPFLAGS) $(traffic_cppflags)

@@ -248,10 +248,16 @@ static const dt_option env_table[] = {
     ROW(dt_env_opts, instances, I64, 0, "12", "1", 1, 65536, NULL, "environments stepped together"),
     ROW(dt_env_opts, isolation, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, isolations,
         "where environments run; auto = threads for built-in ones, processes for third-party ones"),
-    ROW(dt_env_opts, workers, I64, DT_OPT_NEUTRAL, "0", "threads", 0, 1024, NULL,
-        "threads that step environments while the policy acts; 0 = the training threads step them"),
+    ROW(dt_env_opts, workers, I64, DT_OPT_NEUTRAL, "0", "1", 0, 65536, NULL,
+        "threads that step environments while the policy acts, 0 = the training threads step them; in processes the "
+        "number of processes that share the instances, 0 = engine.threads. An environment that allows one instance "
+        "per process always has a process for each"),
     ROW(dt_env_opts, timeout_s, F64, DT_OPT_NEUTRAL, "300", "s", 0.01, 1e6, NULL,
-        "timeout of an environment in a process, after which the process is restarted"),
+        "timeout of a call of an environment in a process, after which the process is restarted"),
+    ROW(dt_env_opts, startup_timeout_s, F64, DT_OPT_NEUTRAL, "0", "s", 0, 1e6, NULL,
+        "timeout of the creation of an environment in a process; 0 = env.timeout_s"),
+    ROW(dt_env_opts, ring_mb, F64, DT_OPT_NEUTRAL, "4096", "MB", 0.001, 1e6, NULL,
+        "maximum memory that a process of environments shares with the host for calls and observations"),
     ROW(dt_env_opts, restarts, I64, DT_OPT_NEUTRAL, "3", "1", 0, 1000000, NULL,
         "maximum restarts of the process of an instance before the run fails"),
     DT_OPTION_END};

@@ -98,8 +98,9 @@ typedef struct dt_env_opts {
     const char *const *mix; /* mix.h */
     int64_t instances;
     uint32_t isolation;
-    int64_t workers; /* threads that step environments, 0: the training thread does */
-    double timeout_s;
+    int64_t workers; /* threads that step environments, 0: the training threads do; or processes, 0: engine.threads */
+    double timeout_s, startup_timeout_s;
+    double ring_mb;
     int64_t restarts;
 } dt_env_opts;
 

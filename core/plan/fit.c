@@ -116,20 +116,20 @@ static dt_status check_memory(const dt_fit *fit, const dt_forecast *f, bool spea
 static dt_status check_processes(const dt_fit *fit, const dt_forecast *f, bool speaks)
 {
     const dt_limits *r = &fit->room;
-    const uint64_t n = f->rollout.processes > 0 ? (uint64_t)f->rollout.processes + f->rollout.evaluated : 0;
+    const uint64_t n = (uint64_t)f->rollout.processes + f->rollout.evaluating;
     const uint64_t more = excess(n, 1); /* the first one is there */
     if (more * FILES_A_PROCESS > r->files) {
         return DT_FAIL(DT_ECONFIG,
-                       "%llu environments in processes of their own, %u of them while it evaluates, need %llu open "
-                       "files, and %llu may still be opened: raise ulimit -n",
-                       (unsigned long long)n, f->rollout.evaluated, (unsigned long long)(more * FILES_A_PROCESS),
+                       "%llu processes of environments, %u of them while it evaluates, need %llu open "
+                       "files, and %llu may still be opened: raise ulimit -n, or lower env.workers",
+                       (unsigned long long)n, f->rollout.evaluating, (unsigned long long)(more * FILES_A_PROCESS),
                        (unsigned long long)r->files);
     }
     if (more > r->processes) {
         return DT_FAIL(DT_ECONFIG,
-                       "%llu environments in processes of their own, %u of them while it evaluates, and %llu may still "
-                       "be started: raise ulimit -u, or pids.max of the container",
-                       (unsigned long long)n, f->rollout.evaluated, (unsigned long long)r->processes);
+                       "%llu processes of environments, %u of them while it evaluates, and %llu may still "
+                       "be started: raise ulimit -u or pids.max of the container, or lower env.workers",
+                       (unsigned long long)n, f->rollout.evaluating, (unsigned long long)r->processes);
     }
     if (speaks && f->rollout.processes > PROCESSES_A_CORE * r->cores) {
         dt_log(DT_LOG_WARN,

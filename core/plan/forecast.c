@@ -361,8 +361,13 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
     dt_str_addf(out, "  threads      %u on %s%u rank%s", s->d.threads, ranks == 1 ? "" : "each of ", ranks,
                 ranks == 1 ? "" : "s");
     if (n->instances > 0) {
-        dt_str_addf(out, "; %u environments %s, %u more while it evaluates", n->instances * ranks,
-                    n->processes > 0 ? "in processes of their own" : "in this process", n->evaluated * ranks);
+        dt_str_addf(out, "; %u environments in ", n->instances * ranks);
+        if (n->processes > 0) {
+            dt_str_addf(out, "%u processes", n->processes * ranks);
+        } else {
+            dt_str_add(out, "this process");
+        }
+        dt_str_addf(out, ", %u more while it evaluates", n->evaluated * ranks);
     }
     if (s->env.n_mix > 0) {
         dt_str_add(out, "\n  mix          ");

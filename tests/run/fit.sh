@@ -67,18 +67,18 @@ test ! -e two || fail "phase 1 began though phase 2 cannot"
 # processes: their memory and their files count; environments in this process cost neither
 # shellcheck disable=SC2086
 refused 'the plan takes .* in processes of environments.*; lower env.instances or ' $traffic \
-    --set env.instances=4096 --set env.isolation=process --set memory.target_gb=1.5 --dry-run
+    --set env.instances=4096 --set env.isolation=process --set env.workers=4096 --set memory.target_gb=1.5 --dry-run
 # shellcheck disable=SC2086
 (
     # shellcheck disable=SC3045 # dash, bash and busybox have it
     ulimit -n 128
-    refused 'environments in processes of their own.* open files.* raise ulimit -n; lower env.instances or ' \
-        $traffic --set env.instances=256 --set env.isolation=process --dry-run
+    refused 'processes of environments.* open files.* raise ulimit -n, or lower env.workers; lower env.instances or ' \
+        $traffic --set env.instances=256 --set env.isolation=process --set env.workers=256 --dry-run
     dtrain $traffic --set env.instances=256 --dry-run
     test $code -eq 0 || fail "256 environments in this process are refused"
 )
 # shellcheck disable=SC2086
-dtrain $traffic --set env.instances=$((33 * cores)) --set env.isolation=process --dry-run
+dtrain $traffic --set env.instances=$((33 * cores)) --set env.isolation=process --set env.workers=$((33 * cores)) --dry-run
 grep -q "warn .*processes of environments take turns on $cores core" out || fail "many processes are not warned of"
 
 # threads: some more than cores are warned of, far more refused, and the number of cores is not
@@ -123,7 +123,7 @@ if ! $sanitized; then
 fi
 # while running workers count, too: a target that the plan keeps to, and a level that only both together pass
 # shellcheck disable=SC2086
-dtrain $traffic --set env.instances=8 --set env.isolation=process --set phase2_ppo.iterations=2 --threads 1 \
+dtrain $traffic --set env.instances=8 --set env.isolation=process --set env.workers=8 --set phase2_ppo.iterations=2 --threads 1 \
     --set phase2_ppo.train_batch=256 --set phase2_ppo.fragment=32 --set phase2_ppo.sgd_epochs=1 --run-dir workers \
     --set memory.target_gb=1 --set memory.warn_fraction=0.005 --set memory.shed_fraction=0 --set memory.watch_s=0.001 \
     --set evaluation.episodes=1 --set evaluation.baselines= --set report.enabled=false

@@ -245,19 +245,20 @@ static void test_processes(void **state)
 {
     (void)state;
     dt_fit m = machine();
-    dt_forecast f = {.resident = GB, .processes = GB, .rollout = {.processes = 60, .evaluated = 10}};
+    dt_forecast f = {.resident = GB, .processes = GB, .rollout = {.processes = 60, .evaluating = 10}};
     passes(&m, &f, "");
     f.rollout.processes = 400;
     refused(&m, &f,
-            "410 environments in processes of their own, 10 of them while it evaluates, need 1227 open files, "
+            "410 processes of environments, 10 of them while it evaluates, need 1227 open files, "
             "and 1000 may still be opened: raise ulimit -n");
     m.room.files = UINT64_MAX;
     passes(&m, &f, "400 processes of environments take turns on 2 cores; 64 collect as fast");
     m.room.processes = 409;
     passes(&m, &f, "take turns");
     m.room.processes = 408;
-    refused(&m, &f, "and 408 may still be started: raise ulimit -u, or pids.max");
+    refused(&m, &f, "and 408 may still be started: raise ulimit -u or pids.max");
     f.rollout.processes = 0; /* as many in this process */
+    f.rollout.evaluating = 0;
     passes(&m, &f, "");
 }
 

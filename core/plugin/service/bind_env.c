@@ -62,24 +62,9 @@ static dt_status create_here(const maker *m, void *self)
     return st;
 }
 
-/* An instance; one in a process is under way. */
-static dt_status begin(const maker *m, void **self_p)
+/* An instance in this process. */
+static dt_status make_here(const maker *m, void **self_p)
 {
-    dt_env *e = m->e;
-    if (e->in_process) {
-        const dt_process_desc d = {.id = m->comp->desc.id,
-                                   .request = dt_str_text(&m->with->request),
-                                   .request_bytes = m->with->request.bytes,
-                                   .timeout_s = e->opts.timeout_s,
-                                   .restarts = (uint32_t)e->opts.restarts,
-                                   .n_restarts = &e->n_restarts,
-                                   .stops = e->stage->d.stops,
-                                   .stops_user = e->stage->d.stops_user};
-        dt_process *p = NULL;
-        DT_TRY(dt_process_start(&d, &p));
-        *self_p = p;
-        return DT_OK;
-    }
     void *self = dt_alloc(m->comp->desc.state_size > 0 ? m->comp->desc.state_size : 1);
     if (self == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for an instance of %s", m->comp->desc.id);
@@ -131,29 +116,198 @@ static dt_status finish(const maker *m, void *self)
     dt_env *e = m->e;
     const dt_env_ops *ops = e->in_process ? &dt_process_ops : &m->comp->ops.env;
     dt_env_spec spec = {.struct_size = sizeof(spec)};
-    if (e->in_process) {
-        DT_TRY(dt_process_receive_spec(self));
-    }
     DT_TRY_PLUGIN(ops->spec(self, &spec), "spec");
     m->with->max_steps = spec.max_steps;
-    DT_TRY(check_spec(m, &spec));
-    return e->in_process ? dt_process_attach(self, m->is_judged ? &e->evaluation_layout : &e->layout) : DT_OK;
+    return check_spec(m, &spec);
+}
+
+static dt_status make_and_check_here(const maker *m, void **self_p)
+{
+    DT_TRY(make_here(m, self_p));
+    return finish(m, *self_p);
+}
+
+static dt_status create_here_all(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const maker m = maker_of(e, with, first + i);
+        const dt_status st = make_and_check_here(&m, &self[i]);
+        if (st < 0) {
+            return first + n > 1 ? DT_CONTEXT(st, "instance %u", first + i) : st;
+        }
+    }
+    return DT_OK;
+}
+
+/* ---- in processes ------------------------------------------------------------------------------------------------ */
+
+typedef struct crew { /* the workers of one kind of instances, which take turns in getting the next instance */
+    dt_process_instance **last; /* [n] the instance that each got last; NULL: it is not started */
+    uint32_t n, places;         /* places of each */
+    uint32_t next;              /* which one is next */
+} crew;
+
+/* Kinds of instances that workers are made for: entries of a mix. */
+static uint32_t count_kinds(const dt_env *e, const dt_env_setup *with)
+{
+    return e->n_mix > 0 && with != &e->evaluation ? e->n_mix : 1;
+}
+
+/* Of n instances of a set of `all`: one worker per core, unless a process can have one alone. */
+static uint32_t count_workers(const maker *m, uint32_t n, uint32_t all)
+{
+    const dt_env *e = m->e;
+    const uint64_t threads = e->stage->d.threads > 0 ? e->stage->d.threads : 1;
+    const uint64_t wished = e->opts.workers > 0 ? (uint64_t)e->opts.workers : threads;
+    const uint64_t share = (wished * n + all - 1) / all;
+    return (m->comp->desc.flags & DT_COMP_PROCESS) != 0 || share > n ? n : (uint32_t)share;
+}
+
+static dt_status start_process(const maker *m, uint32_t places, void **self_p)
+{
+    dt_env *e = m->e;
+    const dt_process_desc d = {.id = m->comp->desc.id,
+                               .request = dt_str_text(&m->with->request),
+                               .request_bytes = m->with->request.bytes,
+                               .places = places,
+                               .timeout_s = e->opts.timeout_s,
+                               .startup_s =
+                                   e->opts.startup_timeout_s > 0 ? e->opts.startup_timeout_s : e->opts.timeout_s,
+                               .ring_bytes = (uint64_t)(e->opts.ring_mb * 1e6),
+                               .restarts = (uint32_t)e->opts.restarts,
+                               .n_restarts = &e->n_restarts,
+                               .stops = e->stage->d.stops,
+                               .stops_user = e->stage->d.stops_user};
+    dt_process_instance *x = NULL;
+    DT_TRY(dt_process_start(&d, &x));
+    *self_p = x;
+    return DT_OK;
+}
+
+/* Where an instance goes: a place of the next worker, which is started for it where that is not yet. */
+static dt_status begin_in_process(const maker *m, crew *c, void **self_p, bool *is_first_p)
+{
+    dt_process_instance **last = &c->last[c->next];
+    dt_process_instance *x = *last != NULL ? dt_process_begin_instance(*last) : NULL;
+    *is_first_p = x == NULL;
+    if (x == NULL) {
+        DT_TRY(start_process(m, c->places, self_p));
+        x = *self_p;
+    }
+    *self_p = *last = x;
+    c->next = (c->next + 1) % c->n;
+    return DT_OK;
+}
+
+/* A worker's first instance says what it is; the others begin when there is memory to share. */
+static dt_status finish_in_process(const maker *m, void *self, bool is_first)
+{
+    dt_env *e = m->e;
+    if (!is_first) {
+        return dt_process_finish_instance(self);
+    }
+    DT_TRY(dt_process_receive_spec(self));
+    DT_TRY(finish(m, self));
+    return dt_process_attach(self, m->is_judged ? &e->evaluation_layout : &e->layout);
+}
+
+/* Workers for n instances; one that runs already, the environment's first, counts with them. */
+static dt_status make_crews(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, bool has_one, crew *c)
+{
+    const uint32_t kinds = count_kinds(e, with), all = n + has_one;
+    for (uint32_t k = 0; k < kinds; k++) {
+        const maker m = maker_of(e, with, k);
+        const bool is_of_one = has_one && e->number % kinds == k;
+        uint32_t own = is_of_one;
+        for (uint32_t i = 0; i < n; i++) {
+            own += (first + i) % kinds == k;
+        }
+        c[k].n = own > 0 ? count_workers(&m, own, all) : 0;
+        c[k].places = c[k].n > 0 ? (own + c[k].n - 1) / c[k].n : 1;
+        c[k].last = dt_alloc_n(c[k].n + 1, sizeof(*c[k].last));
+        if (c[k].last == NULL) {
+            return DT_FAIL(DT_ENOMEM, "out of memory for %u environments", n);
+        }
+        if (is_of_one) {
+            c[k].last[0] = e->self;
+            c[k].next = 1 % c[k].n;
+        }
+    }
+    return DT_OK;
+}
+
+/* In rounds: each worker's first instances side by side, then the second ones, which share what those made. */
+static dt_status fill_crews(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, crew *c, void **self,
+                            bool *is_first, uint32_t *at_p)
+{
+    const uint32_t kinds = count_kinds(e, with);
+    uint32_t done = 0, i = 0;
+    while (done < n) {
+        for (; i < n; i++) {
+            crew *x = &c[(first + i) % kinds];
+            const dt_process_instance *last = x->last[x->next];
+            if (last != NULL && !dt_process_is_attached(last)) {
+                break; /* which is finished first */
+            }
+            const maker m = maker_of(e, with, first + i);
+            *at_p = i;
+            DT_TRY(begin_in_process(&m, x, &self[i], &is_first[i]));
+        }
+        for (; done < i; done++) {
+            const maker m = maker_of(e, with, first + done);
+            *at_p = done;
+            DT_TRY(finish_in_process(&m, self[done], is_first[done]));
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status create_in_processes(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, bool has_one,
+                                     uint32_t places, void **self)
+{
+    const uint32_t kinds = count_kinds(e, with);
+    crew *c = dt_alloc_n(kinds, sizeof(*c));
+    bool *is_first = dt_alloc_n(n + 1, sizeof(*is_first));
+    uint32_t at = 0;
+    dt_status st = c != NULL && is_first != NULL ? make_crews(e, with, first, n, has_one, c)
+                                                 : DT_FAIL(DT_ENOMEM, "out of memory for %u environments", n);
+    for (uint32_t k = 0; k < kinds && st == DT_OK; k++) {
+        c[k].places = c[k].places > places ? c[k].places : places;
+    }
+    if (st == DT_OK) {
+        st = fill_crews(e, with, first, n, c, self, is_first, &at);
+    }
+    for (uint32_t k = 0; k < kinds && c != NULL; k++) {
+        dt_free(c[k].last);
+    }
+    dt_free(c);
+    dt_free(is_first);
+    return st < 0 && first + n > 1 ? DT_CONTEXT(st, "instance %u", first + at) : st;
 }
 
 dt_status dt_env_create_instances(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self)
 {
-    dt_status st = DT_OK;
-    uint32_t i = 0;
-    for (; i < n && st == DT_OK; i++) {
-        const maker m = maker_of(e, with, first + i);
-        st = begin(&m, &self[i]);
+    return e->in_process ? create_in_processes(e, with, first, n, false, 1, self)
+                         : create_here_all(e, with, first, n, self);
+}
+
+dt_status dt_env_create_others(dt_env *e, uint32_t first, uint32_t n, void **self)
+{
+    return e->in_process ? create_in_processes(e, &e->training, first, n, true, 1, self)
+                         : create_here_all(e, &e->training, first, n, self);
+}
+
+/* The environment's first instance; its worker has places for those that follow in training. */
+static dt_status create_first(dt_env *e, dt_env_setup *with, uint32_t number)
+{
+    const maker m = maker_of(e, with, number);
+    const uint32_t n = (uint32_t)e->opts.instances, own = (n + count_kinds(e, with) - 1) / count_kinds(e, with);
+    if (!e->in_process) {
+        return create_here_all(e, with, number, 1, &e->self);
     }
-    for (uint32_t k = 0; k < n && st == DT_OK; k++) {
-        const maker m = maker_of(e, with, first + k);
-        st = finish(&m, self[k]);
-        i = k + 1;
-    }
-    return st < 0 && first + n > 1 ? DT_CONTEXT(st, "instance %u", first + i - 1) : st;
+    const uint32_t workers = count_workers(&m, own, n);
+    const uint32_t places = with == &e->training ? (own + workers - 1) / workers : 1;
+    return create_in_processes(e, with, number, 1, false, places, &e->self);
 }
 
 void dt_env_destroy_instances(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void *const *self)
@@ -180,7 +334,7 @@ dt_status dt_env_recreate_first(dt_env *e, dt_env_setup *with, uint32_t number)
     dt_env_destroy_instances(e, &e->training, e->number, 1, &e->self); /* with a mix it is never one of an evaluation */
     e->self = NULL;
     e->number = number;
-    return dt_env_create_instances(e, with, number, 1, &e->self);
+    return create_first(e, with, number);
 }
 
 /* What comes with dtrain is trusted not to bring the run down, unless it declares that it needs a process. */
@@ -288,6 +442,7 @@ static dt_status list_kinds(dt_env *e)
         const maker m = maker_of(e, &e->training, i);
         e->kind[i] = (dt_vector_kind){.id = m.comp->desc.id,
                                       .ops = e->in_process ? &dt_process_ops : &m.comp->ops.env,
+                                      .async = e->in_process ? &dt_process_async : NULL,
                                       .max_steps = m.with->max_steps};
     }
     return DT_OK;
@@ -312,7 +467,7 @@ static dt_status try_entry(dt_env *e, uint32_t i)
 static dt_status make_first(dt_env *e)
 {
     void *tried = NULL;
-    DT_TRY(dt_env_create_instances(e, &e->training, 0, 1, &e->self));
+    DT_TRY(create_first(e, &e->training, 0));
     for (uint32_t i = 1; i < e->n_mix; i++) {
         DT_TRY(try_entry(e, i));
     }
@@ -378,6 +533,16 @@ const dt_env_spec *dt_bind_env_spec(const dt_env *e)
 const char *dt_bind_env_id(const dt_env *e)
 {
     return e->comp->desc.id;
+}
+
+uint32_t dt_env_count_workers(const dt_env *e, uint32_t n)
+{
+    uint32_t all = 0;
+    for (uint32_t k = 0; k < e->n_kinds; k++) {
+        const maker m = maker_of((dt_env *)(uintptr_t)e, (dt_env_setup *)(uintptr_t)&e->training, k);
+        all += count_workers(&m, n / e->n_kinds + (k < n % e->n_kinds), n);
+    }
+    return all;
 }
 
 uint32_t dt_bind_env_instances(const dt_env *e)

@@ -62,10 +62,14 @@ const char *dt_bind_env_id(const dt_env *e);
 uint32_t dt_bind_env_instances(const dt_env *e);
 uint32_t dt_bind_env_learners(const dt_env *e); /* 0: no place is of the team that is to learn */
 bool dt_env_is_learner(const dt_env *e, uint32_t place);
-/* n more instances, from number first of the run on, each with state of its own; those in processes begin side by side.
+/* n more instances, from number first of the run on, each with state of its own; processes begin side by side.
  * On failure those that were made stay in self [n, zeroed before], for dt_env_destroy_instances; the reason names the
  * instance. */
 dt_status dt_env_create_instances(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self) DT_NODISCARD;
+/* The n instances of training that come after the first one (self); in processes they share its workers. */
+dt_status dt_env_create_others(dt_env *e, uint32_t first, uint32_t n, void **self) DT_NODISCARD;
+/* Worker processes of n instances of training. */
+uint32_t dt_env_count_workers(const dt_env *e, uint32_t n);
 void dt_env_destroy_instances(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n,
                               void *const *self);                        /* NULL ones: none */
 const dt_layout *dt_env_layout(const dt_env *e, const dt_env_setup *of); /* once one was made */

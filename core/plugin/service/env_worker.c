@@ -71,23 +71,24 @@ static dt_status configure(maker *m, const char *at, const char *end)
     return dt_config_section(config, -1, c->id, NULL, 0, m->config, c->config_size);
 }
 
-static dt_status make(void *user, const char *request, size_t bytes, const dt_env_ops **ops_p, void **self_p)
+static dt_status prepare(void *user, const char *request, size_t bytes, const dt_env_ops **ops_p, size_t *state_bytes_p)
 {
     maker *m = user;
     const char *at = request, *end = request + bytes;
     DT_TRY(load(m, &at, end));
     DT_TRY(configure(m, at, end));
-    const dt_component *c = &m->comp->desc;
-    void *self = dt_alloc(c->state_size > 0 ? c->state_size : 1);
-    if (self == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for environment %s", c->id);
-    }
     *ops_p = &m->comp->ops.env;
-    *self_p = self;
+    *state_bytes_p = m->comp->desc.state_size;
+    return DT_OK;
+}
+
+static dt_status create(void *user, void *self)
+{
+    const maker *m = user;
     return m->comp->ops.env.create(self, &m->stage.host, m->config);
 }
 
-static void tell(void *user, void *self, uint32_t what, dt_str *out)
+static void answer_query(void *user, void *self, uint32_t what, dt_str *out)
 {
     const maker *m = user;
     const void *(*extension)(const char *id) = m->comp->desc.extension;
@@ -100,7 +101,7 @@ static void tell(void *user, void *self, uint32_t what, dt_str *out)
 int dt_env_worker(const dt_plugin *extra)
 {
     static maker m; /* ends with the process */
-    const dt_process_worker w = {.user = &m, .make = make, .tell = tell};
+    const dt_process_worker w = {.user = &m, .prepare = prepare, .create = create, .query = answer_query};
     /* the host decides when to stop; without one a stopped worker gets SIGHUP, and one that writes SIGPIPE, before it
      * can end what it started */
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};

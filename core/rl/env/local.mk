@@ -8,6 +8,9 @@ core_libdtcore_la_SOURCES += \
 	core/rl/env/layout.h \
 	core/rl/env/process.c \
 	core/rl/env/process.h \
+	core/rl/env/process_call.c \
+	core/rl/env/process_inner.h \
+	core/rl/env/process_instance.c \
 	core/rl/env/process_log.c \
 	core/rl/env/process_log.h \
 	core/rl/env/process_scene.c \

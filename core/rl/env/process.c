@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See process.h: the host's side. Of what a worker wrote only a checked copy of the host's own is ever used.
+ * See process_inner.h: the life of a worker.
  */
 #include <config.h>
 
-#include "rl/env/process.h"
+#include "rl/env/process_inner.h"
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "rl/env/check.h"
-#include "rl/env/process_log.h"
 #include "rl/env/process_spec.h"
-#include "rl/env/process_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,34 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    TAIL_BYTES = 2048,
-    READ_AT_ONCE = 64
-};                             /* pieces of output, so that a worker that never stops is not waited for */
+enum { READ_AT_ONCE = 64 };    /* pieces of output, so that a worker that never stops is not waited for */
 static const double end_s = 1; /* for an environment to clean up */
-
-struct dt_process {
-    dt_process_desc d;
-    const dt_layout *l;
-    struct dt_process *next; /* of all */
-    pid_t pid;               /* 0: none. Leader of a group of its own: what it starts ends with it */
-    atomic_int seen;         /* the same, for who only looks */
-    int socket, memory, output;
-    void *map;
-    size_t map_bytes;
-    char *spec; /* as the worker sent it */
-    void *spec_memory;
-    dt_env_spec env_spec;
-    uint32_t turn;
-    unsigned calls;   /* made of this worker */
-    double left_s;    /* when it was ordered to end, 0: it was not */
-    uint64_t episode; /* of the reset under way */
-    char *kept;       /* the last record that was right */
-    uint32_t restarts;
-    char tail[TAIL_BYTES]; /* the last of what it wrote */
-    size_t tail_bytes;
-    dt_process_log log;
-};
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
@@ -99,8 +69,9 @@ uint64_t dt_process_all_bytes(uint32_t *n_p)
     return own + most_shared;
 }
 
-uint64_t dt_process_bytes(const dt_process *p, uint64_t *shared_p)
+uint64_t dt_process_bytes(const dt_process_instance *x, uint64_t *shared_p)
 {
+    const dt_process *p = x->p;
     *shared_p = 0;
     return p->pid > 0 ? dt_own_bytes_of(p->pid, shared_p) : 0;
 }
@@ -108,7 +79,7 @@ uint64_t dt_process_bytes(const dt_process *p, uint64_t *shared_p)
 /* ---- starting and ending a worker -------------------------------------------------------------------------------- */
 
 /* Keeps the end of what the worker wrote. */
-static void read_output(dt_process *p)
+void dt_process_read_output(dt_process *p)
 {
     char text[1024];
     ssize_t n = 0;
@@ -132,14 +103,14 @@ static void close_fd(int *fd)
 }
 
 /* Has it ended by itself? It is left as it is: until it is waited for, its process id is not reused. */
-static bool has_ended(const dt_process *p)
+bool dt_process_has_ended(const dt_process *p)
 {
     siginfo_t info = {0};
     return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == p->pid;
 }
 
 /* Ends it, and all that it started and left in its group; the status from waitpid. */
-static int kill_worker(dt_process *p)
+int dt_process_kill(dt_process *p)
 {
     int status = 0;
     if (p->pid > 0) {
@@ -153,12 +124,12 @@ static int kill_worker(dt_process *p)
     return status;
 }
 
-static void end_worker(dt_process *p)
+void dt_process_close(dt_process *p)
 {
-    kill_worker(p);
-    read_output(p);
+    dt_process_kill(p);
+    dt_process_read_output(p);
     if (p->map != NULL) {
-        munmap(p->map, p->map_bytes);
+        munmap(p->map, p->m.bytes);
     }
     p->map = NULL;
     close_fd(&p->socket);
@@ -214,8 +185,10 @@ static dt_status open_worker(dt_process *p)
     p->socket = max_of(pair[0]);
     p->output = max_of(out[0]);
     int theirs = max_of(pair[1]), output = max_of(out[1]);
-    p->calls = 0;
+    p->pushed = p->asked = p->answered = p->begun = 0;
+    p->n_flushes = 0;
     p->left_s = 0;
+    p->generation++;
     dt_status st = is_open && p->memory >= 0 && p->socket >= 0 && p->output >= 0 && theirs >= 0 && output >= 0
                        ? spawn(p, theirs, output)
                        : DT_FAIL(DT_EUNSUPPORTED, "cannot open what a process for environment %s needs: %s", p->d.id,
@@ -226,24 +199,24 @@ static dt_status open_worker(dt_process *p)
 }
 
 /* Why the worker is no more, with what it wrote last. */
-static dt_status report_lost_worker(dt_process *p, const char *how)
+dt_status dt_process_report_lost(dt_process *p, const char *how)
 {
-    read_output(p);
+    dt_process_read_output(p);
     return DT_FAIL(DT_EIO, "its process %s%s%s", how, p->tail_bytes > 0 ? "; it wrote: " : "", p->tail);
 }
 
 /* It does not respond any more: it has ended, is about to, or continues without us, which is not waited for. */
-static dt_status worker_died(dt_process *p)
+dt_status dt_process_died(dt_process *p)
 {
     enum { LOOKS = 1000 };
     const struct timespec ms = {.tv_nsec = 1000000};
     char how[96] = "is gone";
-    for (int i = 0; i < LOOKS && p->pid > 0 && !has_ended(p); i++) {
+    for (int i = 0; i < LOOKS && p->pid > 0 && !dt_process_has_ended(p); i++) {
         (void)nanosleep(&ms, NULL);
     }
     if (p->pid > 0) {
-        const bool was_alive = !has_ended(p);
-        const int status = kill_worker(p);
+        const bool was_alive = !dt_process_has_ended(p);
+        const int status = dt_process_kill(p);
         if (was_alive) {
             snprintf(how, sizeof(how), "closed its connection to the host and continued");
         } else if (WIFSIGNALED(status)) {
@@ -252,51 +225,54 @@ static dt_status worker_died(dt_process *p)
             snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
         }
     }
-    return report_lost_worker(p, how);
+    return dt_process_report_lost(p, how);
 }
 
-static dt_status interrupted(dt_process *p)
+dt_status dt_process_interrupt(dt_process *p)
 {
-    kill_worker(p);
+    dt_process_kill(p);
+    p->is_given_up = true;
     return DT_FAIL(DT_EINTERRUPTED, "asked to stop while environment %s was running", p->d.id);
 }
 
-static bool goes_on(void *user)
+bool dt_process_goes_on(void *user)
 {
     dt_process *p = user;
-    read_output(p); /* it is never full for long */
+    dt_process_read_output(p); /* it is never full for long */
     return p->d.stops == NULL || !p->d.stops(p->d.stops_user);
 }
 
-static dt_wire_patience deadline_of(dt_process *p)
+dt_wire_patience dt_process_patience(dt_process *p, double timeout_s)
 {
-    return (dt_wire_patience){.deadline = dt_clock_s() + p->d.timeout_s, .user = p, .goes_on = goes_on};
+    p->timeout_s = timeout_s;
+    return (dt_wire_patience){.deadline = dt_clock_s() + timeout_s, .user = p, .goes_on = dt_process_goes_on};
 }
 
 /* What it means that a message did not come, or go, whole: the worker is of no use any more. */
-static dt_status report_missing_message(dt_process *p, dt_wire_result r, const char *what)
+dt_status dt_process_missing_message(dt_process *p, dt_wire_result r, const char *what)
 {
     char how[96];
     switch (r) {
     case DT_WIRE_STOPPED:
-        return interrupted(p);
+        return dt_process_interrupt(p);
     case DT_WIRE_NO_MEMORY:
-        kill_worker(p);
+        dt_process_kill(p);
         return DT_FAIL(DT_ENOMEM, "out of memory for the output of the process of environment %s", p->d.id);
     case DT_WIRE_NONSENSE:
-        kill_worker(p);
-        return report_lost_worker(p, "wrote over the connection that it has to the host");
+        dt_process_kill(p);
+        return dt_process_report_lost(p, "wrote over the connection that it has to the host");
     case DT_WIRE_LATE:
-        kill_worker(p);
-        snprintf(how, sizeof(how), "did not %s within %g s (env.timeout_s)", what, p->d.timeout_s);
-        return report_lost_worker(p, how);
+        dt_process_kill(p);
+        snprintf(how, sizeof(how), "did not %s within %g s (%s)", what, p->timeout_s,
+                 p->timeout_s == p->d.timeout_s ? "env.timeout_s" : "env.startup_timeout_s");
+        return dt_process_report_lost(p, how);
     default:
-        return worker_died(p);
+        return dt_process_died(p);
     }
 }
 
 /* What a worker may say that it failed of; what else there is is the host's own. */
-static dt_status check_answer(int32_t status)
+dt_status dt_process_check_status(int32_t status)
 {
     const bool is_possible = (status >= DT_EDATA && status <= DT_EINVAL) || status == DT_ENOMEM || status == DT_EIO ||
                              status == DT_EUNSUPPORTED || status >= 0;
@@ -305,30 +281,62 @@ static dt_status check_answer(int32_t status)
 
 static dt_status send_request(dt_process *p)
 {
-    const dt_wire_patience patience = deadline_of(p);
+    const dt_wire_patience patience = dt_process_patience(p, p->d.timeout_s);
     const dt_wire_result r = dt_wire_send_message(p->socket, p->d.request, p->d.request_bytes, &patience);
-    return r == DT_WIRE_OK ? DT_OK : report_missing_message(p, r, "listen");
+    return r == DT_WIRE_OK ? DT_OK : dt_process_missing_message(p, r, "listen");
+}
+
+dt_status dt_process_open(dt_process *p)
+{
+    DT_TRY(open_worker(p));
+    return send_request(p);
 }
 
 /* The answer to the request: a spec, or why there is none. */
-static dt_status receive_spec(dt_process *p)
+dt_status dt_process_take_spec(dt_process *p)
 {
-    const dt_wire_patience patience = deadline_of(p);
+    const dt_wire_patience patience = dt_process_patience(p, p->d.startup_s);
     uint64_t bytes = 0;
     int32_t status = 0;
     dt_wire_result r = dt_wire_receive(p->socket, &status, sizeof(status), &patience);
     r = r == DT_WIRE_OK ? dt_wire_receive_message(p->socket, &p->spec, &bytes, &patience) : r;
     if (r != DT_WIRE_OK) {
-        return report_missing_message(p, r, "describe itself");
+        return dt_process_missing_message(p, r, "describe itself");
     }
-    read_output(p);
+    dt_process_read_output(p);
     if (status < 0) {
-        return DT_FAIL(check_answer(status), "%s", p->spec);
+        return DT_FAIL(dt_process_check_status(status), "%s", p->spec);
     }
     return dt_spec_read(p->spec, bytes, &p->env_spec, &p->spec_memory);
 }
 
-dt_status dt_process_start(const dt_process_desc *d, dt_process **out_p)
+static dt_status allocate(dt_process *p)
+{
+    p->instance = dt_alloc_n(p->d.places, sizeof(*p->instance));
+    if (p->instance == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u instances of %s", p->d.places, p->d.id);
+    }
+    for (uint32_t i = 0; i < p->d.places; i++) {
+        p->instance[i].p = p;
+        p->instance[i].place = i;
+    }
+    p->instance[0].is_used = true;
+    p->n_used = 1;
+    return DT_OK;
+}
+
+static void free_process(dt_process *p)
+{
+    dt_process_close(p);
+    for (uint32_t i = 0; i < p->d.places && p->instance != NULL; i++) {
+        dt_free(p->instance[i].kept);
+    }
+    dt_free(p->instance);
+    dt_free(p->sent);
+    dt_free(p);
+}
+
+dt_status dt_process_start(const dt_process_desc *d, dt_process_instance **first_p)
 {
     dt_process *p = dt_alloc(sizeof(*p));
     if (p == NULL) {
@@ -336,36 +344,32 @@ dt_status dt_process_start(const dt_process_desc *d, dt_process **out_p)
     }
     p->d = *d;
     p->socket = p->memory = p->output = -1;
-    dt_status st = open_worker(p);
+    dt_status st = allocate(p);
     if (st == DT_OK) {
-        st = send_request(p);
+        st = dt_process_open(p);
     }
     if (st < 0) {
-        end_worker(p);
-        dt_free(p);
+        free_process(p);
         return DT_CONTEXT(st, "creating %s in a process", d->id);
     }
     register_process(p);
-    *out_p = p;
+    *first_p = &p->instance[0];
     return DT_OK;
 }
 
-dt_status dt_process_receive_spec(dt_process *p)
+dt_status dt_process_receive_spec(dt_process_instance *first)
 {
-    const dt_status st = receive_spec(p);
-    return st < 0 ? DT_CONTEXT(st, "creating %s in a process", p->d.id) : DT_OK;
+    const dt_status st = dt_process_take_spec(first->p);
+    return st < 0 ? DT_CONTEXT(st, "creating %s in a process", first->p->d.id) : DT_OK;
 }
 
-dt_status dt_process_attach(dt_process *p, const dt_layout *l)
+dt_status dt_process_map(dt_process *p, const dt_layout *l)
 {
-    const uint64_t bytes = DT_WIRE_CONTROL_BYTES + 2 * l->record_bytes;
+    const uint64_t bytes = p->m.bytes;
+    const uint64_t message[2] = {bytes, p->d.places};
     p->l = l;
-    p->kept = p->kept != NULL ? p->kept : dt_alloc(l->record_bytes);
-    if (p->kept == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for environment %s", p->d.id);
-    }
-    /* sealed: who makes it shorter takes pages away under the host */
-    const bool has_bytes = ftruncate(p->memory, (off_t)bytes) == 0 &&
+    /* sealed: a worker that makes it shorter takes pages away under the host */
+    const bool has_bytes = bytes <= INT64_MAX && ftruncate(p->memory, (off_t)bytes) == 0 &&
                            fcntl(p->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
     void *map = has_bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, p->memory, 0) : MAP_FAILED;
     if (map == MAP_FAILED) {
@@ -373,213 +377,82 @@ dt_status dt_process_attach(dt_process *p, const dt_layout *l)
                        strerror(errno));
     }
     p->map = map;
-    p->map_bytes = bytes;
-    const dt_wire_patience patience = deadline_of(p);
-    const dt_wire_result r = dt_wire_send_message(p->socket, &bytes, sizeof(bytes), &patience);
-    return r == DT_WIRE_OK ? DT_OK : report_missing_message(p, r, "listen");
+    const dt_wire_patience patience = dt_process_patience(p, p->d.timeout_s);
+    const dt_wire_result r = dt_wire_send_message(p->socket, message, sizeof(message), &patience);
+    return r == DT_WIRE_OK ? DT_OK : dt_process_missing_message(p, r, "listen");
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------- */
-
-static char *record_of(const dt_process *p, uint32_t which)
+dt_status dt_process_attach(dt_process_instance *first, const dt_layout *l)
 {
-    return (char *)p->map + DT_WIRE_CONTROL_BYTES + which * p->l->record_bytes;
+    dt_process *p = first->p;
+    const bool is_counted = dt_wire_map_init(&p->m, p->d.places, l->record_bytes);
+    if (!is_counted || p->m.bytes > p->d.ring_bytes) {
+        return DT_FAIL(DT_ECONFIG,
+                       "the ring of a process with %u instances of %s needs %.4g MB, but env.ring_mb = %.4g; raise "
+                       "env.ring_mb, or raise env.workers so that a process has fewer instances",
+                       p->d.places, p->d.id, is_counted ? (double)p->m.bytes / 1e6 : (double)INFINITY,
+                       (double)p->d.ring_bytes / 1e6);
+    }
+    p->sent = dt_alloc_n((size_t)p->m.mask + 1, sizeof(*p->sent));
+    if (p->sent == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for environment %s", p->d.id);
+    }
+    return dt_process_map(p, l);
 }
 
-static void post_call(dt_process *p, uint32_t what, uint64_t seed)
+bool dt_process_is_attached(const dt_process_instance *x)
 {
-    dt_wire_control *c = p->map;
-    c->call = what;
-    c->seed = seed;
-    c->episode = p->episode;
-    c->record = p->turn;
-    atomic_store(&c->asked, ++p->calls);
-    dt_wire_wake(&c->asked);
+    return x->p->map != NULL;
 }
 
-/* Until the worker has answered the call just made. */
-static dt_status wait_for_answer(dt_process *p)
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+void dt_process_begin_end(dt_process_instance *x)
 {
-    dt_wire_control *c = p->map;
-    const dt_wire_patience patience = deadline_of(p);
-    for (;;) {
-        unsigned answered = atomic_load(&c->answered);
-        if (answered == p->calls) {
-            return DT_OK;
-        }
-        if (answered != p->calls - 1) {
-            kill_worker(p);
-            return report_lost_worker(p, "wrote over the memory that it shares with the host");
-        }
-        dt_wire_sleep(&c->answered, answered, 0.05);
-        if (atomic_load(&c->answered) != answered) {
-            continue;
-        }
-        if (!goes_on(p)) {
-            return interrupted(p);
-        }
-        if (has_ended(p) && atomic_load(&c->answered) == answered) {
-            return worker_died(p);
-        }
-        if (dt_clock_s() > patience.deadline) {
-            return report_missing_message(p, DT_WIRE_LATE, "answer");
+    dt_process *p = x->p;
+    x->is_ending = true;
+    for (uint32_t i = 0; i < p->d.places; i++) {
+        if (p->instance[i].is_used && !p->instance[i].is_ending) {
+            return;
         }
     }
-}
-
-/* One call; DT_EIO when the worker is lost. */
-static dt_status call_worker(dt_process *p, uint32_t what, uint64_t seed)
-{
-    const dt_wire_control *c = p->map;
-    if (p->pid == 0) { /* lost before */
-        return worker_died(p);
-    }
-    post_call(p, what, seed);
-    DT_TRY(wait_for_answer(p));
-    const int32_t status = *(const volatile int32_t *)&c->status; /* once: it may change */
-    if (status < 0) {
-        char text[DT_WIRE_ERROR_BYTES];
-        memcpy(text, c->error, sizeof(text));
-        text[sizeof(text) - 1] = '\0';
-        return DT_FAIL(status == DT_EIO ? DT_EPLUGIN : check_answer(status), "%s", text);
-    }
-    return (dt_status)status;
-}
-
-dt_status dt_process_query(dt_process *p, uint32_t what, char **answer_p, uint64_t *bytes_p)
-{
-    DT_TRY(call_worker(p, DT_CALL_ASK, what));
-    const dt_wire_patience patience = deadline_of(p);
-    const dt_wire_result r = dt_wire_receive_message(p->socket, answer_p, bytes_p, &patience);
-    if (r != DT_WIRE_OK) {
-        const dt_status st = report_missing_message(p, r, "answer a request");
-        kill_worker(p); /* the rest of an answer would be taken for the next one */
-        return st;
-    }
-    return DT_OK;
-}
-
-/* Another worker, while there are restarts left. */
-static dt_status restart(dt_process *p)
-{
-    const dt_layout *l = p->l;
-    char why[1024];
-    snprintf(why, sizeof(why), "%s", dt_error_text());
-    if (p->restarts == p->d.restarts) {
-        return DT_FAIL(DT_EIO, "%s; it was restarted %u times before, which is all env.restarts allows", why,
-                       p->restarts);
-    }
-    p->restarts++;
-    atomic_fetch_add(p->d.n_restarts, 1);
-    dt_log(DT_LOG_WARN,
-           "environment %s: %s. Its episode counts as truncated, a new process begins the next one (restart %u of %u); "
-           "from now on the run is not reproducible",
-           p->d.id, why, p->restarts, p->d.restarts);
-    end_worker(p);
-    p->tail_bytes = 0;
-    p->tail[0] = '\0';
-    DT_TRY(open_worker(p));
-    DT_TRY(send_request(p));
-    DT_TRY(receive_spec(p));
-    DT_TRY(dt_layout_compare(l, &p->env_spec));
-    return dt_process_attach(p, l);
-}
-
-/* A copy of what the worker wrote goes to the caller, and is checked there. */
-static dt_status take_record(dt_process *p, const dt_env_io *io, const uint8_t *acted, bool is_over)
-{
-    const dt_layout *l = p->l;
-    const size_t bytes = l->mask + (size_t)l->spec.n_agents * l->n_choices;
-    char *record = io->obs[0]; /* observations come first */
-    memcpy(record, record_of(p, p->turn), bytes);
-    DT_TRY(dt_check_record(l, record, acted, is_over));
-    memcpy(p->kept, record, bytes);
-    return DT_OK;
-}
-
-static dt_status process_reset(void *self, const dt_env_io *io, uint64_t seed)
-{
-    dt_process *p = self;
-    p->episode = io->episode;
-    for (;;) {
-        p->turn ^= 1;
-        dt_status st = call_worker(p, DT_CALL_RESET, seed);
-        if (st == DT_OK) {
-            st = take_record(p, io, NULL, false);
-        }
-        if (st != DT_EIO) {
-            return st;
-        }
-        DT_TRY(restart(p));
-    }
-}
-
-/* What the agents saw last stays; rewards are 0. */
-static void truncate_episode(const dt_process *p, const dt_env_io *io)
-{
-    const dt_layout *l = p->l;
-    char *record = io->obs[0];
-    memcpy(record, p->kept, l->reward);
-    memset(record + l->reward, 0, l->out_bytes - l->reward);
-    memset(record + l->mask, 1, (size_t)l->spec.n_agents * l->n_choices);
-    memcpy(io->truncated, p->kept + l->alive, l->spec.n_agents);
-    memset(io->alive, 0, l->spec.n_agents);
-    for (uint32_t m = 0; m < l->spec.n_metrics; m++) {
-        io->metric[m] = NAN;
-    }
-}
-
-static dt_status process_step(void *self, const dt_env_io *io)
-{
-    dt_process *p = self;
-    const dt_layout *l = p->l;
-    p->turn ^= 1;
-    char *record = record_of(p, p->turn);
-    memcpy(record + l->act_i, io->act_i, l->act_f - l->act_i);
-    memcpy(record + l->act_f, io->act_f, l->record_bytes - l->act_f);
-    const dt_status st = call_worker(p, DT_CALL_STEP, 0);
-    const dt_status right = st >= 0 ? take_record(p, io, (const uint8_t *)p->kept + l->alive, st == DT_DONE) : st;
-    if (right >= 0 || (st < 0 && st != DT_EIO)) {
-        return st;
-    }
-    truncate_episode(p, io);
-    DT_TRY(restart(p));
-    return DT_DONE;
-}
-
-static dt_status process_spec(const void *self, dt_env_spec *out)
-{
-    *out = ((const dt_process *)self)->env_spec;
-    return DT_OK;
-}
-
-void dt_process_begin_end(dt_process *p)
-{
     if (p->map != NULL && p->pid > 0 && p->left_s == 0) {
         p->left_s = dt_clock_s();
-        post_call(p, DT_CALL_END, 0);
+        (void)dt_process_push(p, &(dt_wire_call){.call = DT_CALL_END});
+        dt_process_flush(p);
     }
 }
 
-static void process_destroy(void *self)
+/* Lets it clean up, but does not wait for long. */
+static void wait_for_end(const dt_process *p)
 {
-    dt_process *p = self;
-    dt_process_begin_end(p);
-    if (p->left_s > 0) { /* let it clean up, but do not wait for long */
-        dt_wire_control *c = p->map;
-        for (double left = end_s; left > 0 && atomic_load(&c->answered) == p->calls - 1 && !has_ended(p);
-             left = p->left_s + end_s - dt_clock_s()) {
-            dt_wire_sleep(&c->answered, p->calls - 1, left < 0.05 ? left : 0.05);
+    dt_wire_control *c = (dt_wire_control *)(void *)p->map;
+    for (double left = end_s; left > 0; left = p->left_s + end_s - dt_clock_s()) {
+        const unsigned answered = atomic_load(&c->answered);
+        if (answered == p->asked || dt_process_has_ended(p)) {
+            return;
         }
+        atomic_store(&c->host_target, p->asked);
+        atomic_store(&c->host_sleeps, 1);
+        if (atomic_load(&c->answered) == answered) {
+            dt_wire_sleep(&c->answered, answered, left < 0.05 ? left : 0.05);
+        }
+        atomic_store(&c->host_sleeps, 0);
+    }
+}
+
+void dt_process_destroy(void *self)
+{
+    dt_process_instance *x = self;
+    dt_process *p = x->p;
+    dt_process_begin_end(x);
+    x->is_used = x->is_ending = false;
+    if (--p->n_used > 0) {
+        return;
+    }
+    if (p->left_s > 0) {
+        wait_for_end(p);
     }
     unregister_process(p);
-    end_worker(p);
-    dt_free(p->kept);
-    dt_free(p);
+    free_process(p);
 }
-
-const dt_env_ops dt_process_ops = {.struct_size = sizeof(dt_env_ops),
-                                   .spec = process_spec,
-                                   .reset = process_reset,
-                                   .step = process_step,
-                                   .destroy = process_destroy};

@@ -81,7 +81,7 @@ static char *query_worker(const void *self, uint32_t what, size_t row, size_t si
 {
     char *answer = NULL;
     uint64_t bytes = 0;
-    if (dt_process_query((dt_process *)(uintptr_t)self, what, &answer, &bytes) < 0) {
+    if (dt_process_query((dt_process_instance *)(uintptr_t)self, what, &answer, &bytes) < 0) {
         dt_error_clear();
         return NULL;
     }

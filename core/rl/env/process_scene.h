@@ -9,7 +9,7 @@
 #include "dtrain/ext/scene.h"
 #include "rl/env/process.h"
 
-extern const dt_scene_api dt_process_scene; /* self: a dt_process; no watch */
+extern const dt_scene_api dt_process_scene; /* self: a dt_process_instance; no watch */
 
 /* The worker's side: what the environment's own extension shows, as bytes. */
 void dt_process_scene_write(const dt_scene_api *api, const void *self, uint32_t what, dt_str *out);

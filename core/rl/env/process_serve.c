@@ -80,27 +80,47 @@ static dt_status watch_host(void)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
+enum { ANSWERED_LATE = 16 }; /* calls whose answers the host may see together */
+
 typedef struct server {
     const dt_process_worker *w;
     const dt_env_ops *ops;
-    void *self;
+    size_t state_bytes;
+    void **self; /* [places] NULL: not created */
     dt_layout l;
+    dt_wire_map m;
     char *map;
-    dt_env_io io[2];
-    void *obs[2][DT_ENV_MAX_OBS];
+    dt_wire_spin spin;
+    uint32_t answered; /* as the host sees it */
 } server;
 
 static bool is_watched;
 
-static dt_status describe(server *s, dt_str *out)
+/* An instance at a place, in place of the one that was there. */
+static dt_status create_instance(server *s, void **self)
+{
+    const size_t bytes = s->state_bytes > 0 ? s->state_bytes : 1;
+    if (*self != NULL) {
+        s->ops->destroy(*self);
+        memset(*self, 0, bytes);
+    } else {
+        *self = dt_alloc(bytes);
+    }
+    if (*self == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for an instance");
+    }
+    return s->w->create(s->w->user, *self);
+}
+
+static dt_status describe(server *s, void **first, dt_str *out)
 {
     dt_env_spec spec = {.struct_size = sizeof(spec)};
-    DT_TRY_PLUGIN(s->ops->spec(s->self, &spec), "spec");
+    DT_TRY_PLUGIN(s->ops->spec(*first, &spec), "spec");
     DT_TRY(dt_layout_init(&s->l, "the environment", &spec));
     return dt_spec_write(&spec, out);
 }
 
-static dt_status send_spec(server *s, const dt_process_worker *w, dt_str *out)
+static dt_status send_spec(server *s, const dt_process_worker *w, void **first, dt_str *out)
 {
     uint64_t bytes = 0;
     char *request = NULL;
@@ -112,97 +132,165 @@ static dt_status send_spec(server *s, const dt_process_worker *w, dt_str *out)
     if (dt_wire_receive_message(DT_WIRE_SOCKET, &request, &bytes, NULL) != DT_WIRE_OK) {
         return DT_FAIL(DT_EIO, "the host sent no request");
     }
-    dt_status st = w->make(w->user, request, bytes, &s->ops, &s->self);
+    dt_status st = w->prepare(w->user, request, bytes, &s->ops, &s->state_bytes);
     if (st >= 0) {
-        st = describe(s, out);
+        st = create_instance(s, first);
+    }
+    if (st >= 0) {
+        st = describe(s, first, out);
     }
     dt_free(request);
     return st;
 }
 
-static bool map_shared_memory(server *s)
+/* The host says how much it shares, and for how many instances: as many bytes as they take here, too. */
+static bool map_shared_memory(server *s, void *first)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, is[2];
     char *message = NULL;
-    if (dt_wire_receive_message(DT_WIRE_SOCKET, &message, &bytes, NULL) != DT_WIRE_OK || bytes != sizeof(bytes)) {
+    if (dt_wire_receive_message(DT_WIRE_SOCKET, &message, &bytes, NULL) != DT_WIRE_OK || bytes != sizeof(is)) {
         dt_free(message);
         return false;
     }
-    memcpy(&bytes, message, sizeof(bytes));
+    memcpy(is, message, sizeof(is));
     dt_free(message);
-    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, DT_WIRE_MEMORY, 0);
-    s->map = map;
-    if (map != MAP_FAILED) {
-        for (int i = 0; i < 2; i++) {
-            dt_layout_io(&s->l, s->map + DT_WIRE_CONTROL_BYTES + (size_t)i * s->l.record_bytes, s->obs[i], &s->io[i]);
-        }
+    if (is[1] > UINT32_MAX || !dt_wire_map_init(&s->m, (uint32_t)is[1], s->l.record_bytes) || s->m.bytes != is[0]) {
+        fprintf(stderr, "the host shares %llu bytes for %llu instances, which need %llu\n", (unsigned long long)is[0],
+                (unsigned long long)is[1], (unsigned long long)s->m.bytes);
+        return false;
     }
-    return map != MAP_FAILED;
+    s->self = dt_alloc_n(s->m.places, sizeof(*s->self));
+    void *map = mmap(NULL, s->m.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, DT_WIRE_MEMORY, 0);
+    if (s->self == NULL || map == MAP_FAILED) {
+        return false;
+    }
+    s->map = map;
+    s->self[0] = first;
+    return true;
 }
 
-static dt_status run_call(server *s, const dt_wire_control *c)
+static dt_status run_step(server *s, void *self, const dt_env_io *io)
 {
-    dt_env_io io = s->io[c->record & 1];
-    char *record = io.obs[0];
-    dt_env_spec spec = {.struct_size = sizeof(spec)};
-    dt_error_clear();
+    char *record = io->obs[0];
     memset(record, 0, s->l.out_bytes);
     memset(record + s->l.mask, 1, (size_t)s->l.spec.n_agents * s->l.n_choices);
-    if (c->call == DT_CALL_STEP) {
-        return dt_fault("env.step") ? DT_FAIL(DT_EPLUGIN, "the step failed on purpose") : s->ops->step(s->self, &io);
-    }
-    io.act_i = NULL;
-    io.act_f = NULL;
-    io.episode = c->episode;
-    DT_TRY_PLUGIN(s->ops->reset(s->self, &io, c->seed), "reset");
-    DT_TRY_PLUGIN(s->ops->spec(s->self, &spec), "spec");
+    return dt_fault("env.step") ? DT_FAIL(DT_EPLUGIN, "the step failed on purpose") : s->ops->step(self, io);
+}
+
+static dt_status run_reset(server *s, void *self, dt_env_io *io, const dt_wire_call *c)
+{
+    dt_env_spec spec = {.struct_size = sizeof(spec)};
+    char *record = io->obs[0];
+    memset(record, 0, s->l.out_bytes);
+    memset(record + s->l.mask, 1, (size_t)s->l.spec.n_agents * s->l.n_choices);
+    io->act_i = NULL;
+    io->act_f = NULL;
+    io->episode = c->episode;
+    DT_TRY_PLUGIN(s->ops->reset(self, io, c->seed), "reset");
+    DT_TRY_PLUGIN(s->ops->spec(self, &spec), "spec");
     return dt_layout_compare(&s->l, &spec);
 }
 
-static bool answer_query(server *s, uint32_t what)
+static dt_status run_create(server *s, void **self)
+{
+    dt_env_spec spec = {.struct_size = sizeof(spec)};
+    const dt_status st = create_instance(s, self);
+    DT_TRY(st > 0 ? DT_OK : st);
+    DT_TRY_PLUGIN(s->ops->spec(*self, &spec), "spec");
+    return dt_layout_compare(&s->l, &spec);
+}
+
+static void run_call(server *s, const dt_wire_call *c)
+{
+    dt_env_io io;
+    void *obs[DT_ENV_MAX_OBS];
+    void **self = &s->self[c->place];
+    dt_status st = DT_OK;
+    dt_error_clear();
+    if (c->call == DT_CALL_CREATE) {
+        st = run_create(s, self);
+    } else {
+        dt_layout_io(&s->l, dt_wire_record(&s->m, s->map, c->place), obs, &io);
+        st = c->call == DT_CALL_STEP ? run_step(s, *self, &io) : run_reset(s, *self, &io, c);
+    }
+    if (st < 0) {
+        snprintf(dt_wire_error(&s->m, s->map, c->place), DT_WIRE_ERROR_BYTES, "%s",
+                 dt_error_text()[0] != '\0' ? dt_error_text() : "it failed");
+    }
+    *dt_wire_status(&s->m, s->map, c->place) = (int32_t)st;
+}
+
+static bool answer_query(server *s, const dt_wire_call *c)
 {
     dt_str out = {0};
-    if (s->w->tell != NULL) {
-        s->w->tell(s->w->user, s->self, what, &out);
+    if (s->w->query != NULL) {
+        s->w->query(s->w->user, s->self[c->place], (uint32_t)c->seed, &out);
     }
-    const bool is_told = dt_str_status(&out) == DT_OK &&
+    const bool is_sent = dt_str_status(&out) == DT_OK &&
                          dt_wire_send_message(DT_WIRE_SOCKET, dt_str_text(&out), out.bytes, NULL) == DT_WIRE_OK;
     dt_str_fini(&out);
-    return is_told;
+    return is_sent;
 }
 
-/* Waits for call n. false: another process overwrote the memory that the host shares. */
-static bool wait_for_call(dt_wire_control *c, unsigned n)
+static void destroy_instances(server *s)
 {
-    for (;;) {
-        const unsigned asked = atomic_load(&c->asked);
-        if (asked != n - 1) {
-            return asked == n;
+    for (uint32_t i = 0; i < s->m.places; i++) {
+        if (s->self[i] != NULL) {
+            s->ops->destroy(s->self[i]);
         }
-        dt_wire_sleep(&c->asked, n - 1, 60);
     }
 }
 
+/* The host sets host_sleeps and looks at answered again before it sleeps: one of the two sees the other's store. */
+static void publish(server *s, uint32_t number)
+{
+    dt_wire_control *c = (dt_wire_control *)(void *)s->map;
+    s->answered = number;
+    atomic_store(&c->answered, number);
+    if (atomic_load(&c->host_sleeps) != 0 && (int32_t)(number - atomic_load(&c->host_target)) >= 0) {
+        dt_wire_wake(&c->answered);
+    }
+}
+
+/* Waits for calls after number; the last one there is. */
+static uint32_t wait_for_calls(server *s, uint32_t number)
+{
+    dt_wire_control *c = (dt_wire_control *)(void *)s->map;
+    if (!dt_wire_spin_while(&s->spin, &c->asked, number)) {
+        atomic_store(&c->worker_sleeps, 1);
+        while (atomic_load(&c->asked) == number) {
+            dt_wire_sleep(&c->asked, number, 60);
+        }
+        atomic_store(&c->worker_sleeps, 0);
+    }
+    return atomic_load(&c->asked);
+}
+
+/* false: another process overwrote the memory that the host shares. */
 static bool answer_calls(server *s)
 {
     dt_wire_control *c = (dt_wire_control *)(void *)s->map;
-    for (unsigned n = 1;; n++) {
-        if (!wait_for_call(c, n)) {
+    uint32_t asked = 0;
+    for (uint32_t n = 1;; n++) {
+        if (asked == n - 1) {
+            asked = wait_for_calls(s, n - 1);
+        }
+        const dt_wire_call call = *dt_wire_ring(&s->m, s->map, n);
+        if (asked - n > s->m.mask || call.place >= s->m.places || call.call < DT_CALL_RESET ||
+            call.call > DT_CALL_CREATE || (call.call != DT_CALL_CREATE && s->self[call.place] == NULL)) {
             fprintf(stderr, "the memory shared with the host was written over\n");
             return false;
         }
-        const uint32_t called = c->call, what = (uint32_t)c->seed; /* once answered, they are the next call's */
-        if (called == DT_CALL_ASK) {
-            c->status = DT_OK;
-        } else if (called != DT_CALL_END) {
-            c->status = (int32_t)run_call(s, c);
-            snprintf(c->error, sizeof(c->error), "%s", dt_error_text()[0] != '\0' ? dt_error_text() : "it failed");
-        } else {
-            s->ops->destroy(s->self);
+        atomic_store_explicit(&c->begun, n, memory_order_relaxed);
+        if (call.call == DT_CALL_END) {
+            destroy_instances(s);
+        } else if (call.call != DT_CALL_QUERY) {
+            run_call(s, &call);
         }
-        atomic_store(&c->answered, n);
-        dt_wire_wake(&c->answered);
-        if (called == DT_CALL_END || (called == DT_CALL_ASK && !answer_query(s, what))) {
+        if (n == asked || n - s->answered >= ANSWERED_LATE || call.call >= DT_CALL_END) {
+            publish(s, n);
+        }
+        if (call.call == DT_CALL_END || (call.call == DT_CALL_QUERY && !answer_query(s, &call))) {
             return true;
         }
     }
@@ -212,12 +300,13 @@ int dt_process_serve(const dt_process_worker *w)
 {
     server s = {.w = w};
     dt_str spec = {0};
-    const int32_t st = (int32_t)send_spec(&s, w, &spec);
+    void *first = NULL;
+    const int32_t st = (int32_t)send_spec(&s, w, &first, &spec);
     const char *text = st < 0 ? dt_error_text() : dt_str_text(&spec);
     const size_t bytes = st < 0 ? strlen(text) + 1 : spec.bytes;
-    const bool is_told = dt_wire_send(DT_WIRE_SOCKET, &st, sizeof(st), NULL) == DT_WIRE_OK &&
+    const bool is_sent = dt_wire_send(DT_WIRE_SOCKET, &st, sizeof(st), NULL) == DT_WIRE_OK &&
                          dt_wire_send_message(DT_WIRE_SOCKET, text, bytes, NULL) == DT_WIRE_OK;
-    const bool is_well = !is_told || st < 0 || !map_shared_memory(&s) || answer_calls(&s);
+    const bool is_well = !is_sent || st < 0 || !map_shared_memory(&s, first) || answer_calls(&s);
     dt_str_fini(&spec);
     dt_layout_fini(&s.l);
     while (is_watched && is_well) { /* the process that ends us ends what we started, too: the host, or its watcher */

@@ -17,16 +17,59 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SPINS = 2000, SLICE_MS = 50, MOST_BYTES = 1 << 24 };
+enum { SLICE_MS = 50, MOST_BYTES = 1 << 24 };
+enum { LEAST_SPINS = 16, MOST_SPINS = 1024 }; /* tens of microseconds at most; each wait doubles or halves the next */
+enum { CONTROL_BYTES = 4096 };
+
+/* ---- shared memory ----------------------------------------------------------------------------------------------- */
+
+static bool add_array(size_t n, size_t bytes, size_t *at, size_t *begin_p)
+{
+    size_t all = 0;
+    *begin_p = (*at + DT_WIRE_LINE - 1) / DT_WIRE_LINE * DT_WIRE_LINE;
+    return dt_mul_size(n, bytes, &all) && !__builtin_add_overflow(*begin_p, all, at);
+}
+
+bool dt_wire_map_init(dt_wire_map *m, uint32_t places, size_t record_bytes)
+{
+    size_t at = CONTROL_BYTES;
+    uint32_t calls = 4; /* one of each instance, and one more */
+    while (calls < places + 1 && calls < UINT32_MAX / 2) {
+        calls *= 2;
+    }
+    *m = (dt_wire_map){.places = places, .mask = calls - 1, .record_bytes = record_bytes};
+    return add_array(calls, sizeof(dt_wire_call), &at, &m->ring) &&
+           add_array(places, sizeof(int32_t), &at, &m->status) &&
+           add_array(places, DT_WIRE_ERROR_BYTES, &at, &m->error) && add_array(places, record_bytes, &at, &m->record) &&
+           add_array(0, 0, &at, &m->bytes);
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+static inline void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+bool dt_wire_spin_while(dt_wire_spin *s, atomic_uint *word, unsigned old)
+{
+    const uint32_t most = s->most > LEAST_SPINS ? s->most : LEAST_SPINS;
+    for (uint32_t i = 0; i < most; i++) {
+        if (atomic_load_explicit(word, memory_order_acquire) != old) {
+            s->most = most < MOST_SPINS ? 2 * most : most;
+            return true;
+        }
+        pause_cpu();
+    }
+    s->most = most / 2;
+    return false;
+}
 
 void dt_wire_sleep(atomic_uint *word, unsigned old, double slice_s)
 {
     const struct timespec t = {.tv_sec = (time_t)slice_s, .tv_nsec = (long)(1e9 * (slice_s - (double)(time_t)slice_s))};
-    for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(word, memory_order_acquire) != old) {
-            return;
-        }
-    }
     (void)syscall(SYS_futex, word, FUTEX_WAIT, old, &t, NULL, 0);
 }
 

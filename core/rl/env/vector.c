@@ -36,6 +36,7 @@ struct dt_vector {
     size_t record_bytes;
     group *group;
     uint32_t n_groups;
+    bool is_async;
 
     pthread_t *thread;
     uint32_t n_threads;
@@ -105,6 +106,8 @@ dt_status dt_vector_create(const dt_vector_desc *d, dt_vector **out_p)
         return DT_FAIL(DT_ENOMEM, "out of memory for %u environments", d->n);
     }
     v->d = *d;
+    v->is_async = d->kind->async != NULL;
+    v->d.workers = v->is_async ? 0 : d->workers;
     pthread_mutex_init(&v->lock, NULL);
     pthread_cond_init(&v->go, NULL);
     pthread_cond_init(&v->done, NULL);
@@ -185,19 +188,42 @@ static void clear_outputs(const dt_vector *v, dt_instance *x)
     memset(x->record + l->mask, 1, (size_t)l->spec.n_agents * l->n_choices);
 }
 
-static dt_status reset(dt_vector *v, dt_instance *x)
+static dt_env_io reset_io(const dt_vector *v, const dt_instance *x)
 {
-    const dt_layout *l = v->d.layout;
     dt_env_io io = x->io;
     io.act_i = NULL;
     io.act_f = NULL;
+    io.episode = v->d.tells_episodes ? x->episode : 0;
+    return io;
+}
+
+static void begin_reset(dt_vector *v, dt_instance *x)
+{
+    const dt_layout *l = v->d.layout;
     x->episode = x->episodes++;
     x->episode_step = 0;
     x->is_learnt_from = false;
-    io.episode = v->d.tells_episodes ? x->episode : 0;
     memset(x->earned, 0, (2 + l->spec.n_costs + l->spec.n_metrics) * sizeof(double));
+    if (x->kind->async != NULL) {
+        const dt_env_io io = reset_io(v, x);
+        x->kind->async->begin_reset(x->self, &io, v->d.seed(v->d.user, x->number, x->episode));
+    }
+}
+
+static dt_status call_reset(dt_vector *v, dt_instance *x)
+{
+    const dt_env_io io = reset_io(v, x);
+    if (x->kind->async != NULL) {
+        return x->kind->async->finish(x->self, &io);
+    }
     clear_outputs(v, x);
-    const dt_status st = x->kind->ops->reset(x->self, &io, v->d.seed(v->d.user, x->number, x->episode));
+    return x->kind->ops->reset(x->self, &io, v->d.seed(v->d.user, x->number, x->episode));
+}
+
+static dt_status finish_reset(dt_vector *v, dt_instance *x)
+{
+    const dt_layout *l = v->d.layout;
+    const dt_status st = call_reset(v, x);
     if (st != DT_OK) {
         return st < 0 ? st : DT_FAIL(DT_EPLUGIN, "reset returned %d", (int)st);
     }
@@ -247,18 +273,35 @@ static void cut_episode(const dt_vector *v, dt_instance *x, const uint8_t *acted
     }
 }
 
-static dt_status step(dt_vector *v, dt_instance *x, uint8_t *acted)
+static void begin_step(dt_vector *v, dt_instance *x, uint8_t *acted)
 {
     memcpy(acted, x->io.alive, v->d.layout->spec.n_agents);
-    clear_outputs(v, x);
     x->episode_step++;
-    const dt_status st = x->kind->ops->step(x->self, &x->io);
+    if (x->kind->async != NULL) {
+        x->kind->async->begin_step(x->self, &x->io);
+    }
+}
+
+static dt_status call_step(const dt_vector *v, dt_instance *x)
+{
+    if (x->kind->async != NULL) {
+        return x->kind->async->finish(x->self, &x->io);
+    }
+    clear_outputs(v, x);
+    return x->kind->ops->step(x->self, &x->io);
+}
+
+static dt_status finish_step(dt_vector *v, dt_instance *x, const uint8_t *acted)
+{
+    const dt_status st = call_step(v, x);
     if (st != DT_OK && st != DT_DONE) {
         return st < 0 ? st : DT_FAIL(DT_EPLUGIN, "step returned %d", (int)st);
     }
     x->is_over = st == DT_DONE;
     x->has_ended = x->is_over;
-    DT_TRY(dt_check_record(v->d.layout, x->record, acted, x->is_over));
+    if (x->kind->async == NULL) {
+        DT_TRY(dt_check_record(v->d.layout, x->record, acted, x->is_over));
+    }
     if (!x->is_over && x->kind->max_steps > 0 && x->episode_step >= x->kind->max_steps) {
         cut_episode(v, x, acted);
     }
@@ -266,15 +309,35 @@ static dt_status step(dt_vector *v, dt_instance *x, uint8_t *acted)
     return DT_OK;
 }
 
-dt_status dt_vector_step_instance(dt_vector *v, uint32_t i)
+static uint8_t *acted_of(const dt_vector *v, uint32_t i)
+{
+    return v->acted + (size_t)i * v->d.layout->spec.n_agents;
+}
+
+static void begin_instance(dt_vector *v, uint32_t i)
+{
+    dt_instance *x = &v->instance[i];
+    x->has_ended = x->is_cut = false;
+    if (x->is_idle || x->is_begun) {
+        return;
+    }
+    x->is_begun = true;
+    if (x->is_over) {
+        begin_reset(v, x);
+    } else {
+        begin_step(v, x, acted_of(v, i));
+    }
+}
+
+static dt_status finish_instance(dt_vector *v, uint32_t i)
 {
     dt_instance *x = &v->instance[i];
     const bool is_reset = x->is_over;
-    x->has_ended = x->is_cut = false;
-    if (x->is_idle) {
+    if (!x->is_begun) {
         return DT_OK;
     }
-    const dt_status st = is_reset ? reset(v, x) : step(v, x, v->acted + (size_t)i * v->d.layout->spec.n_agents);
+    x->is_begun = false;
+    const dt_status st = is_reset ? finish_reset(v, x) : finish_step(v, x, acted_of(v, i));
     if (st >= 0) {
         return DT_OK;
     }
@@ -284,6 +347,24 @@ dt_status dt_vector_step_instance(dt_vector *v, uint32_t i)
     }
     return DT_CONTEXT(st, "environment %s, instance %u, episode %llu, step %llu", x->kind->id, x->number,
                       (unsigned long long)x->episode, (unsigned long long)x->episode_step);
+}
+
+/* Calls of instances that run elsewhere are on their way. */
+static void flush(dt_vector *v, uint32_t begin, uint32_t end)
+{
+    for (uint32_t i = begin; i < end; i++) {
+        const dt_instance *x = &v->instance[i];
+        if (x->is_begun && x->kind->async != NULL) {
+            x->kind->async->flush(x->self);
+        }
+    }
+}
+
+dt_status dt_vector_step_instance(dt_vector *v, uint32_t i)
+{
+    begin_instance(v, i);
+    flush(v, i, i + 1);
+    return finish_instance(v, i);
 }
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
@@ -312,7 +393,8 @@ static bool step_chunk(dt_vector *v, group *g)
     DT_TRACE_N("env", "environments", "instances", end - begin);
     const double from = dt_clock_s();
     for (uint32_t i = begin; i < end; i++) {
-        const dt_status st = dt_vector_step_instance(v, i);
+        begin_instance(v, i); /* unless post did */
+        const dt_status st = finish_instance(v, i);
         if (st < 0) {
             record_error(v, g, i, st);
         }
@@ -373,6 +455,12 @@ void dt_vector_post(dt_vector *v, uint32_t g)
 {
     group *p = &v->group[g];
     p->failed_at = p->end;
+    if (v->is_async) {
+        for (uint32_t i = p->begin; i < p->end; i++) {
+            begin_instance(v, i);
+        }
+        flush(v, p->begin, p->end);
+    }
     atomic_store(&p->left, p->end - p->begin);
     atomic_store(&p->next, p->begin);
     if (v->n_threads > 0) {

@@ -5,7 +5,8 @@
  * actions alone: not on groups, workers, or who stepped them.
  *
  * With workers there are two groups or more, so that one is stepped while the policy looks at another; without, the
- * thread that waits does the work. A worker without work spins for a few microseconds and then sleeps: a busy neighbour
+ * thread that waits does the work. Instances that run elsewhere (dt_env_async) have no workers: post begins the calls
+ * of a group, wait finishes them. A worker without work spins for a few microseconds and then sleeps: a busy neighbour
  * on the machine costs its share, never a barrier's time.
  * Threads: [main]; instances are stepped by workers and by who waits for them. Without workers every group may be
  * posted and waited for by a thread of its own.
@@ -18,9 +19,18 @@
 
 #include <stdatomic.h>
 
+/* Instances that run elsewhere: calls of many begin before the first one is waited for. */
+typedef struct dt_env_async {
+    void (*begin_reset)(void *self, const dt_env_io *io, uint64_t seed);
+    void (*begin_step)(void *self, const dt_env_io *io);
+    void (*flush)(void *self);                            /* begun calls are on their way */
+    dt_status (*finish)(void *self, const dt_env_io *io); /* as reset or step; what io holds is checked (check.h) */
+} dt_env_async;
+
 typedef struct dt_vector_kind { /* what an instance is one of */
     const char *id;             /* of the environment, for errors */
     const dt_env_ops *ops;
+    const dt_env_async *async; /* NULL: ops. All kinds of a vector have it, or none */
     uint32_t max_steps; /* of an episode, 0: open. One that would continue past it is truncated there by the vector: its
                          * agents' last observations have a value, and its metrics are unknown */
 } dt_vector_kind;
@@ -33,6 +43,7 @@ typedef struct dt_instance {
     void *obs[DT_ENV_MAX_OBS];
     uint32_t number;       /* in the run */
     bool is_idle;          /* left out of steps */
+    bool is_begun;         /* its call runs elsewhere */
     bool is_over;          /* the next step is a reset */
     bool has_ended;        /* the last step ended an episode: episode_* are its */
     bool is_cut;           /* and it was not the environment that ended it, but max_steps */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "rl/env/process.h"
 #include "rl/evaluate/frames.h"
 #include "rl/evaluate/results.h"
 #include "rl/rollout/opponents.h"
@@ -182,14 +183,17 @@ static dt_status create_vector(evaluation *e)
     dt_obs_stats_set_scale(&r->stats, &e->buffer);
     DT_TRY(make_instances(e));
     const uint32_t own = r->env->evaluated->max_steps;
-    e->kind = (dt_vector_kind){r->env->comp->desc.id, r->env->ops, own > 0 ? own : r->evaluation_steps};
+    e->kind = (dt_vector_kind){.id = r->env->comp->desc.id,
+                               .ops = r->env->ops,
+                               .async = r->env->in_process ? &dt_process_async : NULL,
+                               .max_steps = own > 0 ? own : r->evaluation_steps};
     const dt_vector_desc d = {.kind = &e->kind,
                               .n_kinds = 1,
                               .layout = l,
                               .self = e->self,
                               .n = e->n,
                               .workers = r->acting.workers,
-                              .groups = r->acting.in_flight > 0 ? dt_acting_groups(r, e->n) : 1,
+                              .groups = r->acting.in_flight > 0 || r->env->in_process ? dt_acting_groups(r, e->n) : 1,
                               .max_steps_from = own > 0 ? "its own spec (max_steps)" : "evaluation.max_steps",
                               .n_cut = &r->env->n_cut,
                               .user = e,

@@ -219,6 +219,7 @@ static dt_status add_evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *o
     const uint64_t ranks = dt_comm_size(r->stage->d.comm), own = r->split.last - r->split.first;
     const uint64_t jobs = ((uint64_t)o.n_seeds * (uint64_t)o.episodes + ranks - 1) / ranks;
     out->evaluated = (uint32_t)(jobs < own ? jobs : own);
+    out->evaluating = out->processes > 0 ? dt_env_count_workers(r->env, out->evaluated) : 0;
     const dt_layout *l = dt_env_layout(r->env, r->env->evaluated);
     const dt_buffer_desc bd = {.layout = l,
                                .steps = 1,
@@ -251,7 +252,7 @@ dt_status dt_rollout_measure_need(dt_rollout *r, dt_trainer *t, dt_rollout_need 
     }
     if (r->env->in_process) {
         out->instance = dt_process_bytes(r->env->self, &out->shared);
-        out->processes = own;
+        out->processes = dt_env_count_workers(r->env, own);
     }
     if (!r->env->in_process || r->stage->tries_processes) {
         try_instances(r, out);

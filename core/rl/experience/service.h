@@ -18,11 +18,12 @@ typedef struct dt_rollout_need {
     uint64_t policy, policy_resident; /* acting: its plans and inputs */
     uint64_t buffer, buffer_resident; /* what a round keeps, and the records of the instances */
     uint64_t evaluation, evaluation_resident;
-    uint64_t instance;                        /* of one environment, in this process or in its own; 0: unknown */
-    uint64_t shared;                          /* by all processes of environments: program, libraries, recordings */
-    uint32_t instances, evaluated, processes; /* those that collect, those that evaluate in parallel */
-    uint32_t threads;                         /* that step environments and do nothing else */
-    double mean[1 + DT_ENV_MAX_SYMBOLS];      /* live size of a sample: agents that act, then ragged symbols */
+    uint64_t instance;              /* of one environment, in this process or in its own; 0: unknown */
+    uint64_t shared;                /* by all processes of environments: program, libraries, recordings */
+    uint32_t instances, evaluated;  /* those that collect, those that evaluate next to them */
+    uint32_t processes, evaluating; /* of environments: of those that collect, of those that evaluate; 0: threads */
+    uint32_t threads;               /* that step environments and do nothing else */
+    double mean[1 + DT_ENV_MAX_SYMBOLS]; /* live size of a sample: agents that act, then ragged symbols */
 } dt_rollout_need;
 dt_status dt_rollout_measure_need(struct dt_rollout *r, dt_trainer *t, dt_rollout_need *out) DT_NODISCARD;
 /* Seconds that a step of one instance takes, made for it and played with drawn actions: the mean of *n_p steps, for at

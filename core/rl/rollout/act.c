@@ -38,8 +38,7 @@ dt_status dt_acting_make_instances(dt_rollout *r)
         DT_TRY(dt_env_recreate_first(r->env, &r->env->training, r->split.first));
     }
     r->acting.self[0] = r->env->self;
-    DT_TRY(dt_env_create_instances(r->env, &r->env->training, r->split.first + 1, r->split.last - r->split.first - 1,
-                                   r->acting.self + 1));
+    DT_TRY(dt_env_create_others(r->env, r->split.first + 1, r->split.last - r->split.first - 1, r->acting.self + 1));
     const dt_vector_desc d = {.kind = r->env->kind,
                               .n_kinds = r->env->n_kinds,
                               .layout = &r->env->layout,

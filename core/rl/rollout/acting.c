@@ -175,9 +175,11 @@ static uint32_t count_tracks(const dt_rollout *r)
 /* While some groups wait for the policy, others are stepped by workers; without these the thread that waits does it. */
 uint32_t dt_acting_groups(const dt_rollout *r, uint32_t n)
 {
-    const uint32_t wished = r->acting.in_flight == 0 ? r->acting.n_tracks
-                            : r->acting.workers > 0  ? 2 * r->acting.in_flight
-                                                     : r->acting.in_flight;
+    const bool has_workers = r->acting.workers > 0 || r->env->in_process;
+    const uint32_t at_once = r->acting.in_flight > 0 ? r->acting.in_flight : 1;
+    const uint32_t wished = has_workers                ? 2 * at_once
+                            : r->acting.in_flight == 0 ? r->acting.n_tracks
+                                                       : r->acting.in_flight;
     return wished < n ? wished : n;
 }
 

@@ -166,7 +166,7 @@ static dt_status plan_threads_of_device(dt_rollout *r)
     dt_engine_opts engine;
     DT_TRY(dt_config_engine(r->stage->d.config, r->stage->d.index, &engine));
     r->acting.in_flight = (uint32_t)engine.in_flight;
-    if (r->acting.workers == 0 && r->stage->d.threads > 1 && r->split.instances > 1) {
+    if (r->acting.workers == 0 && !r->env->in_process && r->stage->d.threads > 1 && r->split.instances > 1) {
         const uint32_t others = r->stage->d.threads - 1;
         r->acting.workers = others < r->split.instances ? others : r->split.instances - 1;
     }
@@ -197,10 +197,7 @@ dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc
     memcpy(&r->d, d, d->struct_size < sizeof(*d) ? d->struct_size : sizeof(*d));
     r->acting.is_squashed = r->d.squash != 0 && s->d.controller == NULL; /* of a rule-based controller mean is it */
     r->split.instances = (uint32_t)env->opts.instances;
-    r->acting.workers = (uint32_t)env->opts.workers;
-    if (r->acting.workers == 0 && env->in_process) { /* as many active processes as there are cores */
-        r->acting.workers = s->d.threads < r->split.instances ? s->d.threads : r->split.instances - 1;
-    }
+    r->acting.workers = env->in_process ? 0 : (uint32_t)env->opts.workers; /* processes need no threads */
     dt_evaluation_opts evaluation = {0};
     dt_status st = plan_steps(r);
     if (st == DT_OK) {

@@ -311,6 +311,7 @@ static void test_evaluation_ends(void **state)
 static void test_processes_give_the_same(void **state)
 {
     (void)state;
+    static const char *const workers[] = {"env.workers=0", "env.workers=1", "env.workers=3"};
     for (int kind = 0; kind < KINDS; kind++) {
         outcome inside, outside;
         world w;
@@ -319,6 +320,7 @@ static void test_processes_give_the_same(void **state)
         world_close(&w);
         world_open(&w, every_kind[kind], NULL);
         assert_done(dt_config_set(w.config, "env.isolation=process"));
+        assert_done(dt_config_set(w.config, workers[kind % 3])); /* with several instances each */
         play(&w, &outside);
         assert_int_equal(atomic_load(&w.stage->env.n_restarts), 0);
         world_close(&w);
@@ -328,11 +330,11 @@ static void test_processes_give_the_same(void **state)
     }
 }
 
-/* A worker that dies, hangs, or answers nonsense costs its episode and nothing else, while restarts are left. */
-static void survives(const char *lie, const char *timeout)
+/* A worker that dies, hangs, or answers nonsense costs episodes and nothing else, while restarts are left. */
+static void survives_in(const char *workers, const char *lie, const char *timeout)
 {
     const char *const settings[] = {"env.id=liar",     "env.isolation=process", "env.restarts=100", timeout, lie,
-                                    "env.instances=2", "data.batch=4",          "tiny.steps=12",    NULL};
+                                    "env.instances=3", "data.batch=4",          "tiny.steps=12",    workers, NULL};
     world w;
     world_open(&w, settings, NULL);
     world_start(&w);
@@ -344,6 +346,11 @@ static void survives(const char *lie, const char *timeout)
     assert_true(w.phase->report.episodes >= 2);
     assert_true(w.phase->report.agent_steps > 12);
     world_close(&w);
+}
+
+static void survives(const char *lie, const char *timeout)
+{
+    survives_in("env.workers=3", lie, timeout);
 }
 
 static void test_restarts(void **state)
@@ -359,6 +366,10 @@ static void test_restarts(void **state)
     survives("liar.lie=close", "env.timeout_s=0.5");
     survives("liar.lie=babble", "env.timeout_s=0.5");
     survives("liar.lie=drip", "env.timeout_s=0.5");
+    survives_in("env.workers=1", "liar.lie=crash", "env.timeout_s=60");
+    survives_in("env.workers=1", "liar.lie=nan", "env.timeout_s=60");
+    survives_in("env.workers=1", "liar.lie=hang", "env.timeout_s=0.5");
+    survives_in("env.workers=1", "liar.lie=scribble", "env.timeout_s=60");
 }
 
 /* The host's memory cannot be taken away from under it. */
@@ -542,7 +553,7 @@ static void test_workers_begin_side_by_side(void **state)
     assert_true(fd >= 0);
     close(fd);
     snprintf(lie, sizeof(lie), "liar.lie=meet %s", path);
-    const char *const settings[] = {"env.id=liar", "env.isolation=process", lie, NULL};
+    const char *const settings[] = {"env.id=liar", "env.isolation=process", "env.workers=6", lie, NULL};
     world w;
     world_open(&w, settings, NULL);
     world_start(&w);
