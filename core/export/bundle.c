@@ -228,6 +228,19 @@ static int32_t normalise(maker *m, uint32_t field)
     return y;
 }
 
+static dt_status check_nodes(const maker *m)
+{
+    for (int32_t i = 0; i < m->old.n_nodes; i++) {
+        const dt_node *n = &m->old.node[i];
+        if (n->op == DT_OPX_NOISE && n->attr.i[3] != 0) {
+            return DT_FAIL(DT_EINVAL, "an output depends on noise that is drawn in evaluation as well; what is "
+                                      "exported must depend only on data: record it without that noise where "
+                                      "dt_purpose is DT_FOR_ACTING");
+        }
+    }
+    return DT_OK;
+}
+
 static void add_node(maker *m, const dt_node *n)
 {
     int32_t in[DT_KERNEL_MAX_IN];
@@ -269,6 +282,7 @@ static dt_status make_bundle_graph(maker *m)
     const dt_bundle_desc *d = m->d;
     DT_TRY(dt_ir_copy(dt_graph_ir(d->graph), &m->old));
     DT_TRY(prune_graph(m));
+    DT_TRY(check_nodes(m));
     b->ir.n_symbols = m->old.n_symbols;
     for (uint32_t i = 0; i < b->ir.n_symbols; i++) {
         b->ir.symbol[i] = dt_ir_copy_string(&b->ir, m->old.symbol[i]);

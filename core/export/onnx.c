@@ -123,7 +123,11 @@ static dt_status write_nodes(writer *w)
                                dt_op_name(n->op));
             }
         }
-        w->value[n->out[0]] = dt_onnx_spell(&w->o, ir, n, in);
+        const char *second = NULL;
+        w->value[n->out[0]] = dt_onnx_spell(&w->o, ir, n, in, &second);
+        if (n->n_out > 1) {
+            w->value[n->out[1]] = second;
+        }
         if (w->value[n->out[0]] == NULL) {
             return DT_FAIL(DT_EINVAL,
                            "op %s has no equivalent in ONNX; --format safetensors holds every op, for libdtrain-policy",

@@ -36,7 +36,7 @@ const char *dt_onnx_number(dt_onnx *o, double v);                   /* scalar f3
 void dt_onnx_tensor(dt_onnx *o, const char *name, const int64_t *dim, uint32_t n_dims, const float *data);
 
 /* onnx_ops.c: a node of the bundle, whose operands have these names; the name of its first result, NULL for an op
- * that has no spelling. */
-const char *dt_onnx_spell(dt_onnx *o, const dt_ir *ir, const dt_node *n, const char *const *in);
+ * that has no spelling. second_p: of its second, left alone where there is none. */
+const char *dt_onnx_spell(dt_onnx *o, const dt_ir *ir, const dt_node *n, const char *const *in, const char **second_p);
 
 #endif

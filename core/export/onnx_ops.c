@@ -14,6 +14,7 @@ typedef struct speller {
     const dt_ir *ir;
     const dt_node *n;
     const char *const *in; /* NULL where an optional input is absent */
+    const char **second;   /* the name of the second result */
 } speller;
 
 static const dt_shape *shape(const speller *s, uint32_t k)
@@ -114,9 +115,9 @@ static const char *gelu(const speller *s, const char *x)
 static const char *spell_unary(const speller *s)
 {
     static const char *const name[] = {
-        [DT_FN_RELU] = "Relu", [DT_FN_LEAKY] = "LeakyRelu", [DT_FN_ELU] = "Elu",
-        [DT_FN_TANH] = "Tanh", [DT_FN_SIGMOID] = "Sigmoid", [DT_FN_SOFTPLUS] = "Softplus",
-        [DT_FN_EXP] = "Exp",   [DT_FN_LOG] = "Log",         [DT_FN_SQRT] = "Sqrt"};
+        [DT_FN_RELU] = "Relu",       [DT_FN_LEAKY] = "LeakyRelu",   [DT_FN_ELU] = "Elu", [DT_FN_TANH] = "Tanh",
+        [DT_FN_SIGMOID] = "Sigmoid", [DT_FN_SOFTPLUS] = "Softplus", [DT_FN_EXP] = "Exp", [DT_FN_LOG] = "Log",
+        [DT_FN_SQRT] = "Sqrt",       [DT_FN_ABS] = "Abs",           [DT_FN_SIN] = "Sin", [DT_FN_COS] = "Cos"};
     const int64_t fn = s->n->attr.i[0];
     if (fn == DT_FN_GELU) {
         return gelu(s, s->in[0]);
@@ -129,9 +130,14 @@ static const char *spell_unary(const speller *s)
 
 static const char *spell_binary(const speller *s)
 {
-    static const char *const name[] = {[DT_BIN_ADD] = "Add", [DT_BIN_SUB] = "Sub", [DT_BIN_MUL] = "Mul",
-                                       [DT_BIN_MIN] = "Min", [DT_BIN_MAX] = "Max", [DT_BIN_DIV] = "Div"};
-    return two(s, name[s->n->attr.i[0]], s->in[0], s->in[1]);
+    static const char *const name[] = {[DT_BIN_ADD] = "Add",         [DT_BIN_SUB] = "Sub",
+                                       [DT_BIN_MUL] = "Mul",         [DT_BIN_MIN] = "Min",
+                                       [DT_BIN_MAX] = "Max",         [DT_BIN_DIV] = "Div",
+                                       [DT_BIN_LESS] = "Less",       [DT_BIN_LESS_EQUAL] = "LessOrEqual",
+                                       [DT_BIN_GREATER] = "Greater", [DT_BIN_GREATER_EQUAL] = "GreaterOrEqual",
+                                       [DT_BIN_EQUAL] = "Equal"};
+    const char *y = two(s, name[s->n->attr.i[0]], s->in[0], s->in[1]);
+    return s->n->attr.i[0] >= DT_BIN_LESS ? cast(s, y, DT_ONNX_FLOAT) : y;
 }
 
 static const char *spell_affine(const speller *s)
@@ -172,16 +178,30 @@ static const char *spell_fill(const speller *s)
     return two(s, "Expand", dt_onnx_number(s->o, s->n->attr.f[0]), one(s, "Shape", s->in[0]));
 }
 
+/* value of TopK, *index_p its places as i64 */
+static const char *top(const speller *s, const char *x, int64_t k, int64_t axis, bool is_least, const char **index_p)
+{
+    const char *const in[] = {x, dt_onnx_one(s->o, k)};
+    const char *out[2] = {NULL, NULL};
+    dt_onnx_int(s->o, "axis", axis);
+    dt_onnx_int(s->o, "largest", !is_least);
+    dt_onnx_node(s->o, "TopK", in, 2, out, 2);
+    *index_p = out[1];
+    return out[0];
+}
+
 static const char *spell_reduce(const speller *s)
 {
     const dt_shape *x = shape(s, 0);
-    const int64_t F = extent(x, x->rank - 2);
-    if (s->n->attr.i[0] == DT_REDUCE_MAX) {
-        return NULL; /* older versions of the opset want the axis elsewhere */
+    const int64_t F = extent(x, x->rank - 2), how = s->n->attr.i[0], axis = (int64_t)x->rank - 2;
+    if (how == DT_REDUCE_MAX ||
+        how == DT_REDUCE_MIN) { /* versions of the opset differ in where ReduceMax has its axis */
+        const char *index = NULL;
+        return two(s, "Squeeze", top(s, s->in[0], 1, axis, how == DT_REDUCE_MIN, &index), dt_onnx_one(s->o, axis));
     }
     dt_onnx_int(s->o, "keepdims", 0);
-    const char *y = two(s, "ReduceSum", s->in[0], dt_onnx_one(s->o, (int64_t)x->rank - 2));
-    return s->n->attr.i[0] == DT_REDUCE_MEAN ? two(s, "Mul", y, dt_onnx_number(s->o, 1.0 / (double)F)) : y;
+    const char *y = two(s, "ReduceSum", s->in[0], dt_onnx_one(s->o, axis));
+    return how == DT_REDUCE_MEAN ? two(s, "Mul", y, dt_onnx_number(s->o, 1.0 / (double)F)) : y;
 }
 
 static const char *spell_matmul(const speller *s)
@@ -351,6 +371,17 @@ static const char *spell_graph_qk(const speller *s)
     return attend(s, &e, z, reshaped(s, s->in[2], 1, heads, 2), H, C);
 }
 
+/* one row more, which -1 names */
+static const char *spell_scatter_add(const speller *s)
+{
+    if (shape(s, 1)->rank != 1) {
+        return NULL;
+    }
+    const char *n = two(s, "Add", first_dim(s, s->in[2]), dt_onnx_one(s->o, 1));
+    const char *base = filled(s, n, extent(shape(s, 0), 1), 0);
+    return cut(s, scatter(s, base, cast(s, s->in[1], DT_ONNX_INT64), s->in[0], "add"), 0, 0, -1);
+}
+
 /* ---- recurrent layers -------------------------------------------------------------------------------------------- */
 
 /* x [S, n H] into n parts */
@@ -430,6 +461,46 @@ static const char *spell_gru(const speller *s)
     return all;
 }
 
+/* ---- choices, numbers -------------------------------------------------------------------------------------------- */
+
+static const char *spell_select(const speller *s)
+{
+    const char *zero = dt_onnx_number(s->o, 0);
+    const char *a = s->in[1] != NULL ? s->in[1] : zero, *b = s->n->n_in > 2 && s->in[2] != NULL ? s->in[2] : zero;
+    return dt_onnx_call(s->o, "Where", cast(s, s->in[0], DT_ONNX_BOOL), a, b);
+}
+
+static const char *spell_cast(const speller *s)
+{
+    return cast(s, s->in[0], DT_ONNX_FLOAT);
+}
+
+/* OneHot counts negative numbers from the end */
+static const char *spell_one_hot(const speller *s)
+{
+    const int64_t column = s->n->attr.i[0], axis = (int64_t)shape(s, 0)->rank - 1;
+    const char *idx = cast(s, cut(s, s->in[0], axis, column, column + 1), DT_ONNX_INT64);
+    const char *range = dt_onnx_call(s->o, "Range", dt_onnx_index(s->o, 0), dt_onnx_index(s->o, s->n->attr.i[1]),
+                                     dt_onnx_index(s->o, 1));
+    return cast(s, two(s, "Equal", idx, range), DT_ONNX_FLOAT);
+}
+
+static const char *spell_top_k(const speller *s)
+{
+    const char *index = NULL, *value = top(s, s->in[0], s->n->attr.i[1], -1, false, &index);
+    *s->second = cast(s, index, DT_ONNX_INT32);
+    return value;
+}
+
+static const char *spell_constant(const speller *s)
+{
+    const char *number[4];
+    for (int64_t i = 0; i < s->n->attr.i[0]; i++) {
+        number[i] = two(s, "Unsqueeze", dt_onnx_number(s->o, s->n->attr.f[i]), dt_onnx_one(s->o, 0));
+    }
+    return concat(s, number, (uint32_t)s->n->attr.i[0], 0);
+}
+
 /* ---- table ------------------------------------------------------------------------------------------------------- */
 
 /* ops that are not exported: those of losses, and those that exported policies do not use */
@@ -447,13 +518,14 @@ static const char *spell_gru(const speller *s)
 #define spell_transpose    NULL
 #define spell_pick         NULL
 #define spell_unfold       NULL
+#define spell_permute      NULL
 
-const char *dt_onnx_spell(dt_onnx *o, const dt_ir *ir, const dt_node *n, const char *const *in)
+const char *dt_onnx_spell(dt_onnx *o, const dt_ir *ir, const dt_node *n, const char *const *in, const char **second_p)
 {
     static const char *(*const spell[DT_OP_PUBLIC_END])(const speller *s) = {
 #define DT_OP(ID, number, name) [number] = spell_##name,
 #include "dtrain/ops.def"
     };
-    const speller s = {.o = o, .ir = ir, .n = n, .in = in};
+    const speller s = {.o = o, .ir = ir, .n = n, .in = in, .second = second_p};
     return n->op < DT_OP_PUBLIC_END && spell[n->op] != NULL ? spell[n->op](&s) : NULL;
 }

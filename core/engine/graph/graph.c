@@ -464,7 +464,7 @@ static dt_status is_constant(const dt_recorder *r, int32_t value, bool *is_p)
                 }
             }
         }
-        is = is && !(is_needed && n->op == DT_OP_DROPOUT);
+        is = is && !(is_needed && (n->op == DT_OP_DROPOUT || n->op == DT_OP_NOISE));
     }
     for (int32_t v = 0; v < ir->n_values; v++) {
         const dt_value *x = &ir->value[v];

@@ -37,9 +37,9 @@ static dt_status check_reduce(dt_infer *q)
 {
     static const char *const var[] = {"F", "P"};
     int64_t F = 0;
-    if (q->attr.i[0] < DT_REDUCE_SUM || q->attr.i[0] > DT_REDUCE_MAX) {
+    if (q->attr.i[0] < DT_REDUCE_SUM || q->attr.i[0] > DT_REDUCE_MIN) {
         return dt_infer_fail(q, DT_EINVAL, "%lld is not one of DT_REDUCE_* (%d to %d)", (long long)q->attr.i[0],
-                             DT_REDUCE_SUM, DT_REDUCE_MAX);
+                             DT_REDUCE_SUM, DT_REDUCE_MIN);
     }
     const dt_status st = numbers(q, var, var, 2);
     if (st < 0) {
@@ -53,10 +53,10 @@ static void vjp_reduce(dt_derive *d, const dt_node *n, int32_t dy)
 {
     const dt_shape *x = dt_derive_shape(d, n->in[0]);
     const dt_attr a = {.i = {n->attr.i[0], x->dim[x->rank - 2].size}};
-    const bool is_max = n->attr.i[0] == DT_REDUCE_MAX;
+    const bool is_extreme = n->attr.i[0] == DT_REDUCE_MAX || n->attr.i[0] == DT_REDUCE_MIN;
     DT_ADD_GRAD(d, n, 0,
-                is_max ? DT_EMIT1(d, DT_OPX_REDUCE_MAX_BWD, NULL, dy, n->in[0], n->out[0])
-                       : DT_EMIT1(d, DT_OPX_REDUCE_BWD, &a, dy));
+                is_extreme ? DT_EMIT1(d, DT_OPX_REDUCE_MAX_BWD, NULL, dy, n->in[0], n->out[0])
+                           : DT_EMIT1(d, DT_OPX_REDUCE_BWD, &a, dy));
 }
 
 const dt_op_info dt_op_reduce = {
@@ -258,4 +258,76 @@ const dt_op_info dt_op_unfold_bwd = {
     .flops = dt_flops_elements,
     .shape_only = DT_BIT(1),
     .storage = {.kind = DT_STORAGE_F32},
+};
+
+/* ---- choices ----------------------------------------------------------------------------------------------------- */
+
+static dt_status check_one_hot(dt_infer *q)
+{
+    static const char *const var[] = {"K"};
+    const dt_status st = numbers(q, var, var, 1);
+    int64_t K = 0;
+    if (st < 0) {
+        return st;
+    }
+    (void)dt_infer_number(q, "K", &K);
+    if (q->attr.i[0] < 0 || q->attr.i[0] >= K) {
+        return dt_infer_fail(q, DT_EINVAL, "column %lld of the %lld of idx does not exist", (long long)q->attr.i[0],
+                             (long long)K);
+    }
+    return q->attr.i[1] >= 1 && q->attr.i[1] <= INT32_MAX
+               ? DT_OK
+               : dt_infer_fail(q, DT_EINVAL, "%lld columns; expected 1 to 2147483647", (long long)q->attr.i[1]);
+}
+
+const dt_op_info dt_op_one_hot = {
+    .shape = "idx[...,K]:i32 -> y[...,i1]",
+    .check = check_one_hot,
+    .flops = dt_flops_zero,
+    .storage = {DT_STORAGE_F32},
+};
+
+static dt_status check_top_k(dt_infer *q)
+{
+    static const char *const var[] = {"M"};
+    const dt_status st = numbers(q, var, var, 1);
+    int64_t M = 0;
+    if (st < 0) {
+        return st;
+    }
+    (void)dt_infer_number(q, "M", &M);
+    return q->attr.i[1] >= 1 && q->attr.i[1] <= M
+               ? DT_OK
+               : dt_infer_fail(q, DT_EINVAL, "the %lld greatest of %lld; expected 1 to %lld", (long long)q->attr.i[1],
+                               (long long)M, (long long)M);
+}
+
+static void vjp_top_k(dt_derive *d, const dt_node *n, int32_t dy)
+{
+    const dt_shape *x = dt_derive_shape(d, n->in[0]);
+    const dt_attr a = {.i = {0, n->attr.i[1], x->dim[x->rank - 1].size}};
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_TOP_K_BWD, &a, dy, n->out[1]));
+}
+
+/* one comparison per place and element */
+static double flops_top_k(const dt_view *in, const dt_view *out, const dt_attr *attr)
+{
+    (void)out;
+    return (double)attr->i[1] * (double)dt_view_count(&in[0]);
+}
+
+const dt_op_info dt_op_top_k = {
+    .shape = "x[...,M] -> value[...,i1] index[...,i1]:i32",
+    .check = check_top_k,
+    .vjp = vjp_top_k,
+    .flops = flops_top_k,
+    .grad_in = DT_BIT(0),
+    .results = 2,
+    .storage = {DT_STORAGE_F32},
+};
+
+const dt_op_info dt_op_top_k_bwd = {
+    .shape = "dy[...,K] index[...,K]:i32 -> dx[...,i2]",
+    .flops = dt_flops_zero,
+    .storage = {DT_STORAGE_F32},
 };

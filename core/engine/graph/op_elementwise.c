@@ -14,9 +14,9 @@
 
 static dt_status check_unary(dt_infer *q)
 {
-    if (q->attr.i[0] < DT_FN_RELU || q->attr.i[0] > DT_FN_SQRT) {
+    if (q->attr.i[0] < DT_FN_RELU || q->attr.i[0] > DT_FN_COS) {
         return dt_infer_fail(q, DT_EINVAL, "function %lld is not one of DT_FN_* (%d to %d)", (long long)q->attr.i[0],
-                             DT_FN_RELU, DT_FN_SQRT);
+                             DT_FN_RELU, DT_FN_COS);
     }
     if (!(q->attr.f[0] >= 0 && isfinite(q->attr.f[0]))) { /* below 0 the derivative is not known from y */
         return dt_infer_fail(q, DT_EINVAL, "slope or alpha %g must be finite and not negative", q->attr.f[0]);
@@ -26,7 +26,7 @@ static dt_status check_unary(dt_infer *q)
 
 bool dt_unary_needs_input(int64_t fn)
 {
-    return fn == DT_FN_GELU || fn == DT_FN_LOG;
+    return fn == DT_FN_GELU || fn == DT_FN_LOG || fn == DT_FN_ABS || fn == DT_FN_SIN || fn == DT_FN_COS;
 }
 
 static void vjp_unary(dt_derive *d, const dt_node *n, int32_t dy)
@@ -54,9 +54,9 @@ const dt_op_info dt_op_unary_bwd = {
 
 /* ---- binary ------------------------------------------------------------------------------------------------------ */
 
-typedef enum broadcast { BROADCAST_NONE, BROADCAST_ROW, BROADCAST_COLUMN } broadcast;
+typedef enum broadcast { BROADCAST_NONE, BROADCAST_ROW, BROADCAST_COLUMN, BROADCAST_NUMBER } broadcast;
 
-/* How b[...] meets a[...]: same shape, [D], or [...,1]. False when it does not. */
+/* How b[...] meets a[...]: same shape, [D], [...,1], or [1]. False when it does not. */
 static bool broadcast_of(const dt_shape *a, const dt_shape *b, broadcast *out_p)
 {
     if (dt_shape_equal(a, b)) {
@@ -69,15 +69,19 @@ static bool broadcast_of(const dt_shape *a, const dt_shape *b, broadcast *out_p)
     }
     dt_shape column = *a;
     column.dim[a->rank - 1] = dt_extent_number(1);
-    *out_p = BROADCAST_COLUMN;
-    return dt_shape_equal(&column, b);
+    if (dt_shape_equal(&column, b)) {
+        *out_p = BROADCAST_COLUMN;
+        return true;
+    }
+    *out_p = BROADCAST_NUMBER;
+    return b->dtype == a->dtype && b->rank == 1 && dt_extent_equal(b->dim[0], dt_extent_number(1));
 }
 
 static dt_status check_binary(dt_infer *q)
 {
-    if (q->attr.i[0] < DT_BIN_ADD || q->attr.i[0] > DT_BIN_DIV) {
+    if (q->attr.i[0] < DT_BIN_ADD || q->attr.i[0] > DT_BIN_EQUAL) {
         return dt_infer_fail(q, DT_EINVAL, "function %lld is not one of DT_BIN_* (%d to %d)", (long long)q->attr.i[0],
-                             DT_BIN_ADD, DT_BIN_DIV);
+                             DT_BIN_ADD, DT_BIN_EQUAL);
     }
     broadcast s;
     if (!broadcast_of(q->in[0], q->in[1], &s)) {
@@ -86,7 +90,8 @@ static dt_status check_binary(dt_infer *q)
         dt_str_add(&t, ", ");
         dt_infer_input_text(q, 1, &t);
         dt_status st = dt_infer_fail(
-            q, DT_ESHAPE, "%s; b must have the shape of a, be one row [D] or one column [...,1]", dt_str_text(&t));
+            q, DT_ESHAPE, "%s; b must have the shape of a, be one row [D], one column [...,1] or one number [1]",
+            dt_str_text(&t));
         dt_str_fini(&t);
         return st;
     }
@@ -103,6 +108,8 @@ static int32_t sum_broadcast(dt_derive *d, const dt_node *n, int32_t db)
         return DT_EMIT1(d, DT_OPX_COLSUM, NULL, db);
     case BROADCAST_COLUMN:
         return DT_EMIT1(d, DT_OPX_ROWSUM, NULL, db);
+    case BROADCAST_NUMBER:
+        return DT_EMIT1(d, DT_OPX_COLSUM, NULL, DT_EMIT1(d, DT_OPX_ROWSUM, NULL, db));
     default:
         return db;
     }
@@ -148,8 +155,11 @@ static void vjp_binary(dt_derive *d, const dt_node *n, int32_t dy)
     case DT_BIN_DIV:
         vjp_quotient(d, n, dy);
         break;
-    default:
+    case DT_BIN_MIN:
+    case DT_BIN_MAX:
         vjp_extreme(d, n, dy);
+        break;
+    default: /* comparisons are constant around every point but a jump */
         break;
     }
 }
@@ -180,6 +190,46 @@ const dt_op_info dt_op_extreme_bwd = {
     .storage = {.kind = DT_STORAGE_F32},
 };
 
+/* ---- select ------------------------------------------------------------------------------------------------------ */
+
+static dt_status check_select(dt_infer *q)
+{
+    enum { CONDITION, YES, NO };
+    const dt_shape *of = q->in[YES] != NULL ? q->in[YES] : q->in[NO];
+    broadcast s;
+    if (of == NULL) {
+        return dt_infer_fail(q, DT_EINVAL, "inputs a and b are both missing; one must be present");
+    }
+    if (!broadcast_of(of, q->in[CONDITION], &s)) {
+        dt_str t = {0};
+        dt_infer_input_text(q, CONDITION, &t);
+        dt_str_add(&t, ", ");
+        dt_infer_input_text(q, q->in[YES] != NULL ? YES : NO, &t);
+        dt_status st = dt_infer_fail(
+            q, DT_ESHAPE, "%s; c must have the shape of a and b, be one row [D], one column [...,1] or one number [1]",
+            dt_str_text(&t));
+        dt_str_fini(&t);
+        return st;
+    }
+    return DT_OK;
+}
+
+static void vjp_select(dt_derive *d, const dt_node *n, int32_t dy)
+{
+    enum { CONDITION, YES, NO };
+    DT_ADD_GRAD(d, n, NO, DT_EMIT1(d, DT_OPX_SELECT, NULL, n->in[CONDITION], -1, dy));
+    DT_ADD_GRAD(d, n, YES, DT_EMIT1(d, DT_OPX_SELECT, NULL, n->in[CONDITION], dy, -1));
+}
+
+const dt_op_info dt_op_select = {
+    .shape = "c[*] a?[...,D] b?[...,D] -> y[...,D]",
+    .check = check_select,
+    .vjp = vjp_select,
+    .flops = dt_flops_zero,
+    .grad_in = DT_BIT(1) | DT_BIT(2),
+    .storage = {DT_STORAGE_F32},
+};
+
 /* ---- stop, fill, noise ------------------------------------------------------------------------------------------- */
 
 /* No gradient flows to the input, so that the derivative never comes here. */
@@ -204,9 +254,15 @@ const dt_op_info dt_op_fill = {
 
 static dt_status check_noise(dt_infer *q)
 {
-    return q->attr.i[1] >= 1
-               ? DT_OK
-               : dt_infer_fail(q, DT_EINVAL, "%lld numbers for each row; expected at least 1", (long long)q->attr.i[1]);
+    const int64_t n = q->attr.i[1], kind = q->attr.i[2], in_evaluation = q->attr.i[3];
+    if (n < 1) {
+        return dt_infer_fail(q, DT_EINVAL, "%lld numbers for each row; expected at least 1", (long long)n);
+    }
+    if (kind < DT_NOISE_NORMAL || kind > DT_NOISE_UNIFORM || in_evaluation < 0 || in_evaluation > 1) {
+        return dt_infer_fail(q, DT_EINVAL, "kind %lld must be one of DT_NOISE_* (%d to %d), i3 %lld must be 0 or 1",
+                             (long long)kind, DT_NOISE_NORMAL, DT_NOISE_UNIFORM, (long long)in_evaluation);
+    }
+    return DT_OK;
 }
 
 const dt_op_info dt_op_noise = {

@@ -8,6 +8,8 @@
 
 #include "engine/graph/op.h"
 
+#include <math.h>
+
 /* "x is N 256 f32 but ..." for input 0 */
 static dt_status fail_input(const dt_infer *q, const char *why)
 {
@@ -274,4 +276,125 @@ const dt_op_info dt_op_segment_mean_bwd = {
     .flops = dt_flops_zero,
     .shape_only = DT_BIT(2),
     .storage = {.kind = DT_STORAGE_HALF},
+};
+
+/* ---- rows added by index ----------------------------------------------------------------------------------------- */
+
+static void vjp_scatter_add(dt_derive *d, const dt_node *n, int32_t dy)
+{
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_GATHER, NULL, dy, n->in[1]));
+}
+
+const dt_op_info dt_op_scatter_add = {
+    .shape = "x[...,D] idx[...]:i32 of[R,E] -> y[R,D]",
+    .vjp = vjp_scatter_add,
+    .flops = dt_flops_elements,
+    .grad_in = DT_BIT(0),
+    .shape_only = DT_BIT(2),
+    .storage = {DT_STORAGE_F32},
+};
+
+/* ---- order of dimensions ----------------------------------------------------------------------------------------- */
+
+enum { PERMUTE_MAX = 4 };
+
+/* Digits of an order into places counted from 0; 0 when they do not name each of 2 to 4 dimensions once. */
+static uint32_t places_of(int64_t order, uint32_t place[PERMUTE_MAX])
+{
+    uint32_t n = 0, seen = 0;
+    for (int64_t left = order; left > 0; left /= 10) {
+        n++;
+    }
+    if (n < 2 || n > PERMUTE_MAX) {
+        return 0;
+    }
+    for (uint32_t k = n; k-- > 0; order /= 10) {
+        const int64_t digit = order % 10;
+        if (digit < 1 || digit > n || (seen & DT_BIT(digit)) != 0) {
+            return 0;
+        }
+        seen |= DT_BIT(digit);
+        place[k] = (uint32_t)digit - 1;
+    }
+    return n;
+}
+
+static dt_status check_permute(dt_infer *q)
+{
+    const dt_shape *x = q->in[0];
+    uint32_t place[PERMUTE_MAX] = {0};
+    const uint32_t n = places_of(q->attr.i[0], place);
+    if (n == 0) {
+        return dt_infer_fail(q, DT_EINVAL,
+                             "order %lld must name each of the last 2 to 4 dimensions once, such as 231 or 2143",
+                             (long long)q->attr.i[0]);
+    }
+    if (x->rank < n) {
+        return fail_input(q, "the order names more dimensions");
+    }
+    const dt_extent *last = &x->dim[x->rank - n];
+    q->lead[1] = *x;
+    q->has_lead[1] = true;
+    for (uint32_t k = 0; k < n; k++) {
+        if (last[k].symbol >= 0) {
+            return fail_input(q, "a ragged dimension cannot change its place");
+        }
+        q->lead[1].dim[x->rank - n + k] = last[place[k]];
+    }
+    return DT_OK;
+}
+
+static void vjp_permute(dt_derive *d, const dt_node *n, int32_t dy)
+{
+    uint32_t place[PERMUTE_MAX] = {0};
+    int64_t digit[PERMUTE_MAX] = {0}, order = 0;
+    const uint32_t dims = places_of(n->attr.i[0], place);
+    for (uint32_t k = 0; k < dims; k++) {
+        digit[place[k]] = (int64_t)k + 1;
+    }
+    for (uint32_t k = 0; k < dims; k++) {
+        order = 10 * order + digit[k];
+    }
+    const dt_attr back = {.i = {order}};
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_PERMUTE, &back, dy));
+}
+
+const dt_op_info dt_op_permute = {
+    .shape = "x[...] -> y[*]",
+    .check = check_permute,
+    .vjp = vjp_permute,
+    .flops = dt_flops_zero,
+    .grad_in = DT_BIT(0),
+    .storage = {DT_STORAGE_F32},
+};
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+const dt_op_info dt_op_cast = {
+    .shape = "x[...]:i32 -> y[...]",
+    .flops = dt_flops_zero,
+    .storage = {DT_STORAGE_F32},
+};
+
+static dt_status check_constant(dt_infer *q)
+{
+    enum { MOST = 4 };
+    const int64_t n = q->attr.i[0];
+    if (n < 1 || n > MOST) {
+        return dt_infer_fail(q, DT_EINVAL, "%lld numbers; expected 1 to %d, and dt_constant_row for more", (long long)n,
+                             MOST);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (!isfinite(q->attr.f[i])) {
+            return dt_infer_fail(q, DT_EINVAL, "number %lld is %g, not finite", (long long)i, q->attr.f[i]);
+        }
+    }
+    return DT_OK;
+}
+
+const dt_op_info dt_op_constant = {
+    .shape = "-> y[i0]",
+    .check = check_constant,
+    .flops = dt_flops_zero,
+    .storage = {DT_STORAGE_F32},
 };

@@ -36,10 +36,26 @@ enum {
     DT_FN_SOFTPLUS,
     DT_FN_EXP,
     DT_FN_LOG,
-    DT_FN_SQRT /* its derivative at 0 is infinite */
+    DT_FN_SQRT, /* its derivative at 0 is infinite */
+    DT_FN_ABS,  /* its derivative at 0 is 0 */
+    DT_FN_SIN,
+    DT_FN_COS
 };
-enum { DT_BIN_ADD = 1, DT_BIN_SUB, DT_BIN_MUL, DT_BIN_MIN, DT_BIN_MAX, DT_BIN_DIV };
-enum { DT_REDUCE_SUM = 1, DT_REDUCE_MEAN, DT_REDUCE_MAX };
+enum {
+    DT_BIN_ADD = 1,
+    DT_BIN_SUB,
+    DT_BIN_MUL,
+    DT_BIN_MIN,
+    DT_BIN_MAX,
+    DT_BIN_DIV,
+    DT_BIN_LESS,
+    DT_BIN_LESS_EQUAL,
+    DT_BIN_GREATER,
+    DT_BIN_GREATER_EQUAL,
+    DT_BIN_EQUAL
+};
+enum { DT_REDUCE_SUM = 1, DT_REDUCE_MEAN, DT_REDUCE_MAX, DT_REDUCE_MIN };
+enum { DT_NOISE_NORMAL = 0, DT_NOISE_UNIFORM };
 enum { DT_VALUE_PLAIN = 0, DT_VALUE_CLIP_STEP, DT_VALUE_CLIP_ERROR };
 /* What a graph is recorded for. A phase records its losses whatever it is for, and the same parameters; but
  * noise, dropout and what only a loss reads may be left out where it is not for training. */
@@ -88,8 +104,8 @@ typedef struct dt_graph_api {
     /* Output k of the op that handed back `first`, which is its output 0; for ops with several (dtrain/ops.def). */
     dt_tensor *(*result)(dt_graph *g, dt_tensor *first, uint32_t k);
     /* x under a name by which a rollout may keep it (svc/rollout.h). Hands back x; or, in a graph of losses
-     * whose data has it as a field and where no trained parameter, step input or dropout contributes to x, that field:
-     * it has the same values and costs nothing. */
+     * whose data has it as a field and where no trained parameter, step input, dropout or noise contributes to x, that
+     * field: it has the same values and costs nothing. */
     dt_tensor *(*kept)(dt_graph *g, const char *name, dt_tensor *x);
     /* as model, with the parameters of one of its shadows (svc/train.h): gradients flow through it, into
      * its inputs, and none into it. NULL: as model. Errors: DT_ENOTFOUND names the shadows there are. */
@@ -420,6 +436,110 @@ static inline dt_tensor *dt_squashed_gaussian(dt_graph *g, dt_tensor *mean, dt_t
         *log_prob_p = dt_reduce_columns(g, DT_REDUCE_SUM, each);
     }
     return action;
+}
+
+/* ---- comparing and selecting: 1 is true, 0 false ------------------------------------------------------------------ */
+
+static inline dt_tensor *dt_abs(dt_graph *g, dt_tensor *x)
+{
+    return dt_unary(g, DT_FN_ABS, x, 0);
+}
+static inline dt_tensor *dt_sin(dt_graph *g, dt_tensor *x)
+{
+    return dt_unary(g, DT_FN_SIN, x, 0);
+}
+static inline dt_tensor *dt_cos(dt_graph *g, dt_tensor *x)
+{
+    return dt_unary(g, DT_FN_COS, x, 0);
+}
+/* how: DT_BIN_LESS, LESS_EQUAL, GREATER, GREATER_EQUAL or EQUAL */
+static inline dt_tensor *dt_compare(dt_graph *g, uint32_t how, dt_tensor *a, dt_tensor *b)
+{
+    return dt_binary(g, how, a, b);
+}
+/* a where condition is not 0, else b; NULL counts as zeros. "not" is dt_affine(g, c, -1, 1), "and" dt_mul, "or" dt_max. */
+static inline dt_tensor *dt_select(dt_graph *g, dt_tensor *condition, dt_tensor *a, dt_tensor *b)
+{
+    dt_tensor *in[3] = {condition, a, b};
+    return dt_op_(g, DT_OP_SELECT, in, 3, 0, 0, 0, 0);
+}
+
+/* ---- integers, choices, rows -------------------------------------------------------------------------------------- */
+
+static inline dt_tensor *dt_cast(dt_graph *g, dt_tensor *x)
+{
+    return dt_op_(g, DT_OP_CAST, &x, 1, 0, 0, 0, 0);
+}
+static inline dt_tensor *dt_one_hot(dt_graph *g, dt_tensor *idx, int64_t column, int64_t n)
+{
+    return dt_op_(g, DT_OP_ONE_HOT, &idx, 1, column, n, 0, 0);
+}
+/* The k greatest of each row in falling order; index_p may be NULL. */
+static inline dt_tensor *dt_top_k(dt_graph *g, dt_tensor *x, int64_t k, dt_tensor **index_p)
+{
+    dt_tensor *value = dt_op_(g, DT_OP_TOP_K, &x, 1, 0, k, 0, 0);
+    dt_result_(g, value, 1, index_p);
+    return value;
+}
+/* [...,M] -> [...,1] i32: the first greatest, as dt_pick, dt_one_hot and dt_categorical take it. */
+static inline dt_tensor *dt_argmax(dt_graph *g, dt_tensor *x)
+{
+    dt_tensor *index = NULL;
+    (void)dt_top_k(g, x, 1, &index);
+    return index;
+}
+/* Rows of x summed into the rows of a tensor with as many rows as `of`, by idx. */
+static inline dt_tensor *dt_scatter_add(dt_graph *g, dt_tensor *x, dt_tensor *idx, dt_tensor *of)
+{
+    dt_tensor *in[3] = {x, idx, of};
+    return dt_op_(g, DT_OP_SCATTER_ADD, in, 3, 0, 0, 0, 0);
+}
+/* order: a digit for each of the last dimensions, 231: [...,A,B,C] -> [...,B,C,A] */
+static inline dt_tensor *dt_permute_dims(dt_graph *g, dt_tensor *x, int64_t order)
+{
+    return dt_op_(g, DT_OP_PERMUTE, &x, 1, order, 0, 0, 0);
+}
+/* The same n numbers in every run, 1 to 2048, as a tensor [n]. */
+static inline dt_tensor *dt_constant_row(dt_graph *g, const double *value, int64_t n)
+{
+    int64_t part = 4; /* of a CONSTANT; of a CONCAT of eight parts, and so on */
+    if (n <= part) {
+        dt_attr a = {{n, 0, 0, 0}, {0, 0, 0, 0}};
+        for (int64_t i = 0; i < n; i++) {
+            a.f[i] = value[i];
+        }
+        return g->api->op(g, DT_OP_CONSTANT, NULL, 0, &a);
+    }
+    while (8 * part < n) {
+        part *= 8;
+    }
+    dt_tensor *x[8];
+    uint32_t parts = 0;
+    for (int64_t i = 0; i < n && parts < 8; i += part) {
+        x[parts++] = dt_constant_row(g, value + i, n - i < part ? n - i : part);
+    }
+    return dt_concat(g, x, parts);
+}
+/* kind: DT_NOISE_*; in_evaluation: not 0 draws while evaluating and acting as well */
+static inline dt_tensor *dt_noise_of(dt_graph *g, dt_tensor *key, int64_t n, int64_t kind, int in_evaluation)
+{
+    const dt_attr a = {{0, n, kind, in_evaluation != 0}, {0, 0, 0, 0}};
+    return g->api->op(g, DT_OP_NOISE, &key, 1, &a);
+}
+/* Standard Gumbel numbers, -log(-log u) of uniform u (Jang et al. 2017): argmax(logits + them) is a draw of
+ * softmax(logits), softmax((logits + them) / temperature) a relaxed one. */
+static inline dt_tensor *dt_gumbel_noise(dt_graph *g, dt_tensor *key, int64_t n, int in_evaluation)
+{
+    dt_tensor *u = dt_noise_of(g, key, n, DT_NOISE_UNIFORM, in_evaluation);
+    dt_tensor *e = dt_affine(g, dt_unary(g, DT_FN_LOG, u, 0), -1, 0);
+    return dt_affine(g, dt_unary(g, DT_FN_LOG, e, 0), -1, 0);
+}
+/* Normalises each of `groups` equal parts of the last dimension (Wu & He 2018, for vectors); gamma and beta are [D]. */
+static inline dt_tensor *dt_group_norm(dt_graph *g, dt_tensor *x, int64_t groups, dt_tensor *gamma, dt_tensor *beta)
+{
+    dt_tensor *like = dt_step(g, dt_split(g, gamma, groups), 0); /* [D / groups] */
+    dt_tensor *y = dt_layernorm(g, dt_split(g, x, groups), dt_fill(g, like, 1), dt_fill(g, like, 0), NULL);
+    return dt_add(g, dt_mul(g, dt_merge(g, y), gamma), beta);
 }
 
 #ifdef __cplusplus

@@ -255,7 +255,7 @@ static void launch(const call *capacity, const call *calls, const int32_t live[L
         if (t->kind == '-') {
             continue;
         }
-        const bool is_result = strchr("gfa", t->kind) != NULL || t->kind == 'd';
+        const bool is_result = strchr("gfaj", t->kind) != NULL || t->kind == 'd';
         in[i] = batch_of(t, t->ragged < 0 && !is_result, stored_in(capacity, i));
         for (int l = 0; l < (in[i].is_shared ? 1 : LEAVES); l++) {
             fill_leaf(&in[i], l, calls[l].in[i]);
@@ -346,6 +346,9 @@ static double at(const batch *b, int leaf, int64_t k)
     const char *data = leaf_of(b, leaf);
     if (b->shape.dtype == DT_BF16 || b->shape.dtype == DT_F16) {
         return half_value(b->shape.dtype, ((const uint16_t *)(const void *)data)[k]);
+    }
+    if (b->shape.dtype == DT_I32) {
+        return ((const int32_t *)(const void *)data)[k];
     }
     return b->shape.dtype == DT_F64 ? ((const double *)(const void *)data)[k]
                                     : (double)((const float *)(const void *)data)[k];

@@ -482,11 +482,41 @@ static const param_spec params_axis[] = {
     {"w0", 12, 5}, {"b0", 12, 0}, {"w_conv", 2, 8}, {"b_conv", 2, 0}, {NULL, 0, 0}};
 static const model model_axis = {params_axis, record_axis};
 
+/* Comparing, choosing and counting: the greatest of each row, where they lead, rows summed by their target. */
+static inline void record_choices(dt_graph *g)
+{
+    static const double steps[10] = {-4, 3, -2, 1, 0.5, -0.25, 0.125, 7, -8, 9};
+    dt_tensor *h = dt_linear(g, I(g, "nodes"), P(g, "w0"), P(g, "b0")); /* [N,8] */
+    dt_tensor *waves = dt_select(g, dt_compare(g, DT_BIN_LESS, h, P(g, "b0")), dt_sin(g, h), dt_cos(g, dt_abs(g, h)));
+    dt_tensor *index = NULL, *scaled = dt_mul(g, waves, P(g, "scale"));
+    dt_tensor *top = dt_top_k(g, scaled, 3, &index); /* [N,3] */
+    dt_tensor *best = dt_mul(g, dt_one_hot(g, dt_argmax(g, h), 0, 8), h);
+    dt_tensor *number = dt_mul(g, dt_cast(g, I(g, "action")), dt_pick(g, h, index, 2));
+    dt_tensor *row = dt_slice(g, dt_constant_row(g, steps, 10), 1, 8);
+    dt_tensor *turned = dt_permute_dims(g, dt_split(g, dt_add(g, h, row), 2), 21); /* [N,4,2] */
+    dt_tensor *sums = dt_scatter_add(g, dt_linear(g, I(g, "edges"), P(g, "w_edge"), NULL), I(g, "col"), h); /* [N,4] */
+    dt_tensor *normal = dt_group_norm(g, h, 2, P(g, "gamma"), P(g, "beta"));
+    dt_tensor *least = dt_reduce(g, DT_REDUCE_MIN, turned); /* [N,2] */
+    dt_tensor *draw = dt_softmax(g, dt_add(g, h, dt_gumbel_noise(g, I(g, "key"), 8, 1)));
+    dt_tensor *unread = dt_noise_of(g, I(g, "key"), 2, DT_NOISE_NORMAL, 1);
+    (void)g->api->output(g, "top", top);
+    (void)g->api->output(g, "drawn", draw);
+    (void)g->api->loss(g, "top", dt_sum(g, dt_mul(g, top, top)), 1, "N");
+    (void)g->api->loss(g, "best", dt_sum(g, best), 1, "N");
+    (void)g->api->loss(g, "least", dt_sum(g, dt_mul(g, least, dt_add(g, number, unread))), 1, "N");
+    (void)g->api->loss(g, "sums", dt_sum(g, dt_mul(g, sums, dt_slice(g, normal, 3, 4))), 1, "N");
+    (void)g->api->loss(g, "draw", dt_sum(g, dt_mul(g, draw, row)), 1, "N");
+}
+
+static const param_spec params_choices[] = {{"w0", 8, 5},    {"b0", 8, 0},   {"scale", 1, 0}, {"w_edge", 4, 3},
+                                            {"gamma", 8, 0}, {"beta", 8, 0}, {NULL, 0, 0}};
+static const model model_choices = {params_choices, record_choices};
+
 static const struct {
     const char *name;
     const model *m;
 } models[] = {{"mlp", &model_mlp}, {"gat", &model_gat},       {"lstm", &model_lstm}, {"gru", &model_gru},
-              {"mix", &model_mix}, {"policy", &model_policy}, {"axis", &model_axis}};
+              {"mix", &model_mix}, {"policy", &model_policy}, {"axis", &model_axis}, {"choices", &model_choices}};
 enum { N_MODELS = sizeof(models) / sizeof(models[0]) };
 
 #endif

@@ -160,6 +160,24 @@ static void test_shapes(void **state)
     assert_shape(dt_reduce(g, DT_REDUCE_MAX, b), "3 f32");
     assert_shape(dt_pick(g, h, input(&f, "action"), 1), "N 1 f32");
     assert_shape(dt_unfold(g, b, 2, 1, 0, 0), "4 6 f32");
+    static const double numbers[300] = {1};
+    dt_tensor *number = dt_slice(g, param(&f, "b"), 0, 1), *index = NULL;
+    assert_shape(dt_mul(g, h, number), "N 8 f32");
+    assert_shape(dt_compare(g, DT_BIN_LESS, h, number), "N 8 f32");
+    assert_shape(dt_select(g, dt_slice(g, h, 0, 1), h, NULL), "N 8 f32");
+    assert_shape(dt_select(g, number, NULL, h), "N 8 f32");
+    assert_shape(dt_cast(g, input(&f, "col")), "E f32");
+    assert_shape(dt_one_hot(g, input(&f, "action"), 1, 6), "N 6 f32");
+    assert_shape(dt_top_k(g, h, 3, &index), "N 3 f32");
+    assert_shape(index, "N 3 i32");
+    assert_shape(dt_argmax(g, future), "S 3 1 i32");
+    assert_shape(dt_scatter_add(g, seq, input(&f, "seq_row"), h), "N 8 f32");
+    assert_shape(dt_permute_dims(g, future, 21), "S 2 3 f32");
+    assert_shape(dt_permute_dims(g, dt_split(g, future, 2), 312), "S 1 3 2 f32");
+    assert_shape(dt_constant_row(g, numbers, 1), "1 f32");
+    assert_shape(dt_constant_row(g, numbers, 300), "300 f32");
+    assert_shape(dt_gumbel_noise(g, input(&f, "key"), 4, 0), "N 4 f32");
+    assert_shape(dt_group_norm(g, h, 4, param(&f, "b"), param(&f, "b")), "N 8 f32");
     assert_shape(dt_unfold(g, b, 2, 2, 0, 0), "2 6 f32");
     assert_shape(dt_unfold(g, b, 5, 1, 0, 0), "1 15 f32");
     assert_shape(dt_unfold(g, b, 3, 2, 5, 1), "7 9 f32"); /* (5 + 10 - 3) / 2 + 1 */
@@ -215,7 +233,7 @@ static void test_shape_refusals(void **state)
     REFUSED(dt_step(f.g, input(&f, "present"), 5), DT_EINVAL, "step 5 is outside -5 .. 4");
     REFUSED(dt_add(f.g, H(), input(&f, "nodes")), DT_ESHAPE,
             "binary: a is N 8 f32, b is N 9 f32; b must have the shape");
-    REFUSED(dt_binary(f.g, 9, H(), H()), DT_EINVAL, "function 9 is not one of DT_BIN_*");
+    REFUSED(dt_binary(f.g, DT_BIN_EQUAL + 1, H(), H()), DT_EINVAL, "function 12 is not one of DT_BIN_*");
     REFUSED(dt_unary(f.g, 99, H(), 0), DT_EINVAL, "unary: function 99");
     REFUSED(dt_unary(f.g, DT_FN_LEAKY, H(), NAN), DT_EINVAL, "slope or alpha nan");
     REFUSED(dt_affine(f.g, H(), INFINITY, 0), DT_EINVAL, "affine: scale inf");
@@ -246,10 +264,26 @@ static void test_shape_refusals(void **state)
     REFUSED(MATMUL(0, 2), DT_EINVAL, "not 0 and 2");
     REFUSED(dt_transpose(f.g, H()), DT_ESHAPE, "but A is ragged");
     REFUSED(dt_reduce(f.g, DT_REDUCE_SUM, H()), DT_ESHAPE, "but F is ragged");
-    REFUSED(dt_reduce(f.g, DT_REDUCE_MAX + 1, param(&f, "w")), DT_EINVAL, "is not one of DT_REDUCE_*");
+    REFUSED(dt_reduce(f.g, DT_REDUCE_MIN + 1, param(&f, "w")), DT_EINVAL, "is not one of DT_REDUCE_*");
     REFUSED(dt_reduce(f.g, DT_REDUCE_SUM - 1, param(&f, "w")), DT_EINVAL, "is not one of DT_REDUCE_*");
     REFUSED(dt_pick(f.g, H(), input(&f, "action"), 2), DT_EINVAL, "column 2 of the 2 of idx does not exist");
     REFUSED(dt_pick(f.g, H(), input(&f, "action"), -1), DT_EINVAL, "column -1 of the 2 of idx");
+    REFUSED(dt_select(f.g, H(), NULL, NULL), DT_EINVAL, "inputs a and b are both missing");
+    REFUSED(dt_select(f.g, input(&f, "nodes"), H(), NULL), DT_ESHAPE, "c is N 9 f32, a is N 8 f32; c must have");
+    REFUSED(dt_select(f.g, input(&f, "action"), H(), H()), DT_ESHAPE, "c is N 2 i32, expected [*] f32");
+    REFUSED(dt_cast(f.g, H()), DT_ESHAPE, "x is N 8 f32, expected [...] i32");
+    REFUSED(dt_one_hot(f.g, input(&f, "action"), 2, 4), DT_EINVAL, "column 2 of the 2 of idx does not exist");
+    REFUSED(dt_one_hot(f.g, input(&f, "action"), 0, 0), DT_EINVAL, "0 columns; expected 1 to 2147483647");
+    REFUSED(dt_top_k(f.g, H(), 9, NULL), DT_EINVAL, "the 9 greatest of 8; expected 1 to 8");
+    REFUSED(dt_argmax(f.g, input(&f, "present")), DT_ESHAPE, "but M is ragged");
+    REFUSED(dt_permute_dims(f.g, H(), 11), DT_EINVAL, "order 11 must name each of the last 2 to 4 dimensions once");
+    REFUSED(dt_permute_dims(f.g, H(), -21), DT_EINVAL, "order -21 must name");
+    REFUSED(dt_permute_dims(f.g, H(), 13245), DT_EINVAL, "order 13245 must name");
+    REFUSED(dt_permute_dims(f.g, H(), 21), DT_ESHAPE, "a ragged dimension cannot change its place");
+    REFUSED(dt_permute_dims(f.g, H(), 123), DT_ESHAPE, "the order names more dimensions");
+    REFUSED(dt_constant_row(f.g, (double[]){0, NAN}, 2), DT_EINVAL, "number 1 is nan, not finite");
+    REFUSED(dt_constant_row(f.g, NULL, 0), DT_EINVAL, "0 numbers; expected 1 to 4");
+    REFUSED(dt_noise_of(f.g, input(&f, "key"), 2, 2, 0), DT_EINVAL, "kind 2 must be one of DT_NOISE_*");
     REFUSED(dt_unfold(f.g, param(&f, "five"), 0, 1, 0, 0), DT_EINVAL, "a kernel of 0, a stride of 1");
     REFUSED(dt_unfold(f.g, param(&f, "five"), 2, 0, 0, 0), DT_EINVAL, "a kernel of 2, a stride of 0");
     REFUSED(dt_unfold(f.g, param(&f, "five"), 6, 1, 0, 0), DT_EINVAL, "padding 0 on both sides of 5");
@@ -426,6 +460,8 @@ static void test_kept(void **state)
     assert_ptr_equal(api->kept(f.g, "said", h), h); /* no such field */
     dt_tensor *drawn = dt_relu(f.g, dt_dropout(f.g, h, input(&f, "key"), 0.5));
     assert_ptr_equal(api->kept(f.g, "known", drawn), drawn);
+    drawn = dt_add(f.g, h, dt_noise(f.g, input(&f, "key"), 8));
+    assert_ptr_equal(api->kept(f.g, "known", drawn), drawn);
     dt_tensor *set = dt_relu(f.g, dt_add(f.g, h, api->step_input(f.g, "bias", 8)));
     assert_ptr_equal(api->kept(f.g, "known", set), set);
     dt_tensor *known = api->kept(f.g, "known", h);
@@ -458,7 +494,12 @@ static void test_table(void **state)
     uint32_t n_missing = 0;
     for (size_t i = 0; i < sizeof(op) / sizeof(op[0]); i++) {
         const dt_op_info *info = dt_op_find(op[i]);
-        const bool is_constant = op[i] == DT_OP_STOP || op[i] == DT_OP_FILL || op[i] == DT_OP_NOISE;
+        static const uint32_t constant[] = {DT_OP_STOP, DT_OP_FILL,    DT_OP_NOISE,
+                                            DT_OP_CAST, DT_OP_ONE_HOT, DT_OP_CONSTANT};
+        bool is_constant = false;
+        for (size_t k = 0; k < sizeof(constant) / sizeof(constant[0]); k++) {
+            is_constant = is_constant || op[i] == constant[k];
+        }
         const bool has_vjp = op[i] < DT_OP_PUBLIC_END && !is_constant;
         const char *missing = info->shape == NULL || strstr(info->shape, "->") == NULL ? ".shape"
                               : info->storage.kind == DT_STORAGE_MISSING               ? ".storage"

@@ -135,7 +135,7 @@ tensor tensor_of(const char *text, const int64_t *live)
         t.dim[t.rank++] = size;
         t.n *= size;
     }
-    t.dtype = strchr("rcis", t.kind) != NULL ? DT_I32 : t.kind == 'K' ? DT_I64 : t.kind == 'd' ? DT_F64 : DT_F32;
+    t.dtype = strchr("rcisj", t.kind) != NULL ? DT_I32 : t.kind == 'K' ? DT_I64 : t.kind == 'd' ? DT_F64 : DT_F32;
     t.f = zalloc((size_t)t.n * sizeof(double));
     t.raw = zalloc((size_t)t.n * sizeof(int64_t));
     fill(&t, bound);
@@ -263,7 +263,12 @@ void run(const kernel_set *l, const call *c, const char *what)
             continue;
         }
         for (int64_t k = 0; k < t->n; k++) {
-            t->f[k] = element_bytes(l, t->dtype) == 8 ? ((double *)out[i].data)[k] : (double)((float *)out[i].data)[k];
+            t->f[k] = t->dtype == DT_I32                ? ((int32_t *)out[i].data)[k]
+                      : element_bytes(l, t->dtype) == 8 ? ((double *)out[i].data)[k]
+                                                        : (double)((float *)out[i].data)[k];
+        }
+        if (t->dtype == DT_I32 && t->raw != NULL) { /* a derivative reads it */
+            memcpy(t->raw, out[i].data, (size_t)t->n * sizeof(int32_t));
         }
         guards_are_whole(l, t, i == 0 && c->in_place ? buffer[0] : out_buffer[i], what);
     }
@@ -461,7 +466,7 @@ int64_t lost_nan(const call *c, const char *must, uint32_t k, const double *valu
         must += c->out[i]->n;
     }
     for (int64_t i = 0; i < c->out[k]->n; i++) {
-        if (must[i] && !isnan(value[i]) && !(c->op == DT_OP_PPO_CLIP && k == 2)) {
+        if (must[i] && !isnan(value[i]) && !(c->op == DT_OP_PPO_CLIP && k == 2) && c->out[k]->dtype != DT_I32) {
             return i;
         }
     }

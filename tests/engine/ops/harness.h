@@ -12,6 +12,7 @@
  *   rE rowptr with E edges, some targets without any      cN columns below N     iR row indices below R, some -1
  *   sR segment pointers over R rows, some empty           K dropout keys (i64)   d [1] f64
  *   - absent                     f f32 output             a f32 output that may add to what is there
+ *   j i32 output
  * `poison` names inputs (letters a.. by position) of which the rows with w or m = 0 are set to NaN.
  */
 #ifndef DTRAIN_TESTS_OPS_HARNESS_H

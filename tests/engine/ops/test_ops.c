@@ -633,6 +633,13 @@ static void test_known_values(void **state)
         {DT_FN_SIGMOID, -200, 0},
         {DT_FN_EXP, 1, 2.7182818284590452},
         {DT_FN_LOG, 10, 2.3025850929940457},
+        {DT_FN_ABS, -0.75, 0.75},
+        {DT_FN_ABS, 0, 0},
+        {DT_FN_SIN, 0.5, 0.479425538604203},
+        {DT_FN_SIN, -1e6, 0.34999350217129294},
+        {DT_FN_SIN, 3e7, 0.9641302978985832}, /* beyond what is reduced by products */
+        {DT_FN_COS, 2, -0.4161468365471424},
+        {DT_FN_COS, -3e7, -0.2654294043130664},
     };
     for (size_t k = 0; k < sizeof(sets) / sizeof(sets[0]); k++) {
         if (skips(&sets[k], DT_OP_UNARY)) {

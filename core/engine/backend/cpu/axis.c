@@ -31,10 +31,19 @@ void CPU(fill)(const dt_kernel_args *a)
 /* ---- reduce ------------------------------------------------------------------------------------------------------ */
 
 /* one row of n numbers */
-static ALWAYS_INLINE float reduce_row(const float *x, int64_t n, bool is_max)
+static ALWAYS_INLINE float reduce_row(const float *x, int64_t n, int64_t how)
 {
     vw sum = vw_set(0);
-    if (is_max) {
+    if (how == DT_REDUCE_MIN) {
+        float least = x[0];
+        int has_nan = 0;
+        for (int64_t i = 1; i < n; i++) {
+            least = x[i] < least ? x[i] : least;
+            has_nan |= __builtin_isnan(x[i]);
+        }
+        return has_nan ? __builtin_nanf("") : least;
+    }
+    if (how == DT_REDUCE_MAX) {
         float top = x[0];
         int has_nan = 0; /* apart, so that the next comparison does not wait for it */
         for (int64_t i = 1; i < n; i++) {
@@ -50,15 +59,16 @@ static ALWAYS_INLINE float reduce_row(const float *x, int64_t n, bool is_max)
 }
 
 /* F rows of P numbers, side by side */
-static ALWAYS_INLINE void reduce_rows(const float *x, int64_t F, int64_t P, bool is_max, float scale, float *y)
+static ALWAYS_INLINE void reduce_rows(const float *x, int64_t F, int64_t P, int64_t how, float scale, float *y)
 {
+    const bool is_max = how == DT_REDUCE_MAX, is_min = how == DT_REDUCE_MIN;
     VF_FOR (p, k, P) {
         vf sum = vf_get(x + p, k);
         for (int64_t f = 1; f < F; f++) {
             const vf v = vf_get(x + f * P + p, k);
-            sum = is_max ? vf_greatest(v, sum) : (vf)(sum + v);
+            sum = is_max ? vf_greatest(v, sum) : is_min ? vf_least(v, sum) : (vf)(sum + v);
         }
-        vf_put(y + p, is_max ? sum : (vf)(sum * vf_set(scale)), k);
+        vf_put(y + p, is_max || is_min ? sum : (vf)(sum * vf_set(scale)), k);
     }
 }
 
@@ -67,14 +77,15 @@ void CPU(reduce)(const dt_kernel_args *a)
     const float *x = f32_in(a, 0);
     float *y = f32_out(a, 0);
     const int64_t R = dt_view_rows(&a->in[0], 2), F = dim_from_end(&a->in[0], 2), P = last_dim(&a->in[0]);
-    const bool is_max = a->attr->i[0] == DT_REDUCE_MAX;
+    const int64_t how = a->attr->i[0];
+    const bool is_extreme = how == DT_REDUCE_MAX || how == DT_REDUCE_MIN;
     const float scale = a->attr->i[0] == DT_REDUCE_MEAN ? 1.0f / (float)F : 1;
     for (int64_t r = 0; r < R; r++) {
         if (P == 1) {
-            const float sum = reduce_row(x + r * F, F, is_max);
-            y[r] = is_max ? sum : sum * scale;
+            const float sum = reduce_row(x + r * F, F, how);
+            y[r] = is_extreme ? sum : sum * scale;
         } else {
-            reduce_rows(x + r * F * P, F, P, is_max, scale, y + r * P);
+            reduce_rows(x + r * F * P, F, P, how, scale, y + r * P);
         }
     }
 }
@@ -214,5 +225,128 @@ void CPU(unfold_bwd)(const dt_kernel_args *a)
                 }
             }
         }
+    }
+}
+
+/* ---- choices ----------------------------------------------------------------------------------------------------- */
+
+void CPU(one_hot)(const dt_kernel_args *a)
+{
+    const int64_t R = dt_view_rows(&a->in[0], 1), K = last_dim(&a->in[0]), M = a->attr->i[1];
+    const int32_t *idx = i32_in(a, 0) + a->attr->i[0];
+    float *y = f32_out(a, 0);
+    fill_row(y, 0, R * M);
+    for (int64_t r = 0; r < R; r++) {
+        const int32_t m = idx[r * K];
+        if (m >= 0 && m < M) {
+            y[r * M + m] = 1;
+        }
+    }
+}
+
+/* Does element i of x come before element k, in falling order, NaN first, the first of equal ones first? */
+static ALWAYS_INLINE bool is_before(const float *x, int64_t i, int64_t k)
+{
+    const bool i_is_nan = __builtin_isnan(x[i]), k_is_nan = __builtin_isnan(x[k]);
+    if (i_is_nan || k_is_nan) {
+        return i_is_nan && (!k_is_nan || i < k);
+    }
+    return x[i] > x[k] || (x[i] == x[k] && i < k);
+}
+
+/* The first of n elements after element `last` in that order; last is -1 for the first of all. */
+static int64_t next_of(const float *x, int64_t n, int64_t last)
+{
+    int64_t best = -1;
+    for (int64_t i = 0; i < n; i++) {
+        if ((last < 0 || is_before(x, last, i)) && (best < 0 || is_before(x, i, best))) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+void CPU(top_k)(const dt_kernel_args *a)
+{
+    const int64_t R = dt_view_rows(&a->in[0], 1), M = last_dim(&a->in[0]), k = a->attr->i[1];
+    int32_t *index = a->out[1].data;
+    for (int64_t r = 0; r < R; r++) {
+        const float *x = f32_in(a, 0) + r * M;
+        int64_t at = -1;
+        bool has_nan = false;
+        for (int64_t i = 0; i < k; i++) {
+            at = next_of(x, M, at);
+            has_nan = has_nan || __builtin_isnan(x[at]);
+            f32_out(a, 0)[r * k + i] = has_nan ? __builtin_nanf("") : x[at];
+            if (index != NULL) {
+                index[r * k + i] = (int32_t)at;
+            }
+        }
+    }
+}
+
+void CPU(top_k_bwd)(const dt_kernel_args *a)
+{
+    const int64_t R = dt_view_rows(&a->in[0], 1), k = last_dim(&a->in[0]), M = a->attr->i[2];
+    float *dx = f32_out(a, 0);
+    fill_row(dx, 0, R * M);
+    for (int64_t r = 0; r < R; r++) {
+        for (int64_t i = 0; i < k; i++) {
+            dx[r * M + i32_in(a, 1)[r * k + i]] = f32_in(a, 0)[r * k + i];
+        }
+    }
+}
+
+/* ---- order of dimensions, numbers -------------------------------------------------------------------------------- */
+
+void CPU(permute)(const dt_kernel_args *a)
+{
+    enum { MOST = 4 };
+    const dt_view *vx = &a->in[0], *vy = &a->out[0];
+    int64_t stride[MOST] = {0}, dim[MOST] = {1, 1, 1, 1}, order = a->attr->i[0], rows = 1;
+    int32_t n = 0;
+    for (int64_t left = order; left > 0; left /= 10) {
+        n++;
+    }
+    for (int32_t k = MOST - 1; k >= MOST - n; k--, order /= 10) {
+        dim[k] = vy->dim[vy->rank - MOST + k];
+        stride[k] = 1;
+        for (int32_t j = vx->rank - n + (int32_t)(order % 10); j < vx->rank; j++) {
+            stride[k] *= vx->dim[j];
+        }
+    }
+    for (int32_t k = 0; k < vx->rank - n; k++) {
+        rows *= vx->dim[k];
+    }
+    const int64_t row = dim[0] * dim[1] * dim[2] * dim[3];
+    float *y = f32_out(a, 0);
+    for (const float *x = f32_in(a, 0), *end = x + rows * row; x < end; x += row) {
+        for (int64_t i = 0; i < dim[0]; i++) {
+            for (int64_t j = 0; j < dim[1]; j++) {
+                for (int64_t k = 0; k < dim[2]; k++, y += dim[3]) {
+                    const float *from = x + i * stride[0] + j * stride[1] + k * stride[2];
+                    for (int64_t m = 0; m < dim[3]; m++) {
+                        y[m] = from[m * stride[3]];
+                    }
+                }
+            }
+        }
+    }
+}
+
+void CPU(cast)(const dt_kernel_args *a)
+{
+    const int32_t *x = i32_in(a, 0);
+    float *y = f32_out(a, 0);
+    const int64_t n = dt_view_count(&a->in[0]);
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = (float)x[i];
+    }
+}
+
+void CPU(constant)(const dt_kernel_args *a)
+{
+    for (int64_t i = 0; i < a->attr->i[0]; i++) {
+        f32_out(a, 0)[i] = (float)a->attr->f[i];
     }
 }

@@ -101,3 +101,8 @@ void CPU(gather_bwd)(const dt_kernel_args *a)
         }
     }
 }
+
+void CPU(scatter_add)(const dt_kernel_args *a)
+{
+    CPU(gather_bwd)(a);
+}

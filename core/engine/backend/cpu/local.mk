@@ -9,7 +9,8 @@ core_libdtcore_la_SOURCES += core/engine/backend/cpu/isa.c core/engine/backend/c
 cpu_kernel_libs =
 
 cpu_isa_sources = core/engine/backend/cpu/attention.h core/engine/backend/cpu/cpu.h core/engine/backend/cpu/gemm.h \
-	core/engine/backend/cpu/philox.h core/engine/backend/cpu/scratch.h core/engine/backend/cpu/simd.h core/engine/backend/cpu/vmath.h \
+	core/engine/backend/cpu/philox.h core/engine/backend/cpu/scratch.h core/engine/backend/cpu/simd.h core/engine/backend/cpu/turn.h \
+	core/engine/backend/cpu/vmath.h \
 	core/engine/backend/cpu/axis.c \
 	core/engine/backend/cpu/binary.c \
 	core/engine/backend/cpu/copy.c \

@@ -36,6 +36,12 @@ void CPU(apply)(int64_t fn, double f0, const float *x, float *y, int64_t n)
         EACH(vf_log(v));
     case DT_FN_SQRT:
         EACH(vf_sqrt(v));
+    case DT_FN_ABS:
+        EACH(vf_abs(v));
+    case DT_FN_SIN:
+        EACH(vf_sin(v));
+    case DT_FN_COS:
+        EACH(vf_cos(v));
     default:
         if (x != y) {
             memmove(y, x, (size_t)n * sizeof(*x));
@@ -92,6 +98,12 @@ void CPU(unary_bwd)(const dt_kernel_args *a)
         EACH(g / v);
     case DT_FN_SQRT:
         EACH(g * vf_set(0.5f) / v);
+    case DT_FN_ABS:
+        EACH(vf_if_gt(v, zero, g, vf_if_gt(zero, v, zero - g, g * v)));
+    case DT_FN_SIN:
+        EACH(g * vf_cos(v));
+    case DT_FN_COS:
+        EACH((zero - g) * vf_sin(v));
     default:
         memmove(dx, dy, (size_t)n * sizeof(*dx));
         break;

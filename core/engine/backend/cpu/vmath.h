@@ -7,6 +7,9 @@
 #define DTRAIN_CORE_ENGINE_BACKEND_CPU_VMATH_H
 
 #include "engine/backend/cpu/simd.h"
+#include "engine/backend/cpu/turn.h"
+
+#include <math.h>
 
 #define VF_LOG2E    1.44269504089f
 #define VF_LN2_HIGH 0.693359375f /* 9 bits: n * VF_LN2_HIGH is exact */
@@ -124,6 +127,34 @@ static ALWAYS_INLINE vf vf_gelu(vf x)
 {
     vf density;
     return x * vf_normal_cdf(x, &density);
+}
+
+/* The library's functions reduce what is too far from 0, and make NaN of what is not finite. */
+static ALWAYS_INLINE vf vf_turn(vf x, const uint64_t ahead)
+{
+    float angle[VL], y[VL];
+    int is_far = 0;
+    vf_store(angle, x);
+    for (int i = 0; i < VL; i++) {
+        y[i] = (float)turn(angle[i], ahead);
+        is_far |= __builtin_fabsf(angle[i]) > (float)TURN_MOST;
+    }
+    for (int i = 0; i < VL && is_far; i++) {
+        if (__builtin_fabsf(angle[i]) > (float)TURN_MOST) {
+            y[i] = (float)(ahead == 0 ? cos(angle[i]) : sin(angle[i]));
+        }
+    }
+    return vf_load(y);
+}
+
+static ALWAYS_INLINE vf vf_sin(vf x)
+{
+    return vf_turn(x, 3);
+}
+
+static ALWAYS_INLINE vf vf_cos(vf x)
+{
+    return vf_turn(x, 0);
 }
 
 #endif

@@ -55,18 +55,22 @@ dt_status fill(const dt_device_args *a)
     return launch(a, 0, fill_of{(float)a->attr->f[0]});
 }
 
-/* dt_rng_normal on the device */
+/* dt_rng_normal on the device, or uniform numbers */
 struct noise_of {
     dt_cuda_ptr<const int64_t> key;
     const dt_device_run *run;
     uint32_t op;
+    bool is_uniform, in_evaluation;
     __device__ float operator()(int leaf, int r, int d) const
     {
-        if (run->training == 0) {
-            return 0;
+        if (run->training == 0 && !in_evaluation) {
+            return is_uniform ? 0.5f : 0.0f;
         }
-        const dt_cuda_philox bits =
-            dt_cuda_stream_block(dt_cuda_stream_of(run, op), (uint64_t)key.at(leaf)[r], (uint32_t)d);
+        const dt_cuda_philox bits = dt_cuda_stream_block(dt_cuda_stream_of(run, op), (uint64_t)key.at(leaf)[r],
+                                                         (uint32_t)(is_uniform ? d / 4 : d));
+        if (is_uniform) {
+            return ((float)(bits.x[d % 4] >> 9) + 0.5f) * 0x1p-23f;
+        }
         const double u = 1.0 - unit(bits.x[0], bits.x[1]), v = unit(bits.x[2], bits.x[3]);
         return (float)(sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v));
     }
@@ -78,7 +82,9 @@ struct noise_of {
 
 dt_status noise(const dt_device_args *a)
 {
-    return launch(a, 1, noise_of{dt_cuda_src<int64_t>(a, 0), a->run, (uint32_t)a->attr->i[0]});
+    return launch(a, 1,
+                  noise_of{dt_cuda_src<int64_t>(a, 0), a->run, (uint32_t)a->attr->i[0],
+                           a->attr->i[2] == DT_NOISE_UNIFORM, a->attr->i[3] != 0});
 }
 
 /* ---- reduce ------------------------------------------------------------------------------------------------------ */
@@ -89,10 +95,11 @@ struct reduce_of {
     __device__ float operator()(int leaf, int r, int p) const
     {
         const float *from = x.at(leaf) + (int64_t)r * F * P + p;
-        if (how == DT_REDUCE_MAX) {
+        if (how == DT_REDUCE_MAX || how == DT_REDUCE_MIN) {
             float top = from[0];
             for (int f = 1; f < F; f++) {
-                top = dt_cuda_greatest(from[(int64_t)f * P], top);
+                const float x_f = from[(int64_t)f * P];
+                top = how == DT_REDUCE_MAX ? dt_cuda_greatest(x_f, top) : dt_cuda_least(x_f, top);
             }
             return top;
         }
@@ -287,8 +294,162 @@ dt_status unfold_bwd(const dt_device_args *a)
     return launch(a, 2, unfold_bwd_of{dt_cuda_src<float>(a, 0), window_of(a, &a->out[0], &a->in[0])});
 }
 
+/* ---- choices ----------------------------------------------------------------------------------------------------- */
+
+struct one_hot_of {
+    dt_cuda_ptr<const int32_t> idx;
+    int K, column;
+    __device__ float operator()(int leaf, int r, int m) const
+    {
+        return m == idx.at(leaf)[(int64_t)r * K + column] ? 1.0f : 0.0f;
+    }
+};
+
+dt_status one_hot(const dt_device_args *a)
+{
+    return launch(a, 1, one_hot_of{dt_cuda_src<int32_t>(a, 0), dim_from_end(&a->in[0], 1), (int)a->attr->i[0]});
+}
+
+/* Does element i of x come before element k, in falling order, NaN first, the first of equal ones first? */
+__device__ bool is_before(const float *x, int i, int k)
+{
+    if (isnan(x[i]) || isnan(x[k])) {
+        return isnan(x[i]) && (!isnan(x[k]) || i < k);
+    }
+    return x[i] > x[k] || (x[i] == x[k] && i < k);
+}
+
+/* A thread for each row: the first after the last one that was found, k times. */
+__global__ void find_top(source x, dt_cuda_ptr<float> value, dt_cuda_ptr<int32_t> index, dt_cuda_span rows, int M)
+{
+    const int r = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y, k = rows.D;
+    if (r >= rows.R) {
+        return;
+    }
+    const bool is_live = rows.has(r, rows.extent(leaf));
+    const float *from = x.at(leaf) + (int64_t)r * M;
+    bool has_nan = false;
+    int at = -1;
+    for (int i = 0; i < k; i++) {
+        int best = -1;
+        for (int m = 0; m < M && is_live; m++) {
+            if ((at < 0 || is_before(from, at, m)) && (best < 0 || is_before(from, m, best))) {
+                best = m;
+            }
+        }
+        at = is_live ? best : 0;
+        has_nan = is_live && (has_nan || isnan(from[at]));
+        value.at(leaf)[(int64_t)r * k + i] = !is_live ? 0.0f : has_nan ? nanf("") : from[at];
+        if (index.data != nullptr) {
+            index.at(leaf)[(int64_t)r * k + i] = at;
+        }
+    }
+}
+
+dt_status top_k(const dt_device_args *a)
+{
+    const dt_cuda_span rows = dt_cuda_rows(a, &a->out[0], 1);
+    if (rows.R == 0) {
+        return DT_OK;
+    }
+    const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
+    find_top<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0), dt_cuda_dst<float>(a, 0),
+                                                      dt_cuda_dst<int32_t>(a, 1), rows, dim_from_end(&a->in[0], 1));
+    return DT_CUDA_LAUNCHED();
+}
+
+struct top_k_bwd_of {
+    source dy;
+    dt_cuda_ptr<const int32_t> index;
+    int k;
+    __device__ float operator()(int leaf, int r, int m) const
+    {
+        float sum = 0; /* an element is among the k at most once */
+        for (int i = 0; i < k; i++) {
+            sum = index.at(leaf)[(int64_t)r * k + i] == m ? dy.at(leaf)[(int64_t)r * k + i] : sum;
+        }
+        return sum;
+    }
+};
+
+dt_status top_k_bwd(const dt_device_args *a)
+{
+    return launch(a, 1, top_k_bwd_of{dt_cuda_src<float>(a, 0), dt_cuda_src<int32_t>(a, 1), dim_from_end(&a->in[0], 1)});
+}
+
+/* ---- order of dimensions, numbers -------------------------------------------------------------------------------- */
+
+struct permute_of {
+    source x;
+    int dim[4], stride[4]; /* of the last dims of y, the first of them 1 where there are fewer than 4 */
+    int row;
+    __device__ float operator()(int leaf, int r, int d) const
+    {
+        int left = d;
+        int64_t from = 0;
+        for (int k = 3; k >= 0; k--) {
+            from += (int64_t)(left % dim[k]) * stride[k];
+            left /= dim[k];
+        }
+        return x.at(leaf)[(int64_t)r * row + from];
+    }
+};
+
+dt_status permute(const dt_device_args *a)
+{
+    const dt_device_view *vx = &a->in[0], *vy = &a->out[0];
+    permute_of f = {dt_cuda_src<float>(a, 0), {1, 1, 1, 1}, {0, 0, 0, 0}, 1};
+    int64_t order = a->attr->i[0];
+    int n = 0;
+    for (int64_t left = order; left > 0; left /= 10) {
+        n++;
+    }
+    for (int k = 3; k >= 4 - n; k--, order /= 10) {
+        f.dim[k] = dim_from_end(vy, 4 - k);
+        f.stride[k] = 1;
+        for (int j = vx->rank - n + (int)(order % 10); j < vx->rank; j++) {
+            f.stride[k] *= (int)vx->dim[j];
+        }
+        f.row *= f.dim[k];
+    }
+    return launch(a, n, f);
+}
+
+struct cast_of {
+    dt_cuda_ptr<const int32_t> x;
+    __device__ float operator()(int leaf, int r, int) const
+    {
+        return (float)x.at(leaf)[r];
+    }
+};
+
+dt_status cast(const dt_device_args *a)
+{
+    return launch(a, 0, cast_of{dt_cuda_src<int32_t>(a, 0)});
+}
+
+struct constant_of {
+    float value[4];
+    __device__ float operator()(int, int, int d) const
+    {
+        return value[d];
+    }
+};
+
+dt_status constant(const dt_device_args *a)
+{
+    const double *f = a->attr->f;
+    return launch(a, 1, constant_of{{(float)f[0], (float)f[1], (float)f[2], (float)f[3]}});
+}
+
 } // namespace
 
+DT_CUDA_KERNEL(ONE_HOT, one_hot, one_hot);
+DT_CUDA_KERNEL(TOP_K, top_k, top_k);
+DT_CUDA_KERNEL(TOP_K_BWD, top_k_bwd, top_k_bwd);
+DT_CUDA_KERNEL(PERMUTE, permute, permute);
+DT_CUDA_KERNEL(CAST, cast, cast);
+DT_CUDA_KERNEL(CONSTANT, constant, constant);
 DT_CUDA_KERNEL(FILL, fill, fill);
 DT_CUDA_KERNEL(NOISE, noise, noise);
 DT_CUDA_KERNEL(REDUCE, reduce, reduce);

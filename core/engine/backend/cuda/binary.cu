@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of two elements; b may be a row vector or one value per row. See cuda.h; engine/backend/ref/binary.c has
- * the plain loops.
+ * Functions of two elements and a choice between them; b may be a row vector, one value per row or one number. See
+ * cuda.h; engine/backend/ref/binary.c has the plain loops.
  */
 #include "engine/backend/cuda/stored.h"
 
@@ -9,7 +9,19 @@ namespace
 {
 
 enum { THREADS = 256 };
-enum spread { SAME, ROW, COLUMN };
+enum spread { SAME, ROW, COLUMN, NUMBER };
+
+spread spread_of(const dt_device_view *a, const dt_device_view *b)
+{
+    const bool is_row = b->rank < a->rank, is_one = dt_cuda_last(b) != dt_cuda_last(a);
+    return is_row ? (is_one ? NUMBER : ROW) : is_one ? COLUMN : SAME;
+}
+
+/* element of b next to element i of a [R,D] */
+__device__ int place_of_b(spread s, int i, int D)
+{
+    return s == SAME ? i : s == ROW ? i % D : s == COLUMN ? i / D : 0;
+}
 
 __device__ float value(int fn, float a, float b)
 {
@@ -24,18 +36,29 @@ __device__ float value(int fn, float a, float b)
         return a / b;
     case DT_BIN_MIN:
         return dt_cuda_least(a, b);
-    default:
+    case DT_BIN_MAX:
         return dt_cuda_greatest(a, b);
+    default:
+        break;
     }
+    if (isnan(a) || isnan(b)) {
+        return isnan(a) ? a : b;
+    }
+    const bool is_true = fn == DT_BIN_LESS            ? a < b
+                         : fn == DT_BIN_LESS_EQUAL    ? a <= b
+                         : fn == DT_BIN_GREATER       ? a > b
+                         : fn == DT_BIN_GREATER_EQUAL ? a >= b
+                                                      : a == b;
+    return is_true ? 1.0f : 0.0f;
 }
 
-/* a [R,D], b [R,D] or [D] or [R,1] -> y [R,D]; y may be a or b */
+/* a [R,D], b [R,D] or [D] or [R,1] or [1] -> y [R,D]; y may be a or b */
 __global__ void combine(dt_cuda_floats a, dt_cuda_floats b, dt_cuda_floats y, dt_cuda_span rows, int n, int D, int fn,
                         spread s)
 {
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
     if (i < n) {
-        const int right = s == SAME ? i : s == ROW ? i % D : i / D;
+        const int right = place_of_b(s, i, D);
         y.put(leaf, i, rows.has(i, rows.extent(leaf)) ? value(fn, a.get(leaf, i), b.get(leaf, right)) : 0.0f);
     }
 }
@@ -45,7 +68,7 @@ dt_status binary(const dt_device_args *a)
     const dt_device_view *va = &a->in[0], *vb = &a->in[1];
     const dt_cuda_span rows = dt_cuda_rows(a, va, 0);
     const int D = (int)dt_cuda_last(va);
-    const spread s = vb->rank < va->rank ? ROW : dt_cuda_last(vb) != D ? COLUMN : SAME;
+    const spread s = spread_of(va, vb);
     if (rows.R == 0) {
         return DT_OK;
     }
@@ -66,7 +89,7 @@ __global__ void give_taken(dt_cuda_ptr<const float> dy, dt_cuda_ptr<const float>
     }
     float left = 0, right = 0;
     if (rows.has(i, rows.extent(leaf))) {
-        const float u = a.at(leaf)[i], v = b.at(leaf)[s == SAME ? i : s == ROW ? i % D : i / D];
+        const float u = a.at(leaf)[i], v = b.at(leaf)[place_of_b(s, i, D)];
         const float part = u < v ? (is_min ? 1.0f : 0.0f) : v < u ? (is_min ? 0.0f : 1.0f) : 0.5f;
         left = part * dy.at(leaf)[i];
         right = (1 - part) * dy.at(leaf)[i];
@@ -84,7 +107,7 @@ dt_status extreme_bwd(const dt_device_args *a)
     const dt_device_view *va = &a->in[1], *vb = &a->in[2];
     const dt_cuda_span rows = dt_cuda_rows(a, va, 0);
     const int D = (int)dt_cuda_last(va);
-    const spread s = vb->rank < va->rank ? ROW : dt_cuda_last(vb) != D ? COLUMN : SAME;
+    const spread s = spread_of(va, vb);
     if (rows.R == 0) {
         return DT_OK;
     }
@@ -95,7 +118,39 @@ dt_status extreme_bwd(const dt_device_args *a)
     return DT_CUDA_LAUNCHED();
 }
 
+/* a where c is not 0, else b, 0 for NULL, NaN where c is; y [R,D] */
+__global__ void choose(dt_cuda_ptr<const float> c, dt_cuda_ptr<const float> a, dt_cuda_ptr<const float> b,
+                       dt_cuda_ptr<float> y, dt_cuda_span rows, int n, int D, spread s)
+{
+    const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
+    if (i >= n) {
+        return;
+    }
+    float chosen = 0;
+    if (rows.has(i, rows.extent(leaf))) {
+        const float when = c.at(leaf)[place_of_b(s, i, D)];
+        const dt_cuda_ptr<const float> from = when != 0 ? a : b;
+        chosen = isnan(when) ? when : from.data != nullptr ? from.at(leaf)[i] : 0.0f;
+    }
+    y.at(leaf)[i] = chosen;
+}
+
+dt_status select_either(const dt_device_args *a)
+{
+    const dt_device_view *vy = &a->out[0];
+    const dt_cuda_span rows = dt_cuda_rows(a, vy, 0);
+    if (rows.R == 0) {
+        return DT_OK;
+    }
+    const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
+    choose<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1),
+                                                    dt_cuda_src<float>(a, 2), dt_cuda_dst<float>(a, 0), rows, rows.R,
+                                                    (int)dt_cuda_last(vy), spread_of(vy, &a->in[0]));
+    return DT_CUDA_LAUNCHED();
+}
+
 } // namespace
 
+DT_CUDA_KERNEL(SELECT, select, select_either);
 DT_CUDA_KERNEL(BINARY, binary, binary);
 DT_CUDA_KERNEL(EXTREME_BWD, extreme_bwd, extreme_bwd);

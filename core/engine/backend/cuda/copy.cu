@@ -190,10 +190,10 @@ __global__ void find(dt_cuda_ptr<const int32_t> idx, dt_cuda_span at, dt_cuda_ra
 }
 
 /* dx_r = sum of dy_i over the i with idx_i = r, in their order; one warp per row and 32 V columns of it. Positions that
- * are not live may name a row as well, but dy is zero there. */
-template <int V, typename T>
-__global__ void add_up(dt_cuda_ptr<const T> dy, dt_cuda_ptr<const int32_t> idx, const dt_cuda_range *range, int n,
-                       dt_cuda_floats dx, int R, int D)
+ * are not live may name a row as well: dy is zero there, or asks_live leaves them out. */
+template <int V, typename T, bool asks_live>
+__global__ void add_up(dt_cuda_ptr<const T> dy, dt_cuda_ptr<const int32_t> idx, const dt_cuda_range *range,
+                       dt_cuda_span span, dt_cuda_floats dx, int R, int D)
 {
     const int i = (int)(blockIdx.x * (THREADS / 32) + threadIdx.x / 32), leaf = (int)blockIdx.y;
     const int pieces = (D + 32 * V - 1) / (32 * V);
@@ -203,12 +203,14 @@ __global__ void add_up(dt_cuda_ptr<const T> dy, dt_cuda_ptr<const int32_t> idx, 
     }
     const T *from = dy.at(leaf) + d;
     const bool is_mine = d < D;
+    const int extent = asks_live ? span.extent(leaf) : 0;
     dt_cuda_pack<V> sum = {};
-    dt_cuda_each_referrer<AT_ONCE>(idx.at(leaf), range[(int64_t)leaf * R + r], n, r, [&](const int(&at)[AT_ONCE]) {
+    dt_cuda_each_referrer<AT_ONCE>(idx.at(leaf), range[(int64_t)leaf * R + r], span.R, r, [&](const int(&at)[AT_ONCE]) {
         dt_cuda_pack<V> x[AT_ONCE];
 #pragma unroll
         for (int u = 0; u < AT_ONCE; u++) {
-            x[u] = is_mine && at[u] >= 0 ? dt_cuda_load<V>(from + (int64_t)at[u] * D) : dt_cuda_pack<V>{};
+            const bool counts = is_mine && at[u] >= 0 && (!asks_live || span.has(at[u], extent));
+            x[u] = counts ? dt_cuda_load<V>(from + (int64_t)at[u] * D) : dt_cuda_pack<V>{};
         }
 #pragma unroll
         for (int u = 0; u < AT_ONCE; u++) {
@@ -227,7 +229,7 @@ size_t gather_bwd_scratch(const dt_device_args *a)
     return a->leaves * (size_t)a->out[0].dim[0] * sizeof(dt_cuda_range);
 }
 
-dt_status gather_bwd(const dt_device_args *a)
+template <bool asks_live> dt_status add_rows(const dt_device_args *a)
 {
     const int R = (int)a->out[0].dim[0], D = (int)dt_cuda_last(&a->out[0]);
     const dt_cuda_ptr<const int32_t> idx = dt_cuda_src<int32_t>(a, 1);
@@ -249,9 +251,9 @@ dt_status gather_bwd(const dt_device_args *a)
         using T = typename decltype(type)::T;
         const dt_cuda_ptr<const T> dy = dt_cuda_src<T>(a, 0);
         if (is_wide) {
-            add_up<4, T><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dy, idx, range, at.R, dx, R, D);
+            add_up<4, T, asks_live><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dy, idx, range, at, dx, R, D);
         } else {
-            add_up<1, T><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dy, idx, range, at.R, dx, R, D);
+            add_up<1, T, asks_live><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dy, idx, range, at, dx, R, D);
         }
         return DT_CUDA_LAUNCHED();
     });
@@ -265,4 +267,5 @@ DT_CUDA_KERNEL(SLICE_BWD, slice_bwd, slice_bwd);
 DT_CUDA_KERNEL(STEP, step, step);
 DT_CUDA_KERNEL(STEP_BWD, step_bwd, step_bwd);
 DT_CUDA_KERNEL(GATHER, gather, gather);
-DT_CUDA_KERNEL_WITH(GATHER_BWD, gather_bwd, gather_bwd, gather_bwd_scratch, nullptr, nullptr);
+DT_CUDA_KERNEL_WITH(GATHER_BWD, gather_bwd, add_rows<false>, gather_bwd_scratch, nullptr, nullptr);
+DT_CUDA_KERNEL_WITH(SCATTER_ADD, scatter_add, add_rows<true>, gather_bwd_scratch, nullptr, nullptr);

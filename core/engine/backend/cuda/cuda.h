@@ -244,12 +244,18 @@ __device__ static inline float dt_cuda_unary(int fn, float f0, float x)
         return logf(x);
     case DT_FN_SQRT:
         return sqrtf(x);
+    case DT_FN_ABS:
+        return fabsf(x);
+    case DT_FN_SIN:
+        return sinf(x);
+    case DT_FN_COS:
+        return cosf(x);
     default:
         return x;
     }
 }
 
-/* dy/dx from s: the result y, but the argument x for GELU and LOG */
+/* dy/dx from s: the result y, but the argument x for GELU, LOG, ABS, SIN and COS */
 __device__ static inline float dt_cuda_slope(int fn, float f0, float s)
 {
     switch (fn) {
@@ -273,6 +279,12 @@ __device__ static inline float dt_cuda_slope(int fn, float f0, float s)
         return 1.0f / s;
     case DT_FN_SQRT:
         return 0.5f / s;
+    case DT_FN_ABS:
+        return s > 0 ? 1 : s < 0 ? -1 : s;
+    case DT_FN_SIN:
+        return cosf(s);
+    case DT_FN_COS:
+        return -sinf(s);
     default:
         return 1;
     }

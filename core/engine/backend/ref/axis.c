@@ -20,7 +20,7 @@ void REF(fill)(const dt_kernel_args *a)
 }
 
 /* key [R] i64 -> y [R,n]: number d of a row is that of block d of the stream named by (seed, phase, attr i0, step) and
- * the row's key; zeros while not training */
+ * the row's key; of uniform ones, that of word d % 4 of block d / 4. The median while not training, but for i3. */
 void REF(noise)(const dt_kernel_args *a)
 {
     const int64_t *key = (const int64_t *)a->in[0].data;
@@ -28,12 +28,21 @@ void REF(noise)(const dt_kernel_args *a)
     for (int64_t r = 0; r < R; r++) {
         const dt_rng_key name = {a->run->seed, a->run->phase, (uint32_t)a->attr->i[0], a->run->step, (uint64_t)key[r]};
         for (int64_t d = 0; d < n; d++) {
-            real_out(a, 0)[r * n + d] = (real)(a->run->training ? dt_rng_normal(&name, (uint64_t)d) : 0);
+            uint32_t word[4];
+            const bool is_uniform = a->attr->i[2] == DT_NOISE_UNIFORM;
+            double number = is_uniform ? 0.5 : 0;
+            if ((a->run->training || a->attr->i[3]) && is_uniform) {
+                dt_philox(&name, (uint64_t)d / 4, word);
+                number = ((word[d % 4] >> 9) + 0.5) * 0x1p-23;
+            } else if (a->run->training || a->attr->i[3]) {
+                number = dt_rng_normal(&name, (uint64_t)d);
+            }
+            real_out(a, 0)[r * n + d] = (real)number;
         }
     }
 }
 
-/* x [R,F,P] -> y [R,P]: sum, mean or greatest over F */
+/* x [R,F,P] -> y [R,P]: sum, mean, greatest or least over F */
 void REF(reduce)(const dt_kernel_args *a)
 {
     const real *x = real_in(a, 0);
@@ -41,10 +50,10 @@ void REF(reduce)(const dt_kernel_args *a)
     const int64_t how = a->attr->i[0];
     for (int64_t r = 0; r < R; r++) {
         for (int64_t p = 0; p < P; p++) {
-            double sum = how == DT_REDUCE_MAX ? -INFINITY : 0;
+            double sum = how == DT_REDUCE_MAX ? -INFINITY : how == DT_REDUCE_MIN ? INFINITY : 0;
             for (int64_t f = 0; f < F; f++) {
                 const double v = x[(r * F + f) * P + p];
-                sum = how != DT_REDUCE_MAX ? sum + v : greatest(v, sum);
+                sum = how == DT_REDUCE_MAX ? greatest(v, sum) : how == DT_REDUCE_MIN ? least(v, sum) : sum + v;
             }
             real_out(a, 0)[r * P + p] = (real)(how == DT_REDUCE_MEAN ? sum / (double)F : sum);
         }
@@ -166,5 +175,104 @@ void REF(unfold_bwd)(const dt_kernel_args *a)
         if (l >= 0) {
             real_out(a, 0)[(r * L + l) * C + c] += real_in(a, 0)[i];
         }
+    }
+}
+
+/* ---- choices, order of dimensions, numbers ----------------------------------------------------------------------- */
+
+/* column i0 of idx [R,K] -> y [R,M]: 1 in that column, 0 elsewhere */
+void REF(one_hot)(const dt_kernel_args *a)
+{
+    const int64_t R = dt_view_rows(&a->in[0], 1), K = last_dim(&a->in[0]), M = a->attr->i[1];
+    for (int64_t i = 0; i < R * M; i++) {
+        real_out(a, 0)[i] = i32_in(a, 0)[i / M * K + a->attr->i[0]] == i % M ? 1 : 0;
+    }
+}
+
+/* Does x come before y among numbers in falling order, NaN first? */
+static bool is_greater(real x, real y)
+{
+    return (isnan(x) && !isnan(y)) || x > y;
+}
+
+/* x [R,M] -> value, index [R,k]: for each element how many come before it */
+void REF(top_k)(const dt_kernel_args *a)
+{
+    const int64_t R = dt_view_rows(&a->in[0], 1), M = last_dim(&a->in[0]), k = a->attr->i[1];
+    int32_t *index = a->out[1].data;
+    for (int64_t r = 0; r < R; r++) {
+        const real *x = real_in(a, 0) + r * M;
+        bool has_nan = false;
+        for (int64_t m = 0; m < M; m++) {
+            has_nan = has_nan || isnan(x[m]);
+        }
+        for (int64_t m = 0; m < M; m++) {
+            int64_t place = 0;
+            for (int64_t o = 0; o < M; o++) {
+                place += is_greater(x[o], x[m]) || (o < m && !is_greater(x[m], x[o]));
+            }
+            if (place < k) {
+                real_out(a, 0)[r * k + place] = has_nan ? (real)NAN : x[m];
+                if (index != NULL) {
+                    index[r * k + place] = (int32_t)m;
+                }
+            }
+        }
+    }
+}
+
+/* dy, index [R,k] -> dx [R,M] */
+void REF(top_k_bwd)(const dt_kernel_args *a)
+{
+    const int64_t R = dt_view_rows(&a->in[0], 1), k = last_dim(&a->in[0]), M = a->attr->i[2];
+    memset(a->out[0].data, 0, (size_t)(R * M) * sizeof(real));
+    for (int64_t i = 0; i < R * k; i++) {
+        real_out(a, 0)[i / k * M + i32_in(a, 1)[i]] = real_in(a, 0)[i];
+    }
+}
+
+/* x -> y, whose dimension k of the last n is that of x which digit k of i0 names */
+void REF(permute)(const dt_kernel_args *a)
+{
+    const dt_view *vx = &a->in[0], *vy = &a->out[0];
+    int64_t stride[DT_MAX_DIMS] = {0}, order = a->attr->i[0];
+    int32_t n = 0;
+    for (int64_t left = order; left > 0; left /= 10) {
+        n++;
+    }
+    for (int32_t k = n - 1; k >= 0; k--, order /= 10) {
+        stride[k] = 1;
+        for (int32_t j = vx->rank - n + (int32_t)(order % 10); j < vx->rank; j++) {
+            stride[k] *= vx->dim[j];
+        }
+    }
+    const int64_t count = dt_view_count(vy);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t left = i, from = 0;
+        for (int32_t k = n - 1; k >= 0; k--) {
+            const int64_t dim = vy->dim[vy->rank - n + k];
+            from += left % dim * stride[k];
+            left /= dim;
+        }
+        int64_t row = 1;
+        for (int32_t k = 0; k < n; k++) {
+            row *= vy->dim[vy->rank - n + k];
+        }
+        real_out(a, 0)[i] = real_in(a, 0)[left * row + from];
+    }
+}
+
+void REF(cast)(const dt_kernel_args *a)
+{
+    const int64_t n = dt_view_count(&a->in[0]);
+    for (int64_t i = 0; i < n; i++) {
+        real_out(a, 0)[i] = (real)i32_in(a, 0)[i];
+    }
+}
+
+void REF(constant)(const dt_kernel_args *a)
+{
+    for (int64_t i = 0; i < a->attr->i[0]; i++) {
+        real_out(a, 0)[i] = (real)a->attr->f[i];
     }
 }

@@ -96,3 +96,9 @@ void REF(gather_bwd)(const dt_kernel_args *a)
         }
     }
 }
+
+/* x [...,D], idx [...], `of` shape -> y [R,D]: the derivative of GATHER as an op of its own */
+void REF(scatter_add)(const dt_kernel_args *a)
+{
+    REF(gather_bwd)(a);
+}

@@ -105,6 +105,12 @@ static inline double unary_value(int64_t fn, double f0, double x)
         return log(x);
     case DT_FN_SQRT:
         return sqrt(x);
+    case DT_FN_ABS:
+        return fabs(x);
+    case DT_FN_SIN:
+        return sin(x);
+    case DT_FN_COS:
+        return cos(x);
     default:
         return x;
     }

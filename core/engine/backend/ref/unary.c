@@ -14,7 +14,7 @@ void REF(unary)(const dt_kernel_args *a)
     }
 }
 
-/* dy/dx from s: the result y, but the argument x for GELU and LOG */
+/* dy/dx from s: the result y, but the argument x for GELU, LOG, ABS, SIN and COS */
 static double unary_slope(int64_t fn, double f0, double s)
 {
     switch (fn) {
@@ -38,6 +38,12 @@ static double unary_slope(int64_t fn, double f0, double s)
         return 1.0 / s;
     case DT_FN_SQRT:
         return 0.5 / s;
+    case DT_FN_ABS: /* 0 at 0 */
+        return s > 0 ? 1 : s < 0 ? -1 : s;
+    case DT_FN_SIN:
+        return cos(s);
+    case DT_FN_COS:
+        return -sin(s);
     default:
         return 1;
     }
