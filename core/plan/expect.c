@@ -42,19 +42,15 @@ static uint32_t parallel_evaluations(const dt_stage *s, const dt_forecast *f)
 
 static void expect_environments(dt_stage *s, const dt_forecast *f, dt_expected *out)
 {
-    dt_evaluation_opts o;
+    const dt_evaluation_opts *o = &s->opts.evaluation;
     const uint64_t longest = s->env.layout.spec.max_steps;
     const double each = out->step_s / out->parallel;
     out->all_s = out->rounds * (double)f->round * each;
-    pthread_mutex_lock(s->d.config_lock);
-    const dt_status st = dt_config_evaluation(s->d.config, s->d.index, &o);
-    pthread_mutex_unlock(s->d.config_lock);
-    if (st == DT_OK && longest > 0 && s->d.phase->ops.phase.evaluate != NULL) {
-        const double jobs = (double)o.n_seeds * (double)o.episodes;
-        const double steps = fmin((double)longest, (double)o.max_steps);
+    if (longest > 0 && s->d.phase->ops.phase.evaluate != NULL) {
+        const double jobs = (double)o->n_seeds * (double)o->episodes;
+        const double steps = fmin((double)longest, (double)o->max_steps);
         out->evaluation_s = steps * out->step_s * ceil(jobs / out->parallel);
     }
-    dt_error_clear();
 }
 
 /* The first step makes what the others find. */

@@ -34,12 +34,8 @@ static uint64_t unreclaimable(const dt_forecast *f)
 
 dt_status dt_fit_measure(const dt_stage *s, const dt_forecast *f, dt_fit *out)
 {
-    dt_memory_opts m;
-    pthread_mutex_lock(s->d.config_lock);
-    const dt_status st = dt_config_memory(s->d.config, s->d.index, &m);
-    pthread_mutex_unlock(s->d.config_lock);
-    DT_TRY(st);
-    *out = (dt_fit){.target_gb = m.target_gb, .alike = dt_comm_local_size(s->d.comm) / dt_comm_process_size(s->d.comm)};
+    *out = (dt_fit){.target_gb = s->opts.memory.target_gb,
+                    .alike = dt_comm_local_size(s->d.comm) / dt_comm_process_size(s->d.comm)};
     out->is_known = dt_limits_get("", &out->room);
     out->held = dt_rss_bytes() + (f->rollout.processes > 0 ? f->rollout.instance : 0);
     return DT_OK;

@@ -167,21 +167,17 @@ static void add_episodes(const dt_stage *s, dt_forecast *f)
     }
 }
 
-static dt_status add_limits(dt_stage *s, dt_forecast *f)
+static void add_limits(dt_stage *s, dt_forecast *f)
 {
-    dt_phase_opts phase;
-    dt_training_opts training;
-    DT_TRY(dt_config_phase(s->d.config, s->d.index, &phase, &f->stop));
-    DT_TRY(dt_config_checkpoint(s->d.config, s->d.index, &f->saving));
-    DT_TRY(dt_config_training(s->d.config, s->d.index, &training));
-    f->eval_interval = s->d.phase->ops.phase.evaluate != NULL ? training.eval_interval : 0;
+    f->stop = s->opts.stop;
+    f->saving = s->opts.checkpoint;
+    f->eval_interval = s->d.phase->ops.phase.evaluate != NULL ? s->opts.training.eval_interval : 0;
     f->iterations = option_of_phase(s, "iterations");
     if (s->rollout != NULL) {
         f->round = (uint64_t)s->rollout->d.steps * s->rollout->split.instances;
         f->round_asked = option_of_phase(s, "train_batch");
         add_episodes(s, f);
     }
-    return DT_OK;
 }
 
 static void add_disk(const dt_stage *s, dt_forecast *f)
@@ -201,8 +197,9 @@ dt_status dt_forecast_make(dt_stage *s, uint64_t max_steps, dt_forecast *out)
     memset(out, 0, sizeof(*out));
     prepare_evaluation(s);
     pthread_mutex_lock(s->d.config_lock);
-    dt_status st = add_limits(s, out);
-    if (st == DT_OK && s->rollout != NULL) {
+    dt_status st = DT_OK;
+    add_limits(s, out);
+    if (s->rollout != NULL) {
         st = dt_rollout_measure_need(s->rollout, s->trainer, &out->rollout);
     }
     pthread_mutex_unlock(s->d.config_lock);

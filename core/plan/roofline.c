@@ -159,19 +159,14 @@ static int compare_rows(const void *a, const void *b)
 
 static dt_status make_table(const dt_stage *s, const dt_gpu_peak *g, table *t)
 {
-    dt_amp_opts amp;
-    dt_engine_opts engine;
-    dt_data_opts data;
+    const dt_amp_opts *amp = &s->opts.amp;
     uint32_t half = 0;
-    DT_TRY(dt_config_amp(s->d.config, s->d.index, &amp));
-    DT_TRY(dt_config_engine(s->d.config, s->d.index, &engine));
-    DT_TRY(dt_config_data(s->d.config, s->d.index, &data));
     *t = (table){.all = {.name = "a step"}, .product = g->fp32, .precision = "fp32"};
-    if (amp.enabled) {
-        half = amp.dtype == DT_AMP_FP16 ? DT_F16 : DT_BF16;
+    if (amp->enabled) {
+        half = amp->dtype == DT_AMP_FP16 ? DT_F16 : DT_BF16;
         t->product = g->half;
-        t->precision = amp.dtype == DT_AMP_FP16 ? "fp16" : "bf16";
-    } else if (engine.tf32) {
+        t->precision = amp->dtype == DT_AMP_FP16 ? "fp16" : "bf16";
+    } else if (s->opts.engine.tf32) {
         t->product = g->tf32;
         t->precision = "TF32";
     }
@@ -181,9 +176,9 @@ static dt_status make_table(const dt_stage *s, const dt_gpu_peak *g, table *t)
         const dt_plan_cost copy = {.bytes = 6.0 * (double)s->params.total};
         add_call(t, g, "parameters in half", false, copy);
     }
-    add_update(t, g, (double)s->params.base_total, (double)data.shards, dt_trainer_n_moments(s->trainer));
+    add_update(t, g, (double)s->params.base_total, (double)s->opts.data.shards, dt_trainer_n_moments(s->trainer));
     qsort(t->row, t->n, sizeof(t->row[0]), compare_rows);
-    return add_acting(s, g, &engine, t);
+    return add_acting(s, g, &s->opts.engine, t);
 }
 
 /* ---- said -------------------------------------------------------------------------------------------------------- */
@@ -216,12 +211,10 @@ static void append_acting(const table *t, dt_str *out)
 dt_status dt_roofline_text(const dt_stage *s, const dt_gpu_peak *g, dt_str *out)
 {
     table t;
-    dt_data_opts data;
     DT_TRY(make_table(s, g, &t));
-    DT_TRY(dt_config_data(s->d.config, s->d.index, &data));
     dt_str_addf(out,
                 "phase %s on %s, products in %s: by calculation, no step is faster than %.3f ms (%.0f samples/s)\n",
-                s->d.phase->desc.id, g->model, t.precision, t.all.s * 1e3, (double)data.batch / t.all.s);
+                s->d.phase->desc.id, g->model, t.precision, t.all.s * 1e3, (double)s->opts.data.batch / t.all.s);
     dt_str_addf(out, "  peaks: %.1f TFLOP/s fp32, %.1f in products, %.0f GB/s, %.1f us a launch\n", g->fp32 / 1e12,
                 t.product / 1e12, g->bandwidth / 1e9, launch_s * 1e6);
     dt_str_add(out, "  operation             calls     GFLOP        GB        ms    share  bounded by\n");

@@ -43,14 +43,13 @@ static uint64_t usable_part(double bytes)
 
 static dt_status measure_room(const dt_session *s, int64_t phase, rooms *out)
 {
-    dt_memory_opts m;
+    const double target_gb = s->opts[phase].memory.target_gb;
     dt_limits r;
-    DT_TRY(dt_config_memory(s->config, phase, &m));
     memset(out, 0, sizeof(*out)); /* it is sent */
     out->target.bytes = out->machine.bytes = out->address.bytes = out->device.bytes = UINT64_MAX;
-    if (m.target_gb > 0) {
-        out->target.bytes = usable_part(m.target_gb * 1e9);
-        snprintf(out->target.by, sizeof(out->target.by), "memory.target_gb = %g", m.target_gb);
+    if (target_gb > 0) {
+        out->target.bytes = usable_part(target_gb * 1e9);
+        snprintf(out->target.by, sizeof(out->target.by), "memory.target_gb = %g", target_gb);
     }
     if (dt_limits_get("", &r)) {
         const uint64_t n = s->n_local > 1 ? s->n_local : 1;
@@ -329,11 +328,15 @@ static dt_status find_largest(seeker *k, dt_batch_choice *out)
 static dt_status choose_here(dt_session *s, int64_t phase, const rooms *room, const char *run_dir, uint64_t max_steps,
                              dt_batch_choice *out)
 {
-    seeker k = {.s = s, .phase = phase, .room = room, .run_dir = run_dir, .max_steps = max_steps};
+    seeker k = {.s = s,
+                .phase = phase,
+                .room = room,
+                .run_dir = run_dir,
+                .max_steps = max_steps,
+                .data = s->opts[phase].data,
+                .training = s->opts[phase].training,
+                .engine = s->opts[phase].engine};
     const bool is_virtual = s->n_processes == 1;
-    DT_TRY(dt_config_data(s->config, phase, &k.data));
-    DT_TRY(dt_config_training(s->config, phase, &k.training));
-    DT_TRY(dt_config_engine(s->config, phase, &k.engine));
     if ((s->phase[phase]->desc.flags & DT_COMP_OWN_BATCH) != 0) {
         return DT_FAIL(DT_ECONFIG,
                        "data.batch = \"auto\": options of %s set the batch size, and data.batch must follow from them; "
@@ -372,8 +375,7 @@ dt_status dt_batch_choose(dt_session *s, dt_comm *c, const char *run_dir, uint64
 {
     bool has_entered = false;
     for (int64_t i = s->first; i < s->last; i++) {
-        bool is_auto = false;
-        DT_TRY(dt_batch_is_auto(s, i, &is_auto));
+        const bool is_auto = s->opts[i].data.batch == DT_BATCH_AUTO;
         DT_TRY(is_auto ? choose_phase(s, i, c, run_dir, max_steps) : DT_OK);
         has_entered = has_entered || is_auto;
     }

@@ -18,8 +18,6 @@
 #include "comm/comm.h"
 #include "run/session.h"
 
-/* Has the phase no number yet? */
-dt_status dt_batch_is_auto(dt_session *s, int64_t phase, bool *is_p) DT_NODISCARD;
 /* The phase's own number from now on, above all others; by: as its origin. */
 dt_status dt_batch_set(dt_session *s, int64_t phase, int64_t batch, const char *by) DT_NODISCARD;
 /* What a session that was opened with the configuration of a run leaves to be chosen, that run may have chosen: its

@@ -10,32 +10,21 @@
 
 #include <stdio.h>
 
-dt_status dt_batch_is_auto(dt_session *s, int64_t phase, bool *is_p)
-{
-    dt_data_opts data;
-    DT_TRY(dt_config_data(s->config, phase, &data));
-    *is_p = data.batch == DT_BATCH_AUTO;
-    return DT_OK;
-}
-
 dt_status dt_batch_set(dt_session *s, int64_t phase, int64_t batch, const char *by)
 {
     char path[48], text[24];
-    dt_data_opts data;
     snprintf(path, sizeof(path), "phases.%lld.data.batch", (long long)phase);
     snprintf(text, sizeof(text), "%lld", (long long)batch);
     DT_TRY(dt_config_set_option(s->config, path, text, by));
-    return dt_config_data(s->config, phase, &data); /* reading makes a number of the text */
+    return dt_config_sections(s->config, phase, &s->opts[phase]);
 }
 
 static dt_status restore_phase(dt_session *s, int64_t phase, const dt_config *run)
 {
-    bool is_auto = false;
     int64_t batch = 0;
     const char *text = NULL;
     dt_origin origin;
-    DT_TRY(dt_batch_is_auto(s, phase, &is_auto));
-    if (!is_auto || phase >= dt_config_n_phases(run) ||
+    if (s->opts[phase].data.batch != DT_BATCH_AUTO || phase >= dt_config_n_phases(run) ||
         dt_config_get(run, phase, "data.batch", &text, &origin) != DT_OK || !dt_parse_whole(text, &batch)) {
         dt_error_clear();
         return DT_OK;
@@ -43,20 +32,13 @@ static dt_status restore_phase(dt_session *s, int64_t phase, const dt_config *ru
     return dt_batch_set(s, phase, batch, "auto, as the run began");
 }
 
-static dt_status is_any_auto(dt_session *s, bool *is_p)
-{
-    *is_p = false;
-    for (int64_t i = 0; i < s->n_phases && !*is_p; i++) {
-        DT_TRY(dt_batch_is_auto(s, i, is_p));
-    }
-    return DT_OK;
-}
-
 dt_status dt_batch_restore(dt_session *s, const char *recorded)
 {
     dt_config *run = NULL;
     bool is_any = false;
-    DT_TRY(is_any_auto(s, &is_any));
+    for (int64_t i = 0; i < s->n_phases; i++) {
+        is_any = is_any || s->opts[i].data.batch == DT_BATCH_AUTO;
+    }
     if (!is_any || recorded == NULL) {
         return DT_OK;
     }

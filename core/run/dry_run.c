@@ -161,22 +161,16 @@ static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
 static dt_status check_results(dry_plan *p, dt_stage *stage, bool is_fresh)
 {
     const dt_session *s = p->d->session;
-    dt_training_opts training;
-    dt_checkpoint_opts saving;
-    dt_phase_opts phase;
-    dt_stop_opts stop;
+    const char *metric = stage->opts.stop.metric, *best_by = stage->opts.checkpoint.best_by;
     dt_progress unused;
-    DT_TRY(dt_config_training(s->config, stage->d.index, &training));
-    DT_TRY(dt_config_checkpoint(s->config, stage->d.index, &saving));
-    DT_TRY(dt_config_phase(s->config, stage->d.index, &phase, &stop));
-    const bool is_named = stop.metric[0] != '\0' || dt_session_has_best_by(s, stage->d.index);
-    const bool is_evaluated = stage->d.phase->ops.phase.evaluate != NULL && training.eval_interval > 0;
+    const bool is_named = metric[0] != '\0' || dt_session_has_best_by(s, stage->d.index);
+    const bool is_evaluated = stage->d.phase->ops.phase.evaluate != NULL && stage->opts.training.eval_interval > 0;
     if (!is_named || !is_evaluated || !is_fresh || p->d->args->predict != NULL) {
         return DT_OK;
     }
     DT_TRY(dt_stage_evaluate(stage, &unused));
-    DT_TRY(dt_results_check(s, stage, stop.metric, saving.best_by, p->n_without_best));
-    const char *best = strncmp(saving.best_by, "min:", 4) == 0 ? saving.best_by + 4 : saving.best_by;
+    DT_TRY(dt_results_check(s, stage, metric, best_by, p->n_without_best));
+    const char *best = strncmp(best_by, "min:", 4) == 0 ? best_by + 4 : best_by;
     p->n_without_best += best[0] != '\0' && dt_stage_result(stage, best) == NULL;
     return DT_OK;
 }

@@ -223,26 +223,24 @@ static bool is_resumed(const dt_initial_weights_desc *d, int64_t index)
 static dt_status open_weights(const dt_initial_weights_desc *d, int64_t index, dt_initial_weights *f)
 {
     dt_config *c = d->session->config;
-    dt_phase_opts p;
-    dt_stop_opts stop;
-    DT_TRY(dt_config_phase(c, index, &p, &stop));
-    *f = (dt_initial_weights){.want = DT_HANDOVER_SOME, .fresh = p.fresh};
+    const dt_phase_opts *p = &d->session->opts[index].phase;
+    *f = (dt_initial_weights){.want = DT_HANDOVER_SOME, .fresh = p->fresh};
     if (d->init_from != NULL && index == d->session->first) {
         return dt_handover_open(d->init_from, NULL, &f->from);
     }
-    if (strcmp(p.init, "random") == 0) {
+    if (strcmp(p->init, "random") == 0) {
         return DT_OK;
     }
-    if (p.init[0] != '\0' && strcmp(p.init, "previous") != 0) {
-        return dt_handover_open(p.init, NULL, &f->from);
+    if (p->init[0] != '\0' && strcmp(p->init, "previous") != 0) {
+        return dt_handover_open(p->init, NULL, &f->from);
     }
     f->is_after = true;
-    f->want = p.init[0] == '\0' || (d->planned != NULL && d->planned->n > 0) ? DT_HANDOVER_ANY : DT_HANDOVER_SOME;
+    f->want = p->init[0] == '\0' || (d->planned != NULL && d->planned->n > 0) ? DT_HANDOVER_ANY : DT_HANDOVER_SOME;
     if (d->planned == NULL || dt_fs_is_dir(d->run_dir)) {
         DT_TRY(dt_handover_open_previous(d->run_dir, c, index, &f->from));
     }
     const bool is_first = dt_handover_is_empty(f->from) && (d->planned == NULL || d->planned->n == 0);
-    if (is_first && p.init[0] != '\0') {
+    if (is_first && p->init[0] != '\0') {
         return DT_FAIL(DT_ECONFIG, "init = \"previous\" in the first phase of this run: no phase precedes it; use "
                                    "\"random\" or a checkpoint");
     }

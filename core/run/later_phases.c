@@ -30,10 +30,8 @@ typedef struct later_check {
 /* One on a device is planned when it is due: what it would take there may still be in use by then. */
 static dt_status plan_later(dt_stage *stage, bool *is_beyond_p)
 {
-    dt_engine_opts engine;
     dt_forecast f;
-    DT_TRY(dt_config_engine(stage->d.config, stage->d.index, &engine));
-    if (stage->d.device_ops != NULL || strncmp(engine.device, "cuda", 4) == 0) {
+    if (stage->d.device_ops != NULL || strncmp(stage->opts.engine.device, "cuda", 4) == 0) {
         return DT_OK;
     }
     DT_TRY(dt_stage_start(stage));
@@ -64,7 +62,7 @@ static dt_status try_phase(later_check *r, const dt_initial_weights_desc *first,
 static dt_status check_phase(later_check *r, int64_t index)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    dt_engine_opts engine;
+    const int64_t threads = r->session->opts[index].engine.threads;
     dt_stage *stage = NULL;
     dt_initial_weights f = {0};
     bool is_beyond = false;
@@ -75,8 +73,7 @@ static dt_status check_phase(later_check *r, int64_t index)
                                            .start = &r->start,
                                            .planned = r->planned,
                                            .lock = &lock};
-    DT_TRY(dt_config_engine(r->session->config, index, &engine));
-    d.threads = engine.threads > 0 ? (uint32_t)engine.threads : dt_limits_cores("");
+    d.threads = threads > 0 ? (uint32_t)threads : dt_limits_cores("");
     dt_log_mute(true);
     const dt_status st = try_phase(r, &first, &f, &d, &stage, &is_beyond);
     dt_initial_weights_close(&f);

@@ -140,9 +140,7 @@ static dt_status is_best_by_mistake(const dt_session *s, const dt_stage *stage, 
     dt_checkpoint_opts shared;
     int64_t n = 0, last = 0;
     for (int64_t i = 0; i < s->n_phases; i++) {
-        dt_training_opts training;
-        DT_TRY(dt_config_training(s->config, i, &training));
-        const bool is_evaluated = s->phase[i]->ops.phase.evaluate != NULL && training.eval_interval > 0;
+        const bool is_evaluated = s->phase[i]->ops.phase.evaluate != NULL && s->opts[i].training.eval_interval > 0;
         n += is_evaluated;
         last = is_evaluated ? i : last;
     }

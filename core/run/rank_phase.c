@@ -36,33 +36,18 @@ static dt_stage_desc describe_stage(const dt_rank *k, int64_t index, const dt_ro
 static dt_status create_stage(dt_rank *k, int64_t index, const dt_roles *loaded)
 {
     dt_run_context *r = k->r;
-    const dt_session *s = r->d->session;
     const dt_stage_desc d = describe_stage(k, index, loaded);
     pthread_mutex_lock(&r->create_lock);
-    dt_status st = dt_stage_create(&d, &k->stage);
-    if (st == DT_OK) {
-        st = dt_config_training(s->config, index, &k->training);
-    }
-    if (st == DT_OK) {
-        st = dt_config_checkpoint(s->config, index, &k->checkpoint);
-    }
-    if (st == DT_OK) {
-        dt_phase_opts phase;
-        st = dt_config_phase(s->config, index, &phase, &k->stop);
-    }
-    dt_comm_opts comm = {.check_every = 0};
-    if (st == DT_OK) {
-        st = dt_config_comm(s->config, index, &comm);
-    }
-    k->check_every = (uint64_t)comm.check_every;
-    dt_memory_opts memory;
-    if (st == DT_OK) {
-        st = dt_config_memory(s->config, index, &memory);
-    }
-    if (st == DT_OK) {
-        dt_memory_watch_init(&k->watch, &memory, dt_rank_is_first(k));
-    }
+    const dt_status st = dt_stage_create(&d, &k->stage);
     pthread_mutex_unlock(&r->create_lock);
+    if (st == DT_OK) {
+        const dt_sections *o = &k->stage->opts;
+        k->training = o->training;
+        k->checkpoint = o->checkpoint;
+        k->stop = o->stop;
+        k->check_every = (uint64_t)o->comm.check_every;
+        dt_memory_watch_init(&k->watch, &o->memory, dt_rank_is_first(k));
+    }
     return st == DT_ENOMEM ? dt_fit_advise(&d, st) : st;
 }
 

@@ -390,21 +390,16 @@ static dt_status describe_rank(const dt_session *s, const dt_args *a, uint64_t m
     snprintf(out->cpu, sizeof(out->cpu), "%s", dt_cpu_class());
     snprintf(out->bf16, sizeof(out->bf16), "none");
     for (int64_t i = s->first; i < s->last && d->ops == NULL; i++) {
-        dt_amp_opts amp;
-        DT_TRY(dt_config_amp(s->config, i, &amp));
-        if (amp.enabled) {
+        if (s->opts[i].amp.enabled) {
             snprintf(out->bf16, sizeof(out->bf16), "%s", dt_cpu_bf16_isa());
         }
     }
     for (int64_t i = s->first; i < s->last; i++) {
-        dt_comm_opts comm;
-        dt_engine_opts engine;
-        DT_TRY(dt_config_comm(s->config, i, &comm));
-        DT_TRY(dt_config_engine(s->config, i, &engine));
-        out->is_exact |= engine.reduction == DT_REDUCTION_EXACT;
-        for (uint32_t k = 0; k < comm.n_weights; k++) {
-            out->weights =
-                dt_hash64(comm.shard_weights[k], strlen(comm.shard_weights[k]) + 1, out->weights + (uint64_t)i);
+        const dt_comm_opts *comm = &s->opts[i].comm;
+        out->is_exact |= s->opts[i].engine.reduction == DT_REDUCTION_EXACT;
+        for (uint32_t k = 0; k < comm->n_weights; k++) {
+            const char *weight = comm->shard_weights[k];
+            out->weights = dt_hash64(weight, strlen(weight) + 1, out->weights + (uint64_t)i);
         }
     }
     out->max_steps = max_steps;

@@ -138,19 +138,11 @@ static dt_status return_to_checkpoint(dt_run_context *r)
  * message-passing library does not begin twice in a process. */
 static bool can_retry(dt_run_context *r, dt_status st, uint32_t *retries_p)
 {
-    dt_training_opts o;
     if (r->d->processes != NULL || !r->is_phase_ready || r->cannot_save || !dt_status_is_retryable(st) ||
         dt_signals_stop() != 0) {
         return false;
     }
-    dt_error *reason = dt_alloc(sizeof(*reason));
-    if (reason == NULL) {
-        return false;
-    }
-    dt_error_save(reason, st);
-    *retries_p = dt_config_training(r->d->session->config, r->phase, &o) == DT_OK ? (uint32_t)o.retries : 0;
-    dt_error_restore(reason);
-    dt_free(reason);
+    *retries_p = (uint32_t)r->d->session->opts[r->phase].training.retries;
     return r->retries < *retries_p;
 }
 

@@ -125,9 +125,7 @@ static dt_status check_ranks(const dt_session *s, const dt_ckpt_info *info, dt_r
 {
     const uint32_t ranks = s->n_processes > 1 ? s->n_processes : s->ranks;
     for (int64_t i = c->begin; i < s->last && info->ranks != ranks; i++) {
-        dt_engine_opts engine;
-        DT_TRY(dt_config_engine(s->config, i, &engine));
-        c->is_other_sum = c->is_other_sum || engine.reduction == DT_REDUCTION_FAST;
+        c->is_other_sum = c->is_other_sum || s->opts[i].engine.reduction == DT_REDUCTION_FAST;
     }
     if (c->is_other_sum) {
         dt_log(DT_LOG_WARN,

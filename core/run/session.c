@@ -197,6 +197,18 @@ static dt_status choose_phases(dt_session *s, const char *wanted)
                    wanted, (long long)s->n_phases, s->n_phases == 1 ? "" : "s");
 }
 
+static dt_status read_sections(dt_session *s)
+{
+    s->opts = dt_alloc_n((size_t)s->n_phases, sizeof(*s->opts));
+    if (s->opts == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the options of %lld phases", (long long)s->n_phases);
+    }
+    for (int64_t i = 0; i < s->n_phases; i++) {
+        DT_TRY(dt_config_sections(s->config, i, &s->opts[i]));
+    }
+    return DT_OK;
+}
+
 /* Seed and ranks belong to the run; every phase may have workers and a device of its own. */
 static dt_status read_resources(dt_session *s)
 {
@@ -204,10 +216,9 @@ static dt_status read_resources(dt_session *s)
     DT_TRY(dt_config_root(s->config, &root));
     s->seed = (uint64_t)root.seed;
     for (int64_t i = s->first; i < s->last; i++) {
-        dt_comm_opts comm;
-        DT_TRY(dt_config_comm(s->config, i, &comm));
-        const uint32_t ranks = comm.backend == DT_COMM_SIM ? (uint32_t)comm.ranks : 1;
-        s->comm_timeout_s = comm.timeout_s;
+        const dt_comm_opts *comm = &s->opts[i].comm;
+        const uint32_t ranks = comm->backend == DT_COMM_SIM ? (uint32_t)comm->ranks : 1;
+        s->comm_timeout_s = comm->timeout_s;
         s->ranks = i == s->first ? ranks : s->ranks;
         if (ranks != s->ranks) {
             return DT_FAIL(
@@ -340,6 +351,9 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
         st = dt_config_check(out->config, &lookup);
     }
     if (st == DT_OK) {
+        st = read_sections(out);
+    }
+    if (st == DT_OK) {
         st = dt_batch_restore(out, resumed_config);
     }
     if (st == DT_OK) {
@@ -376,5 +390,6 @@ void dt_session_close(dt_session *s)
     dt_config_destroy(s->config);
     dt_loader_destroy(s->loader);
     dt_free(s->demo_store);
+    dt_free(s->opts);
     memset(s, 0, sizeof(*s));
 }

@@ -35,6 +35,7 @@ typedef struct dt_session {
     dt_host host;                                  /* for plugins' init and checks: errors, log, memory, no services */
     const dt_loaded *phase[DT_SESSION_MAX_PHASES]; /* in the order of the configuration */
     int64_t n_phases, first, last;                 /* those to run: [first, last) */
+    dt_sections *opts;                             /* [n_phases], read when the session is opened */
     uint64_t seed;
     uint32_t threads, ranks;       /* workers of the process, its virtual ranks */
     uint32_t n_processes, n_local; /* that train together, and those of them on this machine */

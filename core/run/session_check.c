@@ -40,15 +40,14 @@ static dt_status check_backend(const dt_session *s, int64_t phase, uint32_t back
 /* A rank with nothing to compute could only wait. */
 static dt_status check_shards(const dt_session *s, int64_t phase, uint32_t ranks)
 {
-    dt_data_opts data;
-    DT_TRY(dt_config_data(s->config, phase, &data));
-    if (ranks <= (uint64_t)data.shards) {
+    const int64_t shards = s->opts[phase].data.shards;
+    if (ranks <= (uint64_t)shards) {
         return DT_OK;
     }
     return DT_FAIL(DT_ECONFIG,
                    "%u ranks share data.shards = %lld shards of a batch in phase %lld; every rank needs at least one: "
                    "start at most %lld, or raise data.shards, which changes results as data.batch does",
-                   ranks, (long long)data.shards, (long long)phase + 1, (long long)data.shards);
+                   ranks, (long long)shards, (long long)phase + 1, (long long)shards);
 }
 
 static dt_status check_half_sums(int64_t phase, const dt_comm_opts *comm, const dt_engine_opts *engine)
@@ -90,18 +89,13 @@ dt_status dt_session_check(const dt_session *s, bool needs_several)
 {
     bool has_warned = false;
     for (int64_t i = s->first; i < s->last; i++) {
-        dt_engine_opts engine;
-        dt_env_opts env;
-        dt_comm_opts comm;
-        DT_TRY(dt_config_comm(s->config, i, &comm));
-        DT_TRY(check_backend(s, i, comm.backend, needs_several));
+        const dt_sections *o = &s->opts[i];
+        DT_TRY(check_backend(s, i, o->comm.backend, needs_several));
         DT_TRY(check_shards(s, i, s->n_processes > s->ranks ? s->n_processes : s->ranks));
-        DT_TRY(dt_config_engine(s->config, i, &engine));
-        DT_TRY(check_half_sums(i, &comm, &engine));
-        DT_TRY(dt_config_env(s->config, i, &env));
-        DT_TRY(check_count(s, i, "engine.threads", engine.threads, &has_warned));
-        if (env.isolation != DT_ISOLATION_PROCESS) { /* each process may have an instance that computes for long */
-            DT_TRY(check_count(s, i, "env.workers", env.workers, &has_warned));
+        DT_TRY(check_half_sums(i, &o->comm, &o->engine));
+        DT_TRY(check_count(s, i, "engine.threads", o->engine.threads, &has_warned));
+        if (o->env.isolation != DT_ISOLATION_PROCESS) { /* each process may have an instance that computes for long */
+            DT_TRY(check_count(s, i, "env.workers", o->env.workers, &has_warned));
         }
     }
     return DT_OK;
@@ -109,23 +103,18 @@ dt_status dt_session_check(const dt_session *s, bool needs_several)
 
 static dt_status check_weights(const dt_session *s, int64_t phase, uint32_t ranks)
 {
-    dt_comm_opts comm;
-    dt_data_opts data;
-    dt_engine_opts engine;
-    DT_TRY(dt_config_comm(s->config, phase, &comm));
-    DT_TRY(dt_config_data(s->config, phase, &data));
-    DT_TRY(dt_config_engine(s->config, phase, &engine));
-    if (comm.n_weights == 0) {
+    const dt_comm_opts *comm = &s->opts[phase].comm;
+    if (comm->n_weights == 0) {
         return DT_OK;
     }
-    if (comm.n_weights != ranks) {
+    if (comm->n_weights != ranks) {
         return DT_FAIL(DT_ECONFIG,
                        "comm.shard_weights of phase %lld has %u number%s, and %u rank%s train%s: give one per rank, or "
                        "use --set comm.shard_weights= to distribute shards evenly",
-                       (long long)phase + 1, comm.n_weights, comm.n_weights == 1 ? "" : "s", ranks,
+                       (long long)phase + 1, comm->n_weights, comm->n_weights == 1 ? "" : "s", ranks,
                        ranks == 1 ? "" : "s", ranks == 1 ? "s" : "");
     }
-    if (engine.reduction == DT_REDUCTION_FAST) {
+    if (s->opts[phase].engine.reduction == DT_REDUCTION_FAST) {
         return DT_FAIL(DT_ECONFIG,
                        "comm.shard_weights with engine.reduction = \"fast\" in phase %lld: there weights would change "
                        "results; set engine.reduction = \"exact\", or no weights",
@@ -135,8 +124,8 @@ static dt_status check_weights(const dt_session *s, int64_t phase, uint32_t rank
     if (weight == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the weights of %u ranks", ranks);
     }
-    dt_comm_weights(&comm, weight);
-    const dt_status st = dt_tree_partition((uint32_t)data.shards, ranks, weight, weight + ranks);
+    dt_comm_weights(comm, weight);
+    const dt_status st = dt_tree_partition((uint32_t)s->opts[phase].data.shards, ranks, weight, weight + ranks);
     dt_free(weight);
     return st < 0 ? DT_FAIL(DT_ECONFIG, "comm.shard_weights of phase %lld: %s", (long long)phase + 1, dt_error_text())
                   : DT_OK;
@@ -193,9 +182,7 @@ static dt_status check_mix(const dt_session *s, int64_t phase)
 static dt_status check_target(const dt_session *s, int64_t phase, const char *metric)
 {
     const bool has_evaluation = s->phase[phase]->ops.phase.evaluate != NULL;
-    dt_training_opts training;
-    DT_TRY(dt_config_training(s->config, phase, &training));
-    if (metric[0] == '\0' || (has_evaluation && training.eval_interval > 0)) {
+    if (metric[0] == '\0' || (has_evaluation && s->opts[phase].training.eval_interval > 0)) {
         return DT_OK;
     }
     return DT_FAIL(
@@ -239,9 +226,7 @@ static dt_status check_best(const dt_session *s, int64_t phase)
         return DT_OK;
     }
     for (int64_t i = 0; i < s->n_phases; i++) {
-        dt_training_opts training;
-        DT_TRY(dt_config_training(s->config, i, &training));
-        if (s->phase[i]->ops.phase.evaluate != NULL && training.eval_interval > 0) {
+        if (s->phase[i]->ops.phase.evaluate != NULL && s->opts[i].training.eval_interval > 0) {
             return DT_OK;
         }
     }
@@ -254,8 +239,7 @@ static dt_status check_best(const dt_session *s, int64_t phase)
 dt_status dt_session_check_names(const dt_session *s, bool is_fresh)
 {
     for (int64_t i = s->first; i < s->last; i++) {
-        dt_phase_opts p;
-        dt_stop_opts stop;
+        const char *init = s->opts[i].phase.init;
         char key[128];
         const char *role[DT_CONFIG_MAX_ROLES];
         const uint32_t n_roles = dt_config_roles(s->config, role);
@@ -266,15 +250,14 @@ dt_status dt_session_check_names(const dt_session *s, bool is_fresh)
         DT_TRY(check_name(s, i, DT_KIND_DATA, "data.source", NULL));
         DT_TRY(check_name(s, i, DT_KIND_ENV, "env.id", NULL));
         DT_TRY(check_mix(s, i));
-        DT_TRY(dt_config_phase(s->config, i, &p, &stop));
-        DT_TRY(check_target(s, i, stop.metric));
+        DT_TRY(check_target(s, i, s->opts[i].stop.metric));
         DT_TRY(is_fresh ? check_best(s, i) : DT_OK);
-        const bool is_word = p.init[0] == '\0' || strcmp(p.init, "random") == 0 || strcmp(p.init, "previous") == 0;
-        if (is_fresh && !is_word && access(p.init, F_OK) != 0) {
+        const bool is_word = init[0] == '\0' || strcmp(init, "random") == 0 || strcmp(init, "previous") == 0;
+        if (is_fresh && !is_word && access(init, F_OK) != 0) {
             return DT_FAIL(DT_ECONFIG,
                            "phase %lld (%s): init = \"%s\": no such file or folder; expected \"random\", "
                            "\"previous\", a run, a checkpoint or a .safetensors file",
-                           (long long)i + 1, s->phase[i]->desc.id, p.init);
+                           (long long)i + 1, s->phase[i]->desc.id, init);
         }
     }
     return DT_OK;
@@ -304,7 +287,8 @@ static dt_status limit_count(const dt_session *s, int64_t phase, const char *key
            key, (long long)value, (long long)most, (long long)most, key);
     snprintf(path, sizeof(path), "phases.%lld.%s", (long long)phase, key);
     snprintf(number, sizeof(number), "%lld", (long long)most);
-    return dt_config_set_option(s->config, path, number, "the bound of values from a run");
+    DT_TRY(dt_config_set_option(s->config, path, number, "the bound of values from a run"));
+    return dt_config_sections(s->config, phase, &s->opts[phase]);
 }
 
 dt_status dt_session_limit_counts(const dt_session *s)

@@ -24,9 +24,7 @@ static dt_status find_device(const dt_device_selector *w, const dt_device_ops **
 /* NCCL sums from GPU to GPU. */
 static dt_status check_nccl(const dt_session *s, int64_t phase, const dt_engine_opts *engine, bool has_gpu)
 {
-    dt_comm_opts comm;
-    DT_TRY(dt_config_comm(s->config, phase, &comm));
-    if (comm.backend != DT_COMM_NCCL || s->n_processes == 1 || has_gpu) {
+    if (s->opts[phase].comm.backend != DT_COMM_NCCL || s->n_processes == 1 || has_gpu) {
         return DT_OK;
     }
     return DT_FAIL(
@@ -39,13 +37,12 @@ static dt_status check_nccl(const dt_session *s, int64_t phase, const dt_engine_
 dt_status dt_session_check_devices(const dt_session *s)
 {
     for (int64_t i = s->first; i < s->last; i++) {
-        dt_engine_opts engine;
+        const dt_engine_opts *engine = &s->opts[i].engine;
         dt_device_selector w;
         const dt_device_ops *ops = NULL;
         uint32_t index = 0;
-        DT_TRY(dt_config_engine(s->config, i, &engine));
-        DT_TRY(dt_device_selector_parse(engine.device, &w));
-        DT_TRY(check_nccl(s, i, &engine, w.kind == DT_DEVICE_CUDA));
+        DT_TRY(dt_device_selector_parse(engine->device, &w));
+        DT_TRY(check_nccl(s, i, engine, w.kind == DT_DEVICE_CUDA));
         const dt_status st = w.kind == DT_DEVICE_CUDA ? find_device(&w, &ops, &index) : DT_OK;
         if (st < 0) {
             return i > s->first ? DT_CONTEXT(st, "phase %lld (%s)", (long long)i + 1, s->phase[i]->desc.id) : st;
@@ -123,14 +120,13 @@ uint32_t dt_session_count_cores(const dt_session *s)
 
 dt_status dt_session_enter_phase(dt_session *s, int64_t phase)
 {
-    dt_engine_opts engine;
-    DT_TRY(dt_config_engine(s->config, phase, &engine));
-    s->threads = engine.threads > 0 ? (uint32_t)engine.threads : dt_session_count_cores(s);
-    if (strcmp(s->device.wish, engine.device) == 0) {
+    const dt_engine_opts *engine = &s->opts[phase].engine;
+    s->threads = engine->threads > 0 ? (uint32_t)engine->threads : dt_session_count_cores(s);
+    if (strcmp(s->device.wish, engine->device) == 0) {
         return DT_OK;
     }
     dt_session_device_close(&s->device);
-    DT_TRY(open_device(s, engine.device));
-    snprintf(s->device.wish, sizeof(s->device.wish), "%s", engine.device);
+    DT_TRY(open_device(s, engine->device));
+    snprintf(s->device.wish, sizeof(s->device.wish), "%s", engine->device);
     return DT_OK;
 }

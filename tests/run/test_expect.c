@@ -15,7 +15,6 @@
 #define dt_limits_cores            fake_cores
 #define dt_comm_process_size       fake_in_process
 #define dt_comm_size               fake_size
-#define dt_config_evaluation       fake_evaluation
 #define dt_stage_iterate           fake_iterate
 #define dt_rollout_measure_speed   fake_try_speed
 #define dt_clock_s                 fake_clock_s
@@ -26,7 +25,6 @@ static dt_plan_cost fake_cost(const dt_trainer *t);
 static uint32_t fake_cores(const char *root);
 static uint32_t fake_in_process(const dt_comm *c);
 static uint32_t fake_size(const dt_comm *c);
-static dt_status fake_evaluation(const dt_config *c, int64_t phase, dt_evaluation_opts *out);
 static dt_status fake_iterate(dt_stage *s, dt_progress *out);
 static double fake_try_speed(struct dt_rollout *r, double most_s, uint32_t *n_p);
 static double fake_clock_s(void);
@@ -41,8 +39,6 @@ static double fake_clock_s(void);
 static uint64_t step, steps, per_epoch, iterated, fails_at;
 static double flops, now_s, tried_s, each_s;
 static uint32_t ranks, ranks_here, n_speeds;
-static dt_evaluation_opts evaluation;
-static dt_status st_of_evaluation;
 
 static uint64_t fake_step_number(const dt_trainer *t)
 {
@@ -78,12 +74,6 @@ static uint32_t fake_size(const dt_comm *c)
 {
     (void)c;
     return ranks;
-}
-static dt_status fake_evaluation(const dt_config *c, int64_t phase, dt_evaluation_opts *out)
-{
-    (void)c, (void)phase;
-    *out = evaluation;
-    return st_of_evaluation;
 }
 static dt_status fake_iterate(dt_stage *s, dt_progress *out)
 {
@@ -127,8 +117,7 @@ static dt_stage stage_of(bool acts)
     step = 0, steps = 1000, per_epoch = 100, iterated = fails_at = 0;
     flops = 1e9, now_s = 0, tried_s = 0, each_s = 0.125;
     ranks = ranks_here = 1, n_speeds = 0;
-    evaluation = (dt_evaluation_opts){.n_seeds = 5, .episodes = 2, .max_steps = 30};
-    st_of_evaluation = DT_OK;
+    s.opts.evaluation = (dt_evaluation_opts){.n_seeds = 5, .episodes = 2, .max_steps = 30};
     return s;
 }
 
@@ -211,7 +200,7 @@ static void test_environments(void **state)
     assert_near(e.step_s, 0.002);
     assert_near(e.all_s, 20 * 800 * 0.002 / 4);
     assert_near(e.evaluation_s, 30 * 0.002 * 3); /* ten episodes, four at a time; each of 30 steps at most */
-    evaluation.max_steps = 70;                   /* the environment's own end comes before */
+    s.opts.evaluation.max_steps = 70;            /* the environment's own end comes before */
     f.rollout.instances = 2;
     f.iterations = 7;
     step = 500; /* half of the steps: four rounds */
@@ -254,11 +243,10 @@ static void test_environments_that_are_not_tried(void **state)
     dt_expect_estimate(&s, &f, 0, true, &e);
     assert_int_equal(n_speeds, 2);
     f.iterations = 5;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         s = stage_of(true);
         s.env.layout.spec.max_steps = i == 0 ? 0 : 50; /* of episodes without a longest length */
         phase.ops.phase.evaluate = i == 1 ? NULL : evaluates;
-        st_of_evaluation = i == 2 ? DT_ECONFIG : DT_OK;
         dt_expect_estimate(&s, &f, 0, true, &e);
         assert_true(isnan(e.evaluation_s) && !isnan(e.all_s));
     }

@@ -197,8 +197,12 @@ static dt_status evaluate_nothing(void *self, dt_progress *p)
 static void test_best_by(void **state)
 {
     static dt_loaded evaluated, other;
-    dt_session s = {.n_phases = 4, .phase = {&evaluated, &other, &evaluated, &evaluated}};
+    static dt_sections opts[4];
+    dt_session s = {.n_phases = 4, .phase = {&evaluated, &other, &evaluated, &evaluated}, .opts = opts};
     (void)state;
+    for (int i = 0; i < 4; i++) {
+        opts[i].training.eval_interval = 1;
+    }
     evaluated.ops.phase.evaluate = evaluate_nothing;
     assert_int_equal(dt_config_create(&s.config), DT_OK);
     assert_int_equal(dt_config_set(s.config, "checkpoint.best_by=min:return/mean"), DT_OK);

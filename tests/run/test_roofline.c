@@ -7,16 +7,10 @@
 
 #include "rl/experience/service.h"
 
-#define dt_config_amp                fake_amp
-#define dt_config_engine             fake_engine
-#define dt_config_data               fake_data
 #define dt_trainer_list_device_calls fake_calls
 #define dt_trainer_n_moments         fake_moments
 #define dt_rollout_measure_need      fake_need
 #define dt_rollout_call_cost         fake_rollout_call
-static dt_status fake_amp(dt_config *c, int64_t phase, dt_amp_opts *out);
-static dt_status fake_engine(dt_config *c, int64_t phase, dt_engine_opts *out);
-static dt_status fake_data(dt_config *c, int64_t phase, dt_data_opts *out);
 static dt_status fake_calls(const dt_trainer *t, uint32_t half, void *user,
                             void (*each)(void *user, const dt_call_cost *c));
 static uint32_t fake_moments(const dt_trainer *t);
@@ -32,9 +26,6 @@ static bool fake_rollout_call(const struct dt_rollout *r, const double *mean, do
 #include <stdint.h>
 #include <cmocka.h>
 
-static dt_amp_opts amp;
-static dt_engine_opts engine;
-static dt_data_opts data;
 static uint32_t half_asked, moments;
 static dt_status st_of_calls;
 static dt_rollout_need need;
@@ -46,24 +37,6 @@ static const dt_call_cost calls[] = {{"linear", true, {8e9, 1e8}},  /* 8 ms at f
                                      {"unary", false, {3e9, 2e8}}}; /* 3 ms: no product */
 static const dt_call_cost acts[] = {{"linear", true, {1e9, 1e6}}, {"unary", false, {0, 1e3}}};
 
-static dt_status fake_amp(dt_config *c, int64_t phase, dt_amp_opts *out)
-{
-    (void)c, (void)phase;
-    *out = amp;
-    return DT_OK;
-}
-static dt_status fake_engine(dt_config *c, int64_t phase, dt_engine_opts *out)
-{
-    (void)c, (void)phase;
-    *out = engine;
-    return DT_OK;
-}
-static dt_status fake_data(dt_config *c, int64_t phase, dt_data_opts *out)
-{
-    (void)c, (void)phase;
-    *out = data;
-    return DT_OK;
-}
 static dt_status fake_calls(const dt_trainer *t, uint32_t half, void *user,
                             void (*each)(void *user, const dt_call_cost *c))
 {
@@ -103,9 +76,9 @@ static void begin(dt_stage *s)
     s->d.phase = &phase;
     s->params.total = 5000000;
     s->params.base_total = 4000000;
-    amp = (dt_amp_opts){.enabled = false};
-    engine = (dt_engine_opts){.in_flight = 2};
-    data = (dt_data_opts){.batch = 64, .shards = 1};
+    s->opts.amp = (dt_amp_opts){.enabled = false};
+    s->opts.engine = (dt_engine_opts){.in_flight = 2};
+    s->opts.data = (dt_data_opts){.batch = 64, .shards = 1};
     moments = 2;
     st_of_calls = DT_OK;
 }
@@ -147,8 +120,8 @@ static void test_step(void **state)
     assert_true(t.n == 3 && t.all.calls == 5 && fabs(t.all.s - (13.002e-3 + 1.12e-3)) < 1e-12);
     assert_true(half_asked == 0 && t.batches == 0);
 
-    engine.tf32 = true;
-    data.shards = 8;
+    s.opts.engine.tf32 = true;
+    s.opts.data.shards = 8;
     moments = 1;
     assert_int_equal(make_table(&s, &gpu, &t), DT_OK);
     assert_string_equal(t.precision, "TF32");
@@ -157,13 +130,13 @@ static void test_step(void **state)
     assert_row(&t, "sums of shards", 1, 7 * 4e6, 72 * 4e6, 72 * 4e6 / 1e11, "memory");
     assert_int_equal(t.n, 4);
 
-    amp = (dt_amp_opts){.enabled = true, .dtype = DT_AMP_BF16}; /* half comes before TF32 */
+    s.opts.amp = (dt_amp_opts){.enabled = true, .dtype = DT_AMP_BF16}; /* half comes before TF32 */
     assert_int_equal(make_table(&s, &gpu, &t), DT_OK);
     assert_string_equal(t.precision, "bf16");
     assert_int_equal(half_asked, DT_BF16);
     assert_row(&t, "linear", 2, 8.4e9, 3e8, 1e-3 + 2e-3, "memory");
     assert_row(&t, "parameters in half", 1, 0, 6 * 5e6, 6 * 5e6 / 1e11, "memory");
-    amp.dtype = DT_AMP_FP16;
+    s.opts.amp.dtype = DT_AMP_FP16;
     assert_int_equal(make_table(&s, &gpu, &t), DT_OK);
     assert_string_equal(t.precision, "fp16");
     assert_int_equal(half_asked, DT_F16);
@@ -186,7 +159,7 @@ static void test_acting(void **state)
     assert_true(t.batches == 20 && t.instances == 4 && t.agents == 6);
     assert_true(t.acting.calls == 2 && t.acting.flops == 1e9 && t.acting.bytes == 1e6 + 1e3);
     assert_true(fabs(t.acting.s - (1e-3 + 2e-6)) < 1e-12);
-    engine.in_flight = 12; /* no more than instances */
+    s.opts.engine.in_flight = 12; /* no more than instances */
     need.instances = 2;
     need.mean[0] = 3;
     s.rollout = NULL;

@@ -22,6 +22,7 @@
 
 static char top[64];
 static dt_session s;
+static dt_sections opts[3];
 static dt_loaded phase[3];
 
 static const char *at(const char *name)
@@ -50,8 +51,16 @@ static int begin(void **state)
         phase[i].desc.id = id[i];
         s.phase[i] = &phase[i];
     }
-    return dt_config_create(&s.config) != DT_OK ||
-           dt_config_read_file(s.config, DT_FROM_FILE, at("three.cfg")) != DT_OK;
+    s.opts = opts;
+    if (dt_config_create(&s.config) != DT_OK || dt_config_read_file(s.config, DT_FROM_FILE, at("three.cfg")) != DT_OK) {
+        return -1;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (dt_config_sections(s.config, i, &opts[i]) != DT_OK) {
+            return -1;
+        }
+    }
+    return 0;
 }
 
 static int end(void **state)
@@ -209,7 +218,7 @@ static void test_reproducible(void **state)
     r = resume();
     assert_false(r.is_other_sum);
     dt_run_start_fini(&r);
-    assert_int_equal(dt_config_set(s.config, "engine.reduction=fast"), DT_OK);
+    opts[2].engine.reduction = DT_REDUCTION_FAST;
     describe("")->ranks = 2;
     r = resume();
     assert_true(r.is_other_sum);

@@ -315,23 +315,20 @@ dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, 
 dt_status dt_rollout_report_evaluation(dt_rollout *r, dt_train *t)
 {
     dt_stage *s = r->stage;
-    dt_evaluation_opts o;
-    pthread_mutex_lock(s->d.config_lock); /* ranks of one process evaluate at the same time */
-    dt_status st = dt_config_evaluation(s->d.config, s->d.index, &o);
-    pthread_mutex_unlock(s->d.config_lock);
-    DT_TRY(st);
-    dt_rollout_report *of_seed = dt_alloc_n(o.n_seeds, sizeof(*of_seed));
+    const dt_evaluation_opts *o = &s->opts.evaluation;
+    dt_rollout_report *of_seed = dt_alloc_n(o->n_seeds, sizeof(*of_seed));
     if (of_seed == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for the results of %u seeds", o.n_seeds);
+        return DT_FAIL(DT_ENOMEM, "out of memory for the results of %u seeds", o->n_seeds);
     }
-    for (uint32_t i = 0; i < o.n_seeds; i++) {
+    for (uint32_t i = 0; i < o->n_seeds; i++) {
         of_seed[i].struct_size = sizeof(*of_seed);
     }
-    evaluation e = {.r = r, .seed = o.seed, .episodes = (uint32_t)o.episodes, .has_pictures = s->d.controller == NULL};
-    st = evaluate(&e, t, o.n_seeds, o.greedy != 0, of_seed);
+    evaluation e = {
+        .r = r, .seed = o->seed, .episodes = (uint32_t)o->episodes, .has_pictures = s->d.controller == NULL};
+    const dt_status st = evaluate(&e, t, o->n_seeds, o->greedy != 0, of_seed);
     if (st == DT_OK) {
-        dt_evaluation_report_results(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o.seed,
-                                     of_seed, o.n_seeds);
+        dt_evaluation_report_results(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o->seed,
+                                     of_seed, o->n_seeds);
     }
     dt_free(of_seed);
     return st;

@@ -214,10 +214,9 @@ static void add_opponents(const dt_rollout *r, uint64_t instances, dt_rollout_ne
 
 static dt_status add_evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
 {
-    dt_evaluation_opts o;
-    DT_TRY(dt_config_evaluation(r->stage->d.config, r->stage->d.index, &o));
+    const dt_evaluation_opts *o = &r->stage->opts.evaluation;
     const uint64_t ranks = dt_comm_size(r->stage->d.comm), own = r->split.last - r->split.first;
-    const uint64_t jobs = ((uint64_t)o.n_seeds * (uint64_t)o.episodes + ranks - 1) / ranks;
+    const uint64_t jobs = ((uint64_t)o->n_seeds * (uint64_t)o->episodes + ranks - 1) / ranks;
     out->evaluated = (uint32_t)(jobs < own ? jobs : own);
     out->evaluating = out->processes > 0 ? dt_env_count_workers(r->env, out->evaluated) : 0;
     const dt_layout *l = dt_env_layout(r->env, r->env->evaluated);

@@ -83,9 +83,8 @@ static dt_status write_collected_round(void *self);
 dt_status dt_round_writer_create(dt_rollout *r)
 {
     const dt_stage_desc *s = &r->stage->d;
-    dt_rollouts_opts opts;
-    DT_TRY(dt_config_rollouts(s->config, s->index, &opts));
-    if (opts.keep == 0 || s->run_dir == NULL || s->trained_on != NULL) {
+    const int64_t keep = r->stage->opts.rollouts.keep;
+    if (keep == 0 || s->run_dir == NULL || s->trained_on != NULL) {
         return DT_OK;
     }
     dt_round_writer *k = dt_alloc(sizeof(*k));
@@ -95,7 +94,7 @@ dt_status dt_round_writer_create(dt_rollout *r)
     k->p.r = r;
     k->p.ranks = dt_comm_size(s->comm);
     k->p.rank = dt_comm_rank(s->comm);
-    const dt_status st = init_writer(k, opts.keep);
+    const dt_status st = init_writer(k, keep);
     if (st < 0) {
         destroy_writer(k);
         return st;

@@ -158,7 +158,7 @@ dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d, const dt_data_op
     const dt_layout *l = p->r->all->l;
     int64_t largest[DT_REPLAY_MAX_SIZES];
     int32_t size[DT_REPLAY_MAX_SIZES];
-    dt_engine_opts engine;
+    const int64_t slice_rows = p->r->stage->opts.engine.slice_rows;
     DT_TRY(check_names(p, d));
     choose_fields(p, d);
     p->n_sizes = 1 + l->spec.n_symbols;
@@ -167,10 +167,8 @@ dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d, const dt_data_op
         largest[k] = dt_buffer_max_rows(p->r->all, (int32_t)k);
         size[k] = (int32_t)largest[k];
     }
-    DT_TRY(dt_config_engine(p->r->stage->d.config, p->r->stage->d.index, &engine));
     p->data.self = p;
-    DT_TRY(dt_samples_open_live(&p->data.source, ops, p, largest, engine.slice_rows > 0 ? engine.slice_rows : 512,
-                                "row_key"));
+    DT_TRY(dt_samples_open_live(&p->data.source, ops, p, largest, slice_rows > 0 ? slice_rows : 512, "row_key"));
     for (uint32_t f = 0; f < p->n_fields; f++) {
         shape_field(&p->data.source.shape[f], &p->field[f]);
     }

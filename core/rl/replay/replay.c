@@ -46,8 +46,6 @@ static dt_status check_bounds(const dt_replay_desc *d)
 static dt_status check_desc(dt_replay *p)
 {
     const dt_rollout *r = p->r;
-    dt_data_opts data;
-    dt_training_opts training;
     DT_TRY(check_bounds(&p->d));
     if (p->ranks > MOST_RANKS) {
         return DT_FAIL(DT_ECONFIG, "a replay on %u ranks; at most %d are possible", p->ranks, MOST_RANKS);
@@ -68,9 +66,8 @@ static dt_status check_desc(dt_replay *p)
                        "the second",
                        p->d.n_step, r->d.steps);
     }
-    DT_TRY(dt_config_data(r->stage->d.config, r->stage->d.index, &data));
-    DT_TRY(dt_config_training(r->stage->d.config, r->stage->d.index, &training));
-    const uint64_t step = (uint64_t)data.batch * (uint64_t)training.accumulation;
+    const dt_sections *o = &r->stage->opts;
+    const uint64_t step = (uint64_t)o->data.batch * (uint64_t)o->training.accumulation;
     p->d.draw = p->d.draw > 0 ? p->d.draw : step;
     if (r->stage->d.trained_on != NULL) { /* no learning, on other instances than in training */
         p->d.draw = (p->d.draw + step - 1) / step * step;
@@ -84,13 +81,10 @@ static dt_status check_desc(dt_replay *p)
                      (unsigned long long)p->d.draw, (unsigned long long)step);
 }
 
-static dt_status needs_file(const dt_replay *p, bool *is_p)
+static bool needs_file(const dt_replay *p)
 {
-    const dt_stage_desc *s = &p->r->stage->d;
-    dt_data_opts data;
-    DT_TRY(dt_config_data(s->config, s->index, &data));
-    *is_p = s->run_dir != NULL && (double)p->ring_bytes > data.replay_mb * 1e6;
-    return DT_OK;
+    const dt_stage *s = p->r->stage;
+    return s->d.run_dir != NULL && (double)p->ring_bytes > s->opts.data.replay_mb * 1e6;
 }
 
 static dt_status map_file(const dt_replay *p, void **out)
@@ -146,7 +140,7 @@ dt_status dt_replay_check_room(const dt_replay *p)
 static dt_status map_ring(dt_replay *p)
 {
     void *ring = NULL;
-    DT_TRY(needs_file(p, &p->is_in_file));
+    p->is_in_file = needs_file(p);
     DT_TRY(p->is_in_file ? DT_OK : dt_arena_map(p->ring_bytes, &ring));
     p->ring = ring;
     return DT_OK;

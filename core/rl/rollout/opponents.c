@@ -52,9 +52,7 @@ dt_status dt_opponents_check_evaluation(const dt_opponents *o)
 static dt_status check_evaluations(const dt_opponents *o)
 {
     const dt_stage *s = o->r->stage;
-    dt_training_opts training;
-    DT_TRY(dt_config_training(s->d.config, s->d.index, &training));
-    const bool evaluates = s->d.phase->ops.phase.evaluate != NULL && training.eval_interval > 0;
+    const bool evaluates = s->d.phase->ops.phase.evaluate != NULL && s->opts.training.eval_interval > 0;
     return evaluates ? dt_opponents_check_evaluation(o) : DT_OK;
 }
 
@@ -71,18 +69,16 @@ static dt_status init_opponents(dt_rollout *r, dt_opponents *o, uint32_t *n_p)
 
 dt_status dt_opponents_create(dt_rollout *r, dt_opponents **out_p)
 {
-    dt_opponents_opts opts;
     uint32_t n = 0;
     *out_p = NULL;
     if (r->env->learner < 0) {
         return DT_OK;
     }
-    DT_TRY(dt_config_opponents(r->stage->d.config, r->stage->d.index, &opts));
     dt_opponents *o = dt_alloc(sizeof(*o));
     if (o == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for opponents");
     }
-    o->opts = opts;
+    o->opts = r->stage->opts.opponents;
     const dt_status st = init_opponents(r, o, &n);
     if (st < 0 || n == 0) {
         dt_opponents_destroy(o);

@@ -79,15 +79,14 @@ static void copy_ports(const dt_port *from, uint32_t n, dt_port_text *text, dt_p
 /* The buffer as the trainer sees it. */
 static dt_status open_data(dt_rollout *r)
 {
-    dt_engine_opts engine;
+    const int64_t slice_rows = r->stage->opts.engine.slice_rows;
     int64_t largest[1 + DT_ENV_MAX_SYMBOLS];
-    DT_TRY(dt_config_engine(r->stage->d.config, r->stage->d.index, &engine));
     for (int32_t k = 0; k <= (int32_t)r->env->layout.spec.n_symbols; k++) {
         largest[k] = dt_buffer_max_rows(&r->buffer, k);
     }
     r->data.self = &r->exchange;
     DT_TRY(dt_samples_open_live(&r->data.source, &dt_exchange_data_ops, &r->exchange, largest,
-                                engine.slice_rows > 0 ? engine.slice_rows : 512, "row_key"));
+                                slice_rows > 0 ? slice_rows : 512, "row_key"));
     r->data.source.bring = dt_comm_size(r->stage->d.comm) > 1 ? dt_exchange_bring : NULL;
     return DT_OK;
 }
@@ -161,25 +160,13 @@ void dt_rollout_destroy(dt_rollout *r)
 }
 
 /* One thread uses a device, and the others step environments meanwhile; several places are active at a time. */
-static dt_status plan_threads_of_device(dt_rollout *r)
+static void plan_threads_of_device(dt_rollout *r)
 {
-    dt_engine_opts engine;
-    DT_TRY(dt_config_engine(r->stage->d.config, r->stage->d.index, &engine));
-    r->acting.in_flight = (uint32_t)engine.in_flight;
+    r->acting.in_flight = (uint32_t)r->stage->opts.engine.in_flight;
     if (r->acting.workers == 0 && !r->env->in_process && r->stage->d.threads > 1 && r->split.instances > 1) {
         const uint32_t others = r->stage->d.threads - 1;
         r->acting.workers = others < r->split.instances ? others : r->split.instances - 1;
     }
-    return DT_OK;
-}
-
-/* A round that is kept has what each step was, whatever the phase learns from. */
-static dt_status plan_steps(dt_rollout *r)
-{
-    dt_rollouts_opts rollouts;
-    DT_TRY(dt_config_rollouts(r->stage->d.config, r->stage->d.index, &rollouts));
-    r->d.transitions = rollouts.keep > 0 && r->d.transitions < 2 ? 2 : r->d.transitions;
-    return DT_OK;
 }
 
 dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc *d, dt_rollout **out)
@@ -198,18 +185,14 @@ dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc
     r->acting.is_squashed = r->d.squash != 0 && s->d.controller == NULL; /* of a rule-based controller mean is it */
     r->split.instances = (uint32_t)env->opts.instances;
     r->acting.workers = env->in_process ? 0 : (uint32_t)env->opts.workers; /* processes need no threads */
-    dt_evaluation_opts evaluation = {0};
-    dt_status st = plan_steps(r);
-    if (st == DT_OK) {
-        st = check_desc(r);
+    if (s->opts.rollouts.keep > 0 && r->d.transitions < 2) { /* a round that is kept has what each step was */
+        r->d.transitions = 2;
     }
+    dt_status st = check_desc(r);
     if (st == DT_OK && s->d.device_ops != NULL) {
-        st = plan_threads_of_device(r);
+        plan_threads_of_device(r);
     }
-    if (st == DT_OK) {
-        st = dt_config_evaluation(s->d.config, s->d.index, &evaluation);
-    }
-    r->evaluation_steps = (uint32_t)evaluation.max_steps;
+    r->evaluation_steps = (uint32_t)s->opts.evaluation.max_steps;
     if (st == DT_OK) {
         copy_ports(r->d.kept, r->d.n_kept, r->ports.kept_text, r->ports.kept);
         copy_ports(r->d.annotation, r->d.n_annotations, r->ports.annotation_text, r->ports.annotation);

@@ -99,31 +99,26 @@ static void list_plugins(const dt_stage *s, dt_ckpt_info *info)
 
 static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info)
 {
-    dt_checkpoint_opts opts;
-    dt_data_opts data;
-    dt_engine_opts engine;
-    DT_TRY(dt_config_checkpoint(s->d.config, s->d.index, &opts));
-    DT_TRY(dt_config_data(s->d.config, s->d.index, &data));
-    DT_TRY(dt_config_engine(s->d.config, s->d.index, &engine));
     const char *slash = strrchr(d->run_dir, '/');
     snprintf(info->run, sizeof(info->run), "%.120s", slash != NULL ? slash + 1 : d->run_dir);
     snprintf(info->phase, sizeof(info->phase), "%.60s", s->d.phase->desc.id);
     snprintf(info->build, sizeof(info->build), "%s", PACKAGE_VERSION);
     DT_TRY(dt_snapshot_cpu_class(s->d.config, s->d.index, info->cpu, sizeof(info->cpu)));
-    snprintf(info->reduction, sizeof(info->reduction), "%s", engine.reduction == DT_REDUCTION_FAST ? "fast" : "exact");
+    snprintf(info->reduction, sizeof(info->reduction), "%s",
+             s->opts.engine.reduction == DT_REDUCTION_FAST ? "fast" : "exact");
     DT_TRY(dt_config_hash(s->d.config, info->config_hash));
     DT_TRY(dt_config_hash_phase(s->d.config, s->d.index, info->phase_hash));
     const uint64_t step = dt_trainer_step_number(s->trainer);
     info->step = d->base_step + step;
     info->epoch = d->epoch;
     info->phase_index = (uint32_t)s->d.index;
-    info->leaves = (uint32_t)data.shards;
+    info->leaves = (uint32_t)s->opts.data.shards;
     info->ranks = d->ranks;
     info->phase_end = d->phase_end;
     info->phase_ms = d->phase_ms;
     info->metric = NAN;
-    const char *key = strchr(opts.best_by, ':');
-    key = key != NULL ? key + 1 : opts.best_by;
+    const char *best_by = s->opts.checkpoint.best_by, *key = strchr(best_by, ':');
+    key = key != NULL ? key + 1 : best_by;
     const double *metric = key[0] != '\0' && d->is_evaluated ? dt_stage_result(s, key) : NULL;
     if (metric != NULL) {
         snprintf(info->metric_name, sizeof(info->metric_name), "%.60s", key);
@@ -274,8 +269,8 @@ dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir)
         DT_TRY(dt_config_checkpoint(s->d.config, i, &opts));
         min |= strncmp(opts.best_by, "min:", 4) == 0 ? 1u << i : 0;
     }
-    DT_TRY(dt_config_checkpoint(s->d.config, s->d.index, &opts));
-    const dt_ckpt_keep keep = {.last = opts.keep_last > 0 ? (uint32_t)opts.keep_last : 1,
+    const int64_t last = s->opts.checkpoint.keep_last;
+    const dt_ckpt_keep keep = {.last = last > 0 ? (uint32_t)last : 1,
                                .best = 1, /* where there is a metric */
                                .min = min};
     return dt_ckpt_prune(run_dir, &keep);
