@@ -19,6 +19,7 @@
 #include "config/schema.h"
 #include "comm/launch/launch.h"
 #include "run/resume.h"
+#include "run/run_meta.h"
 #include "run/rundir.h"
 #include "state/checkpoint/checkpoint.h"
 
@@ -121,7 +122,7 @@ dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
     char *left = NULL;
     dt_status st = dt_launch_run(&d, code_p, &left);
     if (left != NULL) {
-        st = dt_rundir_clear_end(left);
+        st = dt_run_meta_clear_end(left);
     }
     dt_free(left);
     dt_free(word);

@@ -11,6 +11,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "state/checkpoint/checkpoint.h"
+#include "run/run_meta.h"
 #include "run/rundir.h"
 
 #include <limits.h>
@@ -93,7 +94,7 @@ static dt_status find_checkpoint(char *what, dt_resume *r)
                        "in another folder",
                        r->run);
     }
-    return dt_rundir_read_beginning(r->run, &r->phase, &r->init_from);
+    return dt_run_meta_read_beginning(r->run, &r->phase, &r->init_from);
 }
 
 static dt_status read_run(char *what, dt_resume *out)

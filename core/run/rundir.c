@@ -6,7 +6,6 @@
 
 #include "run/rundir.h"
 
-#include "engine/backend/kernel.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fault.h"
@@ -20,6 +19,7 @@
 #include "base/text.h"
 #include "state/checkpoint/checkpoint.h"
 #include "telemetry/report/flat.h"
+#include "run/run_meta.h"
 #include "run/rundir_check.h"
 
 #include <errno.h>
@@ -28,23 +28,15 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
-
-#define MARK      "not_reproducible_from_step"
-#define BEGINNING "began_with"
 
 struct dt_rundir {
     char *path;
     dt_logfile *train_log, *error_log;
     int lock; /* of run.lock, -1: none */
-    char start[32];
-    int64_t mark; /* step from which on the run cannot be repeated, -1: all of it can */
-    int argc;
-    char *const *argv;
-    const char *phase, *init_from; /* that it begins with; NULL */
-    bool is_new;                   /* the folder was made by this process */
+    dt_run_meta meta;
+    bool is_new; /* the folder was made by this process */
 };
 
 static void write_log_line(void *user, int level, const char *line)
@@ -145,23 +137,6 @@ static dt_status lock(dt_rundir *r)
     return st;
 }
 
-/* missing: of a folder without meta.json, or with one that is broken */
-static int64_t read_meta(const char *folder, const char *key, int64_t missing)
-{
-    dt_str path = {0};
-    dt_flat meta = {0};
-    int64_t value = missing;
-    dt_str_addf(&path, "%s/meta.json", folder);
-    if (dt_str_status(&path) == DT_OK && dt_flat_read(dt_str_text(&path), &meta) == DT_OK) {
-        value = (int64_t)dt_flat_number(&meta, key, (double)missing);
-    } else {
-        dt_error_clear();
-    }
-    dt_flat_fini(&meta);
-    dt_str_fini(&path);
-    return value;
-}
-
 void dt_rundir_wait_unlocked(const char *path, bool is_job)
 {
     enum { ALONE_S = 2, RANKS_S = 10 };
@@ -176,7 +151,7 @@ void dt_rundir_wait_unlocked(const char *path, bool is_job)
         dt_str_fini(&file);
         return;
     }
-    const double wait_s = read_meta(path, "ranks", is_job ? 2 : 1) > 1 ? RANKS_S : ALONE_S;
+    const double wait_s = dt_run_meta_number(path, "ranks", is_job ? 2 : 1) > 1 ? RANKS_S : ALONE_S;
     while (dt_lock_is_held(dt_str_text(&file)) && dt_clock_s() - begin < wait_s && dt_signals_stop() == 0) {
         const struct timespec nap = {.tv_nsec = 100000000};
         if (!is_told) {
@@ -190,12 +165,12 @@ void dt_rundir_wait_unlocked(const char *path, bool is_job)
 
 void dt_rundir_mark_irreproducible(dt_rundir *r, uint64_t step)
 {
-    r->mark = r->mark < 0 ? (int64_t)step : r->mark;
+    r->meta.mark = r->meta.mark < 0 ? (int64_t)step : r->meta.mark;
 }
 
 void dt_rundir_rewind(dt_rundir *r, uint64_t step)
 {
-    r->mark = r->mark >= (int64_t)step ? -1 : r->mark;
+    r->meta.mark = r->meta.mark >= (int64_t)step ? -1 : r->meta.mark;
 }
 
 static bool is_one_of(const char *name, const char *const *pattern)
@@ -286,11 +261,11 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     if (st == DT_OK) {
         r->path = dt_strdup(dt_str_text(&path));
         r->lock = -1;
-        r->argc = d->argc;
-        r->argv = d->argv;
-        r->phase = d->phase;
-        r->init_from = d->init_from;
-        dt_clock_utc(r->start, sizeof(r->start));
+        r->meta.argc = d->argc;
+        r->meta.argv = d->argv;
+        r->meta.phase = d->phase;
+        r->meta.init_from = d->init_from;
+        dt_clock_utc(r->meta.start, sizeof(r->meta.start));
         r->is_new = d->dir == NULL || (r->path != NULL && !dt_fs_is_dir(r->path));
         st = r->path != NULL ? dt_fs_mkdirs(r->path) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
     }
@@ -310,7 +285,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         st = dt_rundir_remove_temporary(r->path);
     }
     if (st == DT_OK) {
-        r->mark = d->resume ? read_meta(r->path, MARK, -1) : -1;
+        r->meta.mark = d->resume ? dt_run_meta_number(r->path, DT_RUN_META_MARK, -1) : -1;
         st = open_log(r, "train.log", &d->log, &r->train_log);
     }
     if (st == DT_OK) {
@@ -338,7 +313,7 @@ dt_status dt_rundir_join(const char *path, uint32_t rank, const dt_logfile_opts 
     snprintf(name, sizeof(name), "rank-%u.log", rank);
     if (st == DT_OK) {
         r->lock = -1;
-        r->mark = -1;
+        r->meta.mark = -1;
         r->path = dt_strdup(path);
         st = r->path != NULL ? dt_beneath_guard(r->path) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
     }
@@ -416,62 +391,9 @@ static dt_status write_config(const dt_rundir *r, const dt_config *c)
 
 dt_status dt_rundir_write_meta(dt_rundir *r, const dt_session *session, int exit_code)
 {
-    const dt_loader *l = session->loader;
     dt_str text = {0};
-    dt_json_out o = {.s = &text};
-    struct utsname host;
-    memset(&host, 0, sizeof(host));
-    uname(&host);
-    dt_json_obj(&o, NULL);
-    dt_json_str(&o, "version", PACKAGE_VERSION);
-    dt_json_arr(&o, "plugins");
-    for (uint32_t i = 0; i < dt_loader_n_plugins(l); i++) {
-        const dt_loaded_plugin *p = dt_loader_plugin_at(l, i);
-        dt_json_obj(&o, NULL);
-        dt_json_str(&o, "name", p->desc.name);
-        dt_json_str(&o, "version", p->desc.version);
-        dt_json_str(&o, "path", p->path);
-        dt_json_str(&o, "sha256", p->sha256);
-        dt_json_end(&o, '}');
-    }
-    dt_json_end(&o, ']');
-    dt_json_obj(&o, "host");
-    dt_json_str(&o, "name", host.nodename);
-    dt_json_str(&o, "system", host.sysname);
-    dt_json_str(&o, "release", host.release);
-    dt_json_str(&o, "machine", host.machine);
-    dt_json_end(&o, '}');
-    dt_json_str(&o, "device", session->device.text);
-    dt_json_str(&o, "cpu_isa", dt_cpu_isa());
-    dt_json_i64(&o, "threads", session->threads);
-    dt_json_i64(&o, "ranks", session->n_processes > 1 ? session->n_processes : session->ranks);
-    dt_json_i64(&o, "seed", (int64_t)session->seed);
-    dt_json_arr(&o, "argv");
-    for (int i = 0; i < r->argc; i++) {
-        dt_json_str(&o, NULL, r->argv[i]);
-    }
-    dt_json_end(&o, ']');
-    dt_json_obj(&o, BEGINNING);
-    if (r->phase != NULL) {
-        dt_json_str(&o, "phase", r->phase);
-    }
-    if (r->init_from != NULL) {
-        dt_json_str(&o, "init_from", r->init_from);
-    }
-    dt_json_end(&o, '}');
-    dt_json_str(&o, "start", r->start);
-    if (r->mark >= 0) {
-        dt_json_i64(&o, MARK, r->mark);
-    }
-    if (exit_code >= 0) {
-        char now[32];
-        dt_clock_utc(now, sizeof(now));
-        dt_json_str(&o, "end", now);
-        dt_json_i64(&o, "exit_code", exit_code);
-    }
-    dt_json_end(&o, '}');
-    dt_str_add(&text, "\n");
-    dt_status st = write_file(r, "meta.json", &text);
+    dt_run_meta_text(&r->meta, session, exit_code, &text);
+    const dt_status st = write_file(r, "meta.json", &text);
     dt_str_fini(&text);
     return st;
 }
@@ -488,42 +410,6 @@ dt_status dt_rundir_write_start(dt_rundir *r, const dt_session *session)
 {
     DT_TRY(write_config(r, session->config));
     return dt_rundir_write_meta(r, session, -1);
-}
-
-/* The end is what meta.json closes with (dt_rundir_write_meta). */
-static dt_status copy_without_end(const char *meta, dt_str *out)
-{
-    static const char begin[] = ",\"end\":\"";
-    char *text = NULL;
-    size_t bytes = 0;
-    enum { MAX_BYTES = 1 << 20 };
-    DT_TRY(dt_fs_read_all(meta, MAX_BYTES, &text, &bytes));
-    char *end = NULL;
-    for (char *p = strstr(text, begin); p != NULL; p = strstr(p + 1, begin)) {
-        end = p;
-    }
-    if (end != NULL) {
-        *end = '\0';
-        dt_str_addf(out, "%s}\n", text);
-    }
-    dt_free(text);
-    return dt_str_status(out);
-}
-
-dt_status dt_rundir_clear_end(const char *run)
-{
-    dt_str path = {0}, text = {0};
-    dt_str_addf(&path, "%s/meta.json", run);
-    dt_status st = dt_str_status(&path);
-    if (st == DT_OK) {
-        st = copy_without_end(dt_str_text(&path), &text);
-    }
-    if (st == DT_OK && text.bytes > 0) {
-        st = dt_fs_write_text(&path, &text);
-    }
-    dt_str_fini(&text);
-    dt_str_fini(&path);
-    return st;
 }
 
 dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p)
@@ -601,33 +487,6 @@ const char *dt_rundir_base(void)
 {
     const char *base = getenv("DTRAIN_RUN_DIR");
     return base != NULL && base[0] != '\0' ? base : "runs";
-}
-
-/* A text of meta.json; NULL when it is not there. */
-static dt_status copy_text(const dt_flat *meta, const char *path, char **out_p)
-{
-    const dt_flat_item *item = dt_flat_find(meta, path);
-    *out_p = item != NULL ? dt_strdup(item->text) : NULL;
-    return item == NULL || *out_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", path);
-}
-
-static dt_status copy_start_options(const dt_str *name, dt_flat *meta, char **phase_p, char **init_from_p)
-{
-    DT_TRY(dt_str_status(name));
-    DT_TRY(dt_flat_read(dt_str_text(name), meta));
-    DT_TRY(copy_text(meta, BEGINNING "/phase", phase_p));
-    return copy_text(meta, BEGINNING "/init_from", init_from_p);
-}
-
-dt_status dt_rundir_read_beginning(const char *path, char **phase_p, char **init_from_p)
-{
-    dt_str name = {0};
-    dt_flat meta = {0};
-    dt_str_addf(&name, "%s/meta.json", path);
-    const dt_status st = copy_start_options(&name, &meta, phase_p, init_from_p);
-    dt_flat_fini(&meta);
-    dt_str_fini(&name);
-    return st;
 }
 
 dt_status dt_rundir_newest(const char *base, const char *name, char **out_p)

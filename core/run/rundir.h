@@ -59,9 +59,6 @@ dt_status dt_rundir_write_start(dt_rundir *r, const dt_session *session) DT_NODI
 dt_status dt_rundir_write_meta(dt_rundir *r, const dt_session *session, int exit_code) DT_NODISCARD;
 /* The same with a warning in place of an error: a full disk ends no run. */
 void dt_rundir_update_meta(dt_rundir *r, const dt_session *session, int exit_code);
-/* Takes how a run ended out of its meta.json: it was to continue after an error, and was asked to stop before it did,
- * so that it counts as interrupted. Errors: DT_EIO, DT_ENOMEM. */
-dt_status dt_rundir_clear_end(const char *path) DT_NODISCARD;
 /* From this step of the run on it cannot be repeated bit by bit, as after a lost worker: meta.json records it from the
  * next time it is written. The first mark counts; that of a resumed run stays. */
 void dt_rundir_mark_irreproducible(dt_rundir *r, uint64_t step);
@@ -80,8 +77,6 @@ void dt_rundir_close(dt_rundir *r);
 const char *dt_rundir_base(void);
 /* Did a run begin in this folder? Then it holds its configuration and meta.json. */
 bool dt_rundir_is_run(const char *path);
-/* What --phase and --init-from were when the run began; NULL for each that was not given. Freed with dt_free. */
-dt_status dt_rundir_read_beginning(const char *path, char **phase_p, char **init_from_p) DT_NODISCARD;
 /* The newest run called `name` below base, whatever it holds; NULL when there is none. Freed with dt_free. */
 dt_status dt_rundir_newest(const char *base, const char *name, char **out_p) DT_NODISCARD;
 /* The newest run below base that holds a checkpoint; caller frees with dt_free. DT_ECONFIG when there is none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Folders of runs: core/run/{rundir,rundir_check,resume}.c. Which folder a run may begin in, what is written
+ * Folders of runs: core/run/{run_meta,rundir,rundir_check,resume}.c. Which folder a run may begin in, what is written
  * there and comes back from it, which run is continued, and what a killed process leaves behind.
  */
 #include "base/clock.h"
@@ -31,6 +31,7 @@ static const dt_loaded_plugin *fake_plugin_at(const dt_loader *l, uint32_t i);
 #define nanosleep           fake_nanosleep
 #define dt_loader_n_plugins fake_n_plugins
 #define dt_loader_plugin_at fake_plugin_at
+#include "../../core/run/run_meta.c"
 #include "../../core/run/rundir.c"
 
 #include "run/resume.h"
@@ -251,7 +252,7 @@ static void test_run(void **state)
                true);
     assert_has("mine/meta.json", "\"began_with\":{\"phase\":\"phase_x\"},\"start\":\"2", true);
     assert_has("mine/meta.json", "end", false);
-    assert_has("mine/meta.json", MARK, false);
+    assert_has("mine/meta.json", DT_RUN_META_MARK, false);
     assert_int_equal(dt_rundir_write_progress(r, &p), DT_OK);
     assert_string_equal(get("mine/progress.json"),
                         "{\"phase\":\"phase_x\",\"phase_index\":1,\"phases\":3,\"base_step\":40,\"steps\":50,"
@@ -264,7 +265,7 @@ static void test_run(void **state)
     dt_rundir_mark_irreproducible(r, 30);
     dt_rundir_mark_irreproducible(r, 20); /* the first one counts */
     assert_int_equal(dt_rundir_write_meta(r, &session, 0), DT_OK);
-    assert_has("mine/meta.json", "\"" MARK "\":30,\"end\":\"2", true);
+    assert_has("mine/meta.json", "\"" DT_RUN_META_MARK "\":30,\"end\":\"2", true);
     assert_has("mine/meta.json", "Z\",\"exit_code\":0}\n", true);
     assert_false(dt_rundir_remove_unused(r)); /* a phase has begun in it */
     dt_rundir_close(r);
@@ -281,11 +282,11 @@ static void test_run(void **state)
     r = open_run("mine", true, DT_OK); /* it goes on: its marks and its records are kept */
     assert_true(is_there("mine/metrics.jsonl") && is_there("mine/trace.json") && !is_there("mine/config.cfg.tmp.77"));
     dt_rundir_rewind(r, 31);
-    assert_int_equal(r->mark, 30);
+    assert_int_equal(r->meta.mark, 30);
     dt_rundir_rewind(r, 30); /* what made it so comes again */
-    assert_int_equal(r->mark, -1);
+    assert_int_equal(r->meta.mark, -1);
     dt_rundir_mark_irreproducible(r, 0);
-    assert_int_equal(r->mark, 0);
+    assert_int_equal(r->meta.mark, 0);
     assert_false(dt_rundir_remove_unused(r));
     /* who trains there keeps others out */
     assert_int_equal(dt_lock_check(at("mine/run.lock")), DT_AGAIN);
@@ -301,7 +302,7 @@ static void test_run(void **state)
     }
     assert_has("mine/train.log", "of info", true);
     assert_has("mine/train.log", "it starts again", true);
-    assert_int_equal(r->mark, -1);
+    assert_int_equal(r->meta.mark, -1);
     assert_false(dt_rundir_remove_unused(r)); /* this process did not make it */
     dt_rundir_close(r);
     make("mine/checkpoints/x");
@@ -510,14 +511,14 @@ static void test_end_is_forgotten(void **state)
     (void)state;
     make("e");
     put("e/meta.json", "{\"argv\":[\",\\\"end\\\":\\\"x\"],\"start\":\"1\",\"end\":\"2\",\"exit_code\":3}\n");
-    assert_int_equal(dt_rundir_clear_end(at("e")), DT_OK);
+    assert_int_equal(dt_run_meta_clear_end(at("e")), DT_OK);
     assert_string_equal(get("e/meta.json"), "{\"argv\":[\",\\\"end\\\":\\\"x\"],\"start\":\"1\"}\n");
-    assert_int_equal(dt_rundir_clear_end(at("e")), DT_OK); /* there is none */
+    assert_int_equal(dt_run_meta_clear_end(at("e")), DT_OK); /* there is none */
     assert_string_equal(get("e/meta.json"), "{\"argv\":[\",\\\"end\\\":\\\"x\"],\"start\":\"1\"}\n");
     put("e/meta.json", "{\"a\":1,\"end\":\"1\",\"b\":2,\"end\":\"2\"}\n"); /* the last one */
-    assert_int_equal(dt_rundir_clear_end(at("e")), DT_OK);
+    assert_int_equal(dt_run_meta_clear_end(at("e")), DT_OK);
     assert_string_equal(get("e/meta.json"), "{\"a\":1,\"end\":\"1\",\"b\":2}\n");
-    assert_true(dt_rundir_clear_end(at("none")) < 0);
+    assert_true(dt_run_meta_clear_end(at("none")) < 0);
 }
 
 static void test_leftovers(void **state)
