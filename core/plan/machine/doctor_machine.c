@@ -110,42 +110,21 @@ static void check_cpu(dt_doctor *d)
     dt_free(info);
 }
 
-/* A file of this process's control group: below its own folder (version 2), else at the top. */
-static char *read_group_text(const dt_doctor *d, const char *file)
-{
-    char path[LINE_BYTES + 64], own[LINE_BYTES] = "";
-    char *groups = read_text(d, "/proc/self/cgroup");
-    if (groups != NULL && value_of(groups, "0", own)) {
-        snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", own, file);
-        char *text = read_text(d, path);
-        if (text != NULL && *text != '\0') {
-            dt_free(groups);
-            return text;
-        }
-        dt_free(text);
-    }
-    dt_free(groups);
-    snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", file);
-    return read_text(d, path);
-}
-
 static void check_cores(dt_doctor *d)
 {
     cpu_set_t set;
     const int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-    char *max = read_group_text(d, "cpu.max");
-    long long quota = 0, period = 0;
+    const double of_group = dt_limits_group_cores(d->root);
     double load = 0;
-    if (max != NULL && sscanf(max, "%lld %lld", &quota, &period) == 2 && period > 0 && quota < n * period) {
-        const int fit = quota >= period ? (int)(quota / period) : 1;
+    if (of_group < n) {
+        const int fit = of_group >= 1 ? (int)of_group : 1;
         char remedy[LINE_BYTES];
         snprintf(remedy, sizeof(remedy), "use --threads %d, or raise the limit of the container", fit);
         dt_doctor_add(d, DT_VERDICT_WARN, "cores", remedy, "%d, but the control group limits them to the time of %.2f",
-                      n, (double)quota / (double)period);
+                      n, of_group);
     } else {
         dt_doctor_add(d, DT_VERDICT_PASS, "cores", "", "%d", n);
     }
-    dt_free(max);
     char *text = read_text(d, "/proc/loadavg");
     if (text != NULL && sscanf(text, "%lf", &load) == 1) {
         const bool is_busy = load > n;

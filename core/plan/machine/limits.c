@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,34 +247,39 @@ static void read_group_processes(const char *dir, bool is_v2, void *user)
     }
 }
 
-/* Time of so many cores, rounded up. */
 static void read_group_cpu_time(const char *dir, bool is_v2, void *user)
 {
-    uint32_t *cores = user;
+    double *cores = user;
     char path[PATH_BYTES + 16], text[TEXT_BYTES];
     uint64_t quota = 0, period = 0;
-    bool is_known = false;
     if (is_v2) {
         long long a = 0, b = 0;
         snprintf(path, sizeof(path), "%s/cpu.max", dir);
-        is_known = read_text(path, text) && sscanf(text, "%lld %lld", &a, &b) == 2 && a > 0 && b > 0;
-        quota = (uint64_t)a;
-        period = (uint64_t)b;
-    } else {
-        is_known = read_number(dir, "cpu.cfs_quota_us", &quota) && read_number(dir, "cpu.cfs_period_us", &period) &&
-                   quota > 0 && period > 0;
+        if (read_text(path, text) && sscanf(text, "%lld %lld", &a, &b) == 2 && a > 0 && b > 0) {
+            quota = (uint64_t)a;
+            period = (uint64_t)b;
+        }
+    } else if (!read_number(dir, "cpu.cfs_quota_us", &quota) || !read_number(dir, "cpu.cfs_period_us", &period)) {
+        return;
     }
-    const uint64_t n = is_known ? (quota + period - 1) / period : *cores;
-    *cores = n < *cores ? (uint32_t)n : *cores;
+    if (quota > 0 && period > 0) {
+        *cores = fmin(*cores, (double)quota / (double)period);
+    }
+}
+
+double dt_limits_group_cores(const char *root)
+{
+    double cores = INFINITY;
+    visit_all_groups(root, "cpu", read_group_cpu_time, &cores);
+    return cores;
 }
 
 uint32_t dt_limits_cores(const char *root)
 {
     cpu_set_t set;
     const bool is_known = sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0;
-    uint32_t cores = is_known ? (uint32_t)CPU_COUNT(&set) : 1;
-    visit_all_groups(root, "cpu", read_group_cpu_time, &cores);
-    return cores > 0 ? cores : 1;
+    const double own = is_known ? CPU_COUNT(&set) : 1;
+    return (uint32_t)fmin(own, ceil(dt_limits_group_cores(root)));
 }
 
 bool dt_limits_get(const char *root, dt_limits *out)

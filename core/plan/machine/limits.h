@@ -26,6 +26,8 @@ typedef struct dt_limits {
  * is; the rest is filled then too. */
 bool dt_limits_get(const char *root, dt_limits *out);
 uint32_t dt_limits_cores(const char *root);
+/* Time of so many cores is what the control group allows; INFINITY: no limit is known. */
+double dt_limits_group_cores(const char *root);
 /* Memory that is in use and cannot be reclaimed, of how much. False where the system does not say. */
 bool dt_limits_memory_use(const char *root, uint64_t *used_p, uint64_t *limit_p);
 

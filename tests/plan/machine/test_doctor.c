@@ -86,7 +86,8 @@ static void test_small_container(void **state)
     put("proc/meminfo", "MemAvailable:   33554432 kB\n");
     put("proc/loadavg", "999.5 0.05 0.01 1/100 4242\n");
     put("proc/self/cgroup", "0::/box/one\n");
-    put("sys/fs/cgroup/box/one/cpu.max", "50000 100000\n");
+    put("sys/fs/cgroup/box/one/cpu.max", "150000 100000\n");
+    put("sys/fs/cgroup/box/cpu.max", "50000 100000\n"); /* the least of all groups counts */
     put("sys/fs/cgroup/box/one/memory.max", "1073741824\n");
     put("sys/fs/cgroup/box/one/memory.current", "805306368\n");
     dt_doctor_machine(&doctor);
@@ -100,6 +101,7 @@ static void test_small_container(void **state)
     dt_str_clear(&out);
     put("sys/fs/cgroup/box/one/memory.max", "2147483648\n");
     put("sys/fs/cgroup/box/one/cpu.max", "max 100000\n");
+    put("sys/fs/cgroup/box/cpu.max", "max 100000\n");
     dt_doctor_machine(&doctor);
     says("WARN  memory         1.2 GiB free, as the control group allows\n");
     says("PASS  cores          ");
