@@ -36,7 +36,8 @@ plugins_traffic_libdttraffic_la_SOURCES = \
 	plugins/traffic/store/store_write.c plugins/traffic/store/store_writer.h plugins/traffic/store/tracker.c \
 	plugins/traffic/store/tracker.h \
 	plugins/traffic/import/chunks.h plugins/traffic/import/chunks_metadata.c \
-	plugins/traffic/import/chunks_statistics.c plugins/traffic/import/columns.c plugins/traffic/import/columns.h \
+	plugins/traffic/import/chunks_statistics.c plugins/traffic/import/column_cells.c \
+	plugins/traffic/import/columns.c plugins/traffic/import/columns.h \
 	plugins/traffic/import/import.c plugins/traffic/import/import.h plugins/traffic/import/import_chunks.c \
 	plugins/traffic/import/import_commonroad.c plugins/traffic/import/import_fcd.c \
 	plugins/traffic/import/import_files.c plugins/traffic/import/import_hdf5.c plugins/traffic/import/import_hdf5.h \

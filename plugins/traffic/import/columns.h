@@ -37,6 +37,14 @@ enum dt_role {
     DT_N_ROLES
 };
 
+/* What a role's cells may be, after conversion. Texts have no range. */
+typedef struct dt_role_spec {
+    const char *name;
+    double lo, hi;
+    bool is_optional; /* an empty cell means missing */
+} dt_role_spec;
+extern const dt_role_spec dt_role_specs[DT_N_ROLES];
+
 typedef struct dt_table_layout {
     const char *name;
     double rate_hz; /* 0: not known */
@@ -92,7 +100,6 @@ void dt_columns_write_map(const dt_columns *c, int role, double scale, dt_str *o
 dt_status dt_columns_find(dt_columns *c, dt_csv *csv, const char *map, double rate_hz) DT_NODISCARD;
 /* Of a row: where rows say the frame rate the first one does, and the others must not say another. Errors: DT_EDATA. */
 dt_status dt_columns_rate(dt_columns *c, char *const *cell) DT_NODISCARD;
-const char *dt_columns_role(int role); /* its name */
 void dt_columns_fini(dt_columns *c);
 /* What was found, and what is not used: lines for people, each once, of however many files. DT_ENOMEM. */
 dt_status dt_columns_report(const dt_columns *c, dt_str *notes) DT_NODISCARD;
