@@ -175,6 +175,12 @@ bool dt_parse_f64(const char *text, double *out_p)
     return n.wanted == NULL && *n.end == '\0' ? dt_number_f64(&n, text, out_p) : parse_any_f64(text, out_p);
 }
 
+bool dt_is_same_value(const char *a, const char *b)
+{
+    double x = 0, y = 0;
+    return strcmp(a, b) == 0 || (dt_parse_f64(a, &x) && dt_parse_f64(b, &y) && x == y);
+}
+
 bool dt_parse_whole(const char *text, int64_t *out_p)
 {
     static const double exact = 0x1p53; /* above it a double is one of several integers */

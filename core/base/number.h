@@ -14,7 +14,9 @@ bool dt_parse_i64(const char *text, int64_t *out_p); /* whole text, decimal or 0
 /* The same, and what people write for it: 1e3, 2.5e4, 5.0; false unless it is a whole number below 2^53. */
 bool dt_parse_whole(const char *text, int64_t *out_p);
 bool dt_parse_f64(const char *text, double *out_p); /* whole text, C locale; "inf"/"nan" rejected */
-locale_t dt_c_locale(void);                         /* for printing; (locale_t)0 where it cannot be made */
+/* Are two values of the configuration the same text, or the same number? */
+bool dt_is_same_value(const char *a, const char *b);
+locale_t dt_c_locale(void); /* for printing; (locale_t)0 where it cannot be made */
 
 typedef struct dt_number {
     const char *end;    /* after the number, or where it breaks */

@@ -30,12 +30,6 @@ static dt_status refuse_missing(const char *path, bool has_config)
                : st;
 }
 
-static bool is_same(const char *a, const char *b)
-{
-    double x = 0, y = 0;
-    return strcmp(a, b) == 0 || (dt_parse_f64(a, &x) && dt_parse_f64(b, &y) && x == y);
-}
-
 /* Options of the phase that differ from those of training: the evaluation uses them. */
 static void log_other_options(const dt_session *s, int64_t phase, const dt_config *trained)
 {
@@ -47,7 +41,7 @@ static void log_other_options(const dt_session *s, int64_t phase, const dt_confi
         snprintf(path, sizeof(path), "%s.%s", c->id, o->name);
         if (dt_config_get(s->config, phase, path, &now, &by) == DT_OK && by.layer > DT_FROM_RUN &&
             phase < dt_config_n_phases(trained) && dt_config_get(trained, phase, path, &then, &before) == DT_OK &&
-            !is_same(now, then)) {
+            !dt_is_same_value(now, then)) {
             dt_str origin = {0};
             dt_origin_text(&by, &origin);
             dt_log(DT_LOG_WARN, "evaluated with %s = %s from %s, but trained with %s", path, now, dt_str_text(&origin),

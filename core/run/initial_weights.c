@@ -35,16 +35,10 @@ dt_status dt_planned_shapes_create(dt_planned_shapes **out_p)
     return *out_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the plan of a run");
 }
 
-static bool is_of_role(const char *tensor, const char *role)
-{
-    const size_t n = strlen(role);
-    return strncmp(tensor, role, n) == 0 && tensor[n] == '.';
-}
-
 static bool has_role(const dt_planned_shapes *p, const char *role)
 {
     for (uint32_t i = 0; p != NULL && i < p->n; i++) {
-        if (is_of_role(p->at[i].name, role)) {
+        if (dt_tensor_has_role(p->at[i].name, role)) {
             return true;
         }
     }
@@ -66,7 +60,7 @@ static void remove_role(dt_planned_shapes *p, const char *role)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n; i++) {
-        if (is_of_role(p->at[i].name, role)) {
+        if (dt_tensor_has_role(p->at[i].name, role)) {
             dt_free(p->at[i].name);
         } else {
             p->at[n++] = p->at[i];
@@ -165,21 +159,11 @@ static dt_status refuse_shape(const dt_stage *s, const dt_model *m, const dt_par
 static int64_t find_phase_of_role(const dt_planned_shapes *p, const char *role)
 {
     for (uint32_t i = 0; i < p->n; i++) {
-        if (is_of_role(p->at[i].name, role)) {
+        if (dt_tensor_has_role(p->at[i].name, role)) {
             return p->at[i].phase;
         }
     }
     return 0;
-}
-
-static bool is_listed(const char *const *list, const char *word)
-{
-    for (; list != NULL && *list != NULL; list++) {
-        if (strcmp(*list, word) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* What the phases before will hand on has to fit, tensor by tensor. */
@@ -188,7 +172,7 @@ static dt_status compare_shapes(const dt_planned_shapes *p, const dt_stage *s, c
     const char *role = m->role;
     for (uint32_t i = 0; i < s->params.n; i++) {
         const dt_param *here = &s->params.param[i];
-        if (here->is_shadow || !is_of_role(here->name, role)) {
+        if (here->is_shadow || !dt_tensor_has_role(here->name, role)) {
             continue;
         }
         const shape *there = find_shape(p, here->name);
@@ -205,7 +189,7 @@ static dt_status compare_with_plan(const dt_planned_shapes *p, const dt_initial_
 {
     for (uint32_t i = 0; i < s->n_models; i++) {
         const char *role = s->model[i].role;
-        if (has_role(p, role) && !is_listed(f->fresh, role)) {
+        if (has_role(p, role) && !dt_role_is_listed(f->fresh, role)) {
             DT_TRY(compare_shapes(p, s, &s->model[i]));
         }
     }

@@ -13,16 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_equal(const char *a, const char *b)
-{
-    double x = 0, y = 0;
-    return strcmp(a, b) == 0 || (dt_parse_f64(a, &x) && dt_parse_f64(b, &y) && x == y);
-}
-
 /* Set by the user, not by a default or by the saved configuration of a run; a file may repeat defaults. */
 static bool is_set_by_user(const dt_option *o, const char *value, const dt_origin *origin)
 {
-    return origin->layer > DT_FROM_FILE || (origin->layer == DT_FROM_FILE && !is_equal(value, o->dfl));
+    return origin->layer > DT_FROM_FILE || (origin->layer == DT_FROM_FILE && !dt_is_same_value(value, o->dfl));
 }
 
 static dt_status reject(const char *path, const char *value, const dt_origin *origin, const char *why)
@@ -46,7 +40,8 @@ static dt_status reject_if_set(const dt_stage *s, const dt_loaded *c, const dt_o
         dt_error_clear(); /* a required option without a value is reported when the section is read */
         return DT_OK;
     }
-    return is_set_by_user(o, value, &origin) && !is_equal(value, o->dfl) ? reject(path, value, &origin, why) : DT_OK;
+    return is_set_by_user(o, value, &origin) && !dt_is_same_value(value, o->dfl) ? reject(path, value, &origin, why)
+                                                                                 : DT_OK;
 }
 
 /* ---- options that another one disables ------------------------------------------------------------------------- */
@@ -92,7 +87,7 @@ dt_status dt_reject_overridden_options(const dt_stage *s, const dt_loaded *c, co
             dt_error_clear(); /* reported when the section is read */
             continue;
         }
-        if (is_set_by_user(o, value, &origin) && !is_equal(value, over[i].value)) {
+        if (is_set_by_user(o, value, &origin) && !dt_is_same_value(value, over[i].value)) {
             explain_override(s, o, over[i].value, why, sizeof(why));
             return reject(path, value, &origin, why);
         }
@@ -111,7 +106,7 @@ dt_status dt_reject_stream_options(const dt_stage *s, const dt_data_opts *d)
         st = dt_config_option_at(s->d.config, s->d.index, "data", i, &v);
         for (size_t k = 0; st == DT_OK && k < sizeof(of_streams) / sizeof(of_streams[0]); k++) {
             if (strcmp(v.option->name, of_streams[k]) == 0 && is_set_by_user(v.option, v.value, &v.origin) &&
-                !is_equal(v.value, v.option->dfl)) {
+                !dt_is_same_value(v.value, v.option->dfl)) {
                 char path[160];
                 snprintf(path, sizeof(path), "data.%s", v.option->name);
                 return reject(path, v.value, &v.origin, "it applies to streams, and data.stream is not set");

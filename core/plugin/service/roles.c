@@ -48,6 +48,22 @@ bool dt_roles_contain(const dt_roles *r, const char *name)
     return find(r, name) < r->n;
 }
 
+bool dt_role_is_listed(const char *const *list, const char *name)
+{
+    for (; list != NULL && *list != NULL; list++) {
+        if (strcmp(*list, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool dt_tensor_has_role(const char *tensor, const char *role)
+{
+    const size_t n = strlen(role);
+    return strncmp(tensor, role, n) == 0 && tensor[n] == '.';
+}
+
 const dt_port *dt_port_find(const dt_port *p, uint32_t n, const char *name)
 {
     for (uint32_t i = 0; i < n; i++) {

@@ -23,6 +23,9 @@ dt_status dt_roles_add(dt_roles *r, const char *name) DT_NODISCARD;
 void dt_roles_remove(dt_roles *r, const char *name);
 bool dt_roles_contain(const dt_roles *r, const char *name);
 
+bool dt_role_is_listed(const char *const *list, const char *name); /* list: ends with NULL, or NULL */
+bool dt_tensor_has_role(const char *tensor, const char *role);     /* is it "<role>.<parameter>"? */
+
 const dt_port *dt_port_find(const dt_port *p, uint32_t n, const char *name); /* NULL when there is none */
 
 #endif

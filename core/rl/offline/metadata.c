@@ -184,12 +184,6 @@ dt_status dt_stored_head_read(const dt_rollout *r, const dt_safetensors *s, cons
     return DT_OK;
 }
 
-static bool are_equal_values(const char *a, const char *b)
-{
-    double x = 0, y = 0;
-    return strcmp(a, b) == 0 || (dt_parse_f64(a, &x) && dt_parse_f64(b, &y) && x == y);
-}
-
 static const char *metadata_of(const dt_safetensors *s, const char *option)
 {
     dt_str key = {0};
@@ -210,7 +204,7 @@ static void list_differences(const dt_rollout *r, const dt_safetensors *s, dt_st
         }
         if (has == NULL) {
             dt_str_addf(unsaid, "%s%s", unsaid->bytes > 0 ? ", " : "", v.option->name);
-        } else if (!are_equal_values(has, value)) {
+        } else if (!dt_is_same_value(has, value)) {
             dt_str_addf(others, "%s%s = \"%s\" (here \"%s\")", others->bytes > 0 ? ", " : "", v.option->name, has,
                         value);
         }

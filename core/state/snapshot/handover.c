@@ -223,17 +223,11 @@ bool dt_handover_is_empty(const dt_handover *h)
     return h == NULL || h->n == 0;
 }
 
-static bool is_of_role(const char *tensor, const char *role)
-{
-    const size_t n = strlen(role);
-    return strncmp(tensor, role, n) == 0 && tensor[n] == '.';
-}
-
 static bool has_role(const source *s, const char *role)
 {
     const dt_safetensors *f = tensors_of(s);
     for (uint32_t i = 0; i < dt_safetensors_count(f); i++) {
-        if (is_of_role(dt_safetensors_at(f, i)->name, role)) {
+        if (dt_tensor_has_role(dt_safetensors_at(f, i)->name, role)) {
             return true;
         }
     }
@@ -275,16 +269,6 @@ dt_status dt_handover_list_stores(const dt_handover *h, dt_str *out, bool *known
 }
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
-
-static bool is_listed(const char *const *list, const char *word)
-{
-    for (; list != NULL && *list != NULL; list++) {
-        if (strcmp(*list, word) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* A word that names none of the phase's models is a mistake, unless it is a role it might have had. */
 static dt_status check_fresh(const dt_stage *s, const char *const *fresh)
@@ -329,7 +313,7 @@ static uint32_t collect_tensors(dt_stage *s, const char *role, dt_ckpt_tensor *t
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->params.n; i++) {
         const dt_param *p = &s->params.param[i];
-        if (is_of_role(p->name, role)) {
+        if (dt_tensor_has_role(p->name, role)) {
             t[n++] = (dt_ckpt_tensor){
                 .name = p->name, .dim = p->dim, .n_dims = p->n_dims, .data = dt_trainer_params(s->trainer) + p->offset};
         }
@@ -343,7 +327,7 @@ static dt_status load_roles(const dt_handover *h, dt_stage *s, const char *const
     for (uint32_t i = 0; i < s->n_models; i++) {
         const dt_model *m = &s->model[i];
         const uint32_t n = collect_tensors(s, m->role, t);
-        const bool is_fresh = is_listed(fresh, m->role);
+        const bool is_fresh = dt_role_is_listed(fresh, m->role);
         const source *from = n > 0 && !is_fresh ? find_source(h, m->role) : NULL;
         if (from != NULL) {
             DT_TRY(load_role(s, m, from, want, t, n));
@@ -398,8 +382,8 @@ static dt_status load_normaliser(const dt_handover *h, dt_stage *s, const char *
     for (uint32_t i = 0; i < h->n; i++) {
         bool is_used = false;
         for (uint32_t k = 0; k < s->n_models; k++) {
-            is_used =
-                is_used || (!is_listed(fresh, s->model[k].role) && find_source(h, s->model[k].role) == &h->from[i]);
+            is_used = is_used ||
+                      (!dt_role_is_listed(fresh, s->model[k].role) && find_source(h, s->model[k].role) == &h->from[i]);
         }
         bool is_there = false;
         if (is_used && h->from[i].ckpt != NULL) {

@@ -21,12 +21,6 @@ typedef struct sides { /* a phase here, and the one that was trained */
     int64_t phase, trained;
 } sides;
 
-static bool is_same_value(const char *a, const char *b)
-{
-    double x = 0, y = 0;
-    return strcmp(a, b) == 0 || (dt_parse_f64(a, &x) && dt_parse_f64(b, &y) && x == y);
-}
-
 static void add_other(dt_str *out, const char *path, const char *now, const char *then)
 {
     dt_str_addf(out, "%s%s is %s here and was %s", out->bytes > 0 ? ", " : "", path, now[0] != '\0' ? now : "empty",
@@ -43,7 +37,7 @@ static void compare_section(const sides *b, const dt_component *c, dt_str *out)
         snprintf(path, sizeof(path), "%s.%s", c->id, o->name);
         if (o->type != DT_OPT_F64 && o->type != DT_OPT_PATH &&
             dt_config_get(b->now, b->phase, path, &now, &origin) == DT_OK &&
-            dt_config_get(b->then, b->trained, path, &then, &origin) == DT_OK && !is_same_value(now, then)) {
+            dt_config_get(b->then, b->trained, path, &then, &origin) == DT_OK && !dt_is_same_value(now, then)) {
             add_other(out, path, now, then);
         }
     }
@@ -173,12 +167,6 @@ dt_status dt_mismatch_explain(dt_status st, const dt_stage *s, const dt_ckpt *c)
 
 /* ---- constants --------------------------------------------------------------------------------------------------- */
 
-static bool is_of_role(const char *tensor, const char *role)
-{
-    const size_t n = strlen(role);
-    return strncmp(tensor, role, n) == 0 && tensor[n] == '.';
-}
-
 static bool has_param(const dt_stage *s, const char *name)
 {
     for (uint32_t i = 0; i < s->params.n; i++) {
@@ -219,7 +207,7 @@ dt_status dt_mismatch_check_constants(const dt_stage *s, const dt_model *m, cons
     }
     for (uint32_t i = 0; i < s->params.n; i++) {
         const dt_param *p = &s->params.param[i];
-        if (p->is_constant && !p->is_shadow && is_of_role(p->name, m->role) &&
+        if (p->is_constant && !p->is_shadow && dt_tensor_has_role(p->name, m->role) &&
             dt_safetensors_find(f, p->name) == NULL) {
             return reject_constant(s, m, path, ckpt, p->name, false, otherwise);
         }
@@ -234,7 +222,7 @@ static uint32_t count_extras(const dt_stage *s, const dt_model *m, const dt_safe
     uint32_t n = 0;
     for (uint32_t i = 0; i < dt_safetensors_count(f); i++) {
         const char *name = dt_safetensors_at(f, i)->name;
-        if (is_of_role(name, m->role) && !has_param(s, name)) {
+        if (dt_tensor_has_role(name, m->role) && !has_param(s, name)) {
             if (n < MOST_NAMES) {
                 dt_str_addf(names, "%s%s", n > 0 ? ", " : "", name);
             }

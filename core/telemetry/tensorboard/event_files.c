@@ -160,12 +160,6 @@ void dt_event_files_end(dt_metrics *m, bool is_success)
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
-static bool is_of_role(const dt_param *p, const char *role)
-{
-    const size_t n = strlen(role);
-    return strncmp(p->name, role, n) == 0 && p->name[n] == '.';
-}
-
 /* Bytes of a name's first `parts` parts: "world.head.0" of world.head.0.w are three. */
 static size_t common_stem(const char *name, int parts)
 {
@@ -202,7 +196,7 @@ static int parts_of(const dt_stage *s, const char *role)
     for (int parts = MAX_PARTS; parts > 1; parts--) {
         uint32_t n = 0;
         for (uint32_t i = 0; i < s->params.n && n <= MAX_HISTOGRAMS; i++) {
-            n += is_of_role(&s->params.param[i], role) && begins_stem(s, i, parts);
+            n += dt_tensor_has_role(s->params.param[i].name, role) && begins_stem(s, i, parts);
         }
         if (n <= MAX_HISTOGRAMS) {
             return parts;
@@ -238,7 +232,8 @@ static const dt_param *largest_matrix(const dt_stage *s, const char *role)
     const dt_param *best = NULL;
     for (uint32_t i = 0; i < s->params.n; i++) {
         const dt_param *p = &s->params.param[i];
-        if (is_of_role(p, role) && p->n_dims == 2 && !p->frozen && (best == NULL || p->count > best->count)) {
+        if (dt_tensor_has_role(p->name, role) && p->n_dims == 2 && !p->frozen &&
+            (best == NULL || p->count > best->count)) {
             best = p;
         }
     }
@@ -251,7 +246,7 @@ static dt_status write_model(const dt_stage *s, dt_events *e, uint64_t step, con
     const dt_param *matrix = largest_matrix(s, role);
     const int parts = parts_of(s, role);
     for (uint32_t i = 0; i < s->params.n; i++) {
-        if (!is_of_role(&s->params.param[i], role) || !begins_stem(s, i, parts)) {
+        if (!dt_tensor_has_role(s->params.param[i].name, role) || !begins_stem(s, i, parts)) {
             continue;
         }
         DT_TRY(write_histogram(s, e, step, "parameters", i, parts, params, true));
