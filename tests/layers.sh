@@ -173,7 +173,7 @@ check() { # tree
 words_of_traffic="(^|[^[:alnum:]])(vehicles?|sumo|traffic|headways?|ttc|brak(e|es|ing)|junctions?|intersections?|pedestrians?|roads?|\
 streets?|cars?)([^[:alnum:]]|\$)"
 files_with_words='
-cfg_doc.c cli_table.h evaluate.c event_pictures.c event_pictures.h film.c film.h
+cfg_doc.c cli_table.c evaluate.c event_pictures.c event_pictures.h film.c film.h
 frames.c frames.h process_scene.c risk.c risk.h
 '
 check_traffic() { # tree, names of files that may have such words

@@ -21,8 +21,8 @@
 
 static int find_verb(const char *name)
 {
-    for (int i = 0; i < n_verbs; i++) {
-        if (strcmp(verbs[i].name, name) == 0) {
+    for (int i = 0; i < dt_cli_n_verbs; i++) {
+        if (strcmp(dt_cli_verbs[i].name, name) == 0) {
             return i;
         }
     }
@@ -32,16 +32,13 @@ static int find_verb(const char *name)
 static void add_verb(void *unused, const dt_verb *v)
 {
     (void)unused;
-    add_plugin_verb(v);
+    dt_cli_add_verb(v);
 }
 
 /* with_plugins: the rows of plugins are wanted, which opens them. */
 static void use_tables(bool with_plugins)
 {
     static bool has_plugins;
-    if (n_options == 0) {
-        count_options();
-    }
     if (with_plugins && !has_plugins) {
         has_plugins = true;
         dt_plugin_verbs_each(add_verb, NULL);
@@ -52,18 +49,18 @@ void dt_cli_words(const char *of, void (*fn)(void *user, const char *word), void
 {
     use_tables(true);
     const int v = of != NULL ? find_verb(of) : -1;
-    for (int i = 0; i < n_verbs && of == NULL; i++) {
-        fn(user, verbs[i].name);
+    for (int i = 0; i < dt_cli_n_verbs && of == NULL; i++) {
+        fn(user, dt_cli_verbs[i].name);
     }
-    for (int f = 0; f < n_forms && v >= 0; f++) {
-        if (forms[f].verb == v && forms[f].name[0] != '\0') {
-            fn(user, forms[f].name);
+    for (int f = 0; f < dt_cli_n_forms && v >= 0; f++) {
+        if (dt_cli_forms[f].verb == v && dt_cli_forms[f].name[0] != '\0') {
+            fn(user, dt_cli_forms[f].name);
         }
     }
-    for (int k = 0; k < n_options && v >= 0; k++) {
+    for (int k = 0; dt_cli_options[k].name != NULL && v >= 0; k++) {
         char name[64];
-        snprintf(name, sizeof(name), "--%s", options[k].name);
-        if ((options[k].forms & forms_of(v)) != 0) {
+        snprintf(name, sizeof(name), "--%s", dt_cli_options[k].name);
+        if ((dt_cli_options[k].forms & dt_cli_forms_of(v)) != 0) {
             fn(user, name);
         }
     }
@@ -105,20 +102,20 @@ static void entry_help(const char *left, const char *text)
     wrap(text, at >= HELP_LEFT ? 0 : at, HELP_LEFT);
 }
 
-static bool is_common(const option *o)
+static bool is_common(const dt_cli_option *o)
 {
-    return o->forms == F_ALL;
+    return o->forms == DT_CLI_ALL_FORMS;
 }
 
 /* The forms of the verb that an option is for, where it is not for all of them: "import, merge: " */
-static void add_forms(const option *o, int v, char *out, size_t bytes)
+static void add_forms(const dt_cli_option *o, int v, char *out, size_t bytes)
 {
-    const uint64_t all = forms_of(v);
+    const uint64_t all = dt_cli_forms_of(v);
     size_t n = 0;
     out[0] = '\0';
-    for (int f = 0; f < n_forms && (o->forms & all) != all && has_forms(v); f++) {
+    for (int f = 0; f < dt_cli_n_forms && (o->forms & all) != all && dt_cli_has_forms(v); f++) {
         if ((o->forms & all & (UINT64_C(1) << f)) != 0 && n < bytes) {
-            n += (size_t)snprintf(out + n, bytes - n, "%s%s", n > 0 ? ", " : "", forms[f].name);
+            n += (size_t)snprintf(out + n, bytes - n, "%s%s", n > 0 ? ", " : "", dt_cli_forms[f].name);
         }
     }
     if (n > 0 && n < bytes) {
@@ -126,7 +123,7 @@ static void add_forms(const option *o, int v, char *out, size_t bytes)
     }
 }
 
-static void option_help(const option *o, int v)
+static void option_help(const dt_cli_option *o, int v)
 {
     char left[64], of[96];
     dt_str text = {0};
@@ -140,42 +137,42 @@ static void option_help(const option *o, int v)
 
 static void options_help(int v, bool are_common)
 {
-    for (int i = 0; i < n_options; i++) {
-        if ((options[i].forms & forms_of(v)) != 0 && is_common(&options[i]) == are_common) {
-            option_help(&options[i], v);
+    for (int i = 0; dt_cli_options[i].name != NULL; i++) {
+        if ((dt_cli_options[i].forms & dt_cli_forms_of(v)) != 0 && is_common(&dt_cli_options[i]) == are_common) {
+            option_help(&dt_cli_options[i], v);
         }
     }
 }
 
-static void usage_text(const form *f, dt_str *out)
+static void usage_text(const dt_cli_form *f, dt_str *out)
 {
-    dt_str_addf(out, "dtrain %s%s%s%s%s", verbs[f->verb].name, f->name[0] != '\0' ? " " : "", f->name,
+    dt_str_addf(out, "dtrain %s%s%s%s%s", dt_cli_verbs[f->verb].name, f->name[0] != '\0' ? " " : "", f->name,
                 f->words[0] != '\0' ? " " : "", f->words);
 }
 
 static void verb_help(int v)
 {
     bool has_words = false;
-    for (int f = 0; f < n_forms; f++) {
-        if (forms[f].verb == v) {
+    for (int f = 0; f < dt_cli_n_forms; f++) {
+        if (dt_cli_forms[f].verb == v) {
             dt_str line = {0};
-            usage_text(&forms[f], &line);
+            usage_text(&dt_cli_forms[f], &line);
             dt_print("%s [options]\n", dt_str_text(&line));
             dt_str_fini(&line);
-            has_words = has_words || forms[f].help[0] != '\0';
+            has_words = has_words || dt_cli_forms[f].help[0] != '\0';
         }
     }
     dt_print("\n");
-    wrap(verbs[v].summary, 0, 0);
+    wrap(dt_cli_verbs[v].summary, 0, 0);
     if (has_words) {
         dt_print("\narguments:\n");
     }
-    for (int f = 0; f < n_forms && has_words; f++) {
+    for (int f = 0; f < dt_cli_n_forms && has_words; f++) {
         char left[64];
-        snprintf(left, sizeof(left), "%s%s%s", forms[f].name, *forms[f].name && *forms[f].words ? " " : "",
-                 forms[f].words);
-        if (forms[f].verb == v) {
-            entry_help(left, forms[f].help);
+        snprintf(left, sizeof(left), "%s%s%s", dt_cli_forms[f].name,
+                 *dt_cli_forms[f].name && *dt_cli_forms[f].words ? " " : "", dt_cli_forms[f].words);
+        if (dt_cli_forms[f].verb == v) {
+            entry_help(left, dt_cli_forms[f].help);
         }
     }
 }
@@ -183,16 +180,16 @@ static void verb_help(int v)
 void dt_cli_help(const char *name)
 {
     use_tables(name == NULL || find_verb(name) < 0);
-    const int found = name != NULL ? find_verb(name) : -1, v = found >= 0 ? found : DT_VERB_RUN;
+    const int found = name != NULL ? find_verb(name) : -1, v = found >= 0 ? found : DT_CLI_RUN;
     if (found < 0) {
         dt_print("dtrain %s: trains in phases, loaded as plugins\n\n"
                  "  dtrain --plugin FILE_OR_ID [options]     train one phase\n"
                  "  dtrain --config FILE [options]           train the phases of a configuration\n"
                  "  dtrain VERB ...                          one of these (dtrain VERB --help):\n\n",
                  PACKAGE_VERSION);
-        for (int i = 0; i < n_verbs; i++) {
-            dt_print("  %-8s", verbs[i].name);
-            wrap(verbs[i].summary, 10, 11);
+        for (int i = 0; i < dt_cli_n_verbs; i++) {
+            dt_print("  %-8s", dt_cli_verbs[i].name);
+            wrap(dt_cli_verbs[i].summary, 10, 11);
         }
         dt_print("\noptions of run, the default verb:\n");
     } else {
@@ -201,7 +198,7 @@ void dt_cli_help(const char *name)
     }
     options_help(v, false);
     options_help(v, true);
-    dt_print("\nexamples:\n%s", verbs[v].examples);
+    dt_print("\nexamples:\n%s", dt_cli_verbs[v].examples);
     if (found < 0) {
         dt_print("  dtrain show phase1_world_model           every key of a phase, with its default\n"
                  "\nexit codes:\n");
@@ -211,33 +208,25 @@ void dt_cli_help(const char *name)
     }
 }
 
-const char *dt_cli_later(const char *name)
-{
-    for (size_t i = 0; i < sizeof(later_verbs) / sizeof(later_verbs[0]); i++) {
-        if (strcmp(later_verbs[i].verb, name) == 0) {
-            return later_verbs[i].text;
-        }
-    }
-    return NULL;
-}
-
 bool dt_cli_is_verb(const char *word)
 {
     use_tables(find_verb(word) < 0);
-    return find_verb(word) >= 0 || dt_cli_later(word) != NULL;
+    return find_verb(word) >= 0;
 }
 
 /* ---- parsing ----------------------------------------------------------------------------------------------------- */
 
 /* The row for a form, else one of the verb, else one of the same name. */
-static const option *find_option(const char *name, size_t bytes, uint64_t first, uint64_t second)
+static const dt_cli_option *find_option(const char *name, size_t bytes, uint64_t first, uint64_t second)
 {
-    const option *found[3] = {NULL, NULL, NULL};
-    for (int i = n_options; i-- > 0;) {
-        const bool match = bytes == 1 ? options[i].letter == name[0]
-                                      : strlen(options[i].name) == bytes && memcmp(options[i].name, name, bytes) == 0;
-        if (match) {
-            found[(options[i].forms & first) != 0 ? 0 : (options[i].forms & second) != 0 ? 1 : 2] = &options[i];
+    const dt_cli_option *found[3] = {NULL, NULL, NULL};
+    for (int i = 0; dt_cli_options[i].name != NULL; i++) {
+        const bool match =
+            bytes == 1 ? dt_cli_options[i].letter == name[0]
+                       : strlen(dt_cli_options[i].name) == bytes && memcmp(dt_cli_options[i].name, name, bytes) == 0;
+        const int k = (dt_cli_options[i].forms & first) != 0 ? 0 : (dt_cli_options[i].forms & second) != 0 ? 1 : 2;
+        if (match && found[k] == NULL) {
+            found[k] = &dt_cli_options[i];
         }
     }
     return found[0] != NULL ? found[0] : found[1] != NULL ? found[1] : found[2];
@@ -305,33 +294,33 @@ static const char *meant_option(const char *bare)
 
 static dt_status unknown_option(const char *word, int v, const dt_args *a)
 {
-    const char *names[MAX_OPTIONS + 1];
+    const char *names[DT_CLI_MAX_OPTIONS + 1];
     char bare[64];
     int n = 0;
-    for (int i = 0; i < n_options; i++) {
-        if ((options[i].forms & forms_of(v)) != 0) {
-            names[n++] = options[i].name;
+    for (int i = 0; dt_cli_options[i].name != NULL; i++) {
+        if ((dt_cli_options[i].forms & dt_cli_forms_of(v)) != 0) {
+            names[n++] = dt_cli_options[i].name;
         }
     }
     names[n] = NULL;
     snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(word + 2, "="), word[1] == '-' ? word + 2 : word + 1);
-    const char *meant = v == DT_VERB_RUN ? meant_option(bare) : NULL;
+    const char *meant = v == DT_CLI_RUN ? meant_option(bare) : NULL;
     const char *near = meant != NULL ? meant + 2 : dt_did_you_mean(bare, names);
     return DT_FAIL(DT_ECONFIG, "dtrain %s has no option %s%s%s%s; see dtrain %s --help", a->verb, word,
                    near != NULL ? "; did you mean --" : "", near != NULL ? near : "", near != NULL ? "?" : "", a->verb);
 }
 
-static dt_status store_option(dt_args *a, const option *o, const char *value)
+static dt_status store_option(dt_args *a, const dt_cli_option *o, const char *value)
 {
     char *base = (char *)a;
-    if (o->member == OF_PLUGIN) {
+    if (o->member == DT_CLI_OF_PLUGIN) {
         if (a->n_extra == DT_CLI_MAX_EXTRA) {
             return DT_FAIL(DT_ECONFIG, "more than %d options", DT_CLI_MAX_EXTRA);
         }
         a->extra[a->n_extra++] = (dt_extra_option){o->name, value != NULL ? value : ""};
-    } else if (o->kind == A_FLAG) {
+    } else if (o->kind == DT_CLI_FLAG) {
         *(bool *)(base + o->member) = true;
-    } else if (o->kind == A_REPEAT) {
+    } else if (o->kind == DT_CLI_REPEAT) {
         uint32_t *n = (uint32_t *)(void *)(base + o->count);
         if (*n == DT_CLI_MAX_REPEAT) {
             return DT_FAIL(DT_ECONFIG, "--%s is given more than %d times", o->name, DT_CLI_MAX_REPEAT);
@@ -339,7 +328,7 @@ static dt_status store_option(dt_args *a, const option *o, const char *value)
         ((const char **)(void *)(base + o->member))[(*n)++] = value;
     } else {
         *(const char **)(void *)(base + o->member) = value;
-        if (o->kind == A_OPTIONAL) {
+        if (o->kind == DT_CLI_OPTIONAL) {
             *(bool *)(base + o->count) = true;
         }
     }
@@ -356,24 +345,24 @@ static dt_status parse_option(int argc, char *const *argv, int *i, int v, uint64
         return unknown_option(word, v, a);
     }
     const char *value = equals != NULL ? equals + 1 : NULL;
-    const option *o = find_option(name, bytes, forms_of(v), 0);
+    const dt_cli_option *o = find_option(name, bytes, dt_cli_forms_of(v), 0);
     if (o == NULL) {
         return unknown_option(word, v, a);
     }
-    if ((o->forms & forms_of(v)) == 0) {
-        const char *meant = v == DT_VERB_RUN ? meant_option(o->name) : NULL;
+    if ((o->forms & dt_cli_forms_of(v)) == 0) {
+        const char *meant = v == DT_CLI_RUN ? meant_option(o->name) : NULL;
         return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s%s%s%s; see dtrain %s --help", o->name, a->verb,
                        meant != NULL ? "; did you mean " : "", meant != NULL ? meant : "", meant != NULL ? "?" : "",
                        a->verb);
     }
-    *used_p |= UINT64_C(1) << (o - options);
-    if (o->kind == A_FLAG && value != NULL) {
+    *used_p |= UINT64_C(1) << (o - dt_cli_options);
+    if (o->kind == DT_CLI_FLAG && value != NULL) {
         return DT_FAIL(DT_ECONFIG, "--%s takes no value, got \"%s\"", o->name, value);
     }
-    if (o->kind == A_OPTIONAL && value == NULL && *i + 1 < argc && argv[*i + 1][0] != '-') {
+    if (o->kind == DT_CLI_OPTIONAL && value == NULL && *i + 1 < argc && argv[*i + 1][0] != '-') {
         value = argv[++*i];
     }
-    if ((o->kind == A_VALUE || o->kind == A_REPEAT) && value == NULL) {
+    if ((o->kind == DT_CLI_VALUE || o->kind == DT_CLI_REPEAT) && value == NULL) {
         if (*i + 1 >= argc) {
             return DT_FAIL(DT_ECONFIG, "--%s needs a value: --%s %s", o->name, o->name, o->value);
         }
@@ -394,6 +383,7 @@ static const char *meant_verb(const char *word)
     static const char *const verbs_of_others[][2] = {{"train", "run"},
                                                      {"fit", "run"},
                                                      {"start", "run"},
+                                                     {"launch", "run --nproc"},
                                                      {"resume", "run --resume"},
                                                      {"test", "eval"},
                                                      {"validate", "eval"},
@@ -434,34 +424,34 @@ static const char *meant_verb(const char *word)
 /* The first word is the form of a verb that has several. */
 static dt_status find_form(int v, dt_args *a)
 {
-    const char *names[MAX_FORMS + 1];
+    const char *names[DT_CLI_MAX_FORMS + 1];
     dt_str usage = {0};
     int n = 0;
     const char *first = a->n_words > 0 ? a->word[0] : "";
-    for (int f = 0; f < n_forms; f++) {
-        if (forms[f].verb == v && (!has_forms(v) || strcmp(forms[f].name, first) == 0)) {
+    for (int f = 0; f < dt_cli_n_forms; f++) {
+        if (dt_cli_forms[f].verb == v && (!dt_cli_has_forms(v) || strcmp(dt_cli_forms[f].name, first) == 0)) {
             a->form = f;
             dt_str_fini(&usage);
             return DT_OK;
         }
-        if (forms[f].verb == v) {
-            dt_str_addf(&usage, "%s%s", n > 0 ? ", " : "", forms[f].name);
-            names[n++] = forms[f].name;
+        if (dt_cli_forms[f].verb == v) {
+            dt_str_addf(&usage, "%s%s", n > 0 ? ", " : "", dt_cli_forms[f].name);
+            names[n++] = dt_cli_forms[f].name;
         }
     }
     names[n] = NULL;
     const char *near = first[0] != '\0' ? dt_did_you_mean(first, names) : NULL;
     const dt_status st =
-        DT_FAIL(DT_ECONFIG, "dtrain %s%s%s: expected one of %s%s%s%s; see dtrain %s --help", verbs[v].name,
+        DT_FAIL(DT_ECONFIG, "dtrain %s%s%s: expected one of %s%s%s%s; see dtrain %s --help", dt_cli_verbs[v].name,
                 first[0] != '\0' ? " " : "", first, dt_str_text(&usage), near != NULL ? "; did you mean " : "",
-                near != NULL ? near : "", near != NULL ? "?" : "", verbs[v].name);
+                near != NULL ? near : "", near != NULL ? "?" : "", dt_cli_verbs[v].name);
     dt_str_fini(&usage);
     return st;
 }
 
 static dt_status check_words(const dt_args *a)
 {
-    const form *f = &forms[a->form];
+    const dt_cli_form *f = &dt_cli_forms[a->form];
     const uint32_t name = f->name[0] != '\0', n = a->n_words - name;
     dt_str usage = {0};
     if (n >= f->least && n <= f->most) {
@@ -482,15 +472,16 @@ static dt_status check_words(const dt_args *a)
 static dt_status check_used(const dt_args *a, uint64_t used)
 {
     const uint64_t mine = UINT64_C(1) << a->form;
-    for (int i = 0; i < n_options; i++) {
-        const option *o = &options[i];
+    for (int i = 0; dt_cli_options[i].name != NULL; i++) {
+        const dt_cli_option *o = &dt_cli_options[i];
         if ((used & (UINT64_C(1) << i)) != 0 &&
-            (find_option(o->name, strlen(o->name), mine, forms_of(forms[a->form].verb))->forms & mine) == 0) {
+            (find_option(o->name, strlen(o->name), mine, dt_cli_forms_of(dt_cli_forms[a->form].verb))->forms & mine) ==
+                0) {
             char of[96];
-            add_forms(o, forms[a->form].verb, of, sizeof(of));
+            add_forms(o, dt_cli_forms[a->form].verb, of, sizeof(of));
             return DT_FAIL(DT_ECONFIG,
                            "--%s is not an option of dtrain %s %s; it belongs to %.*s; see dtrain %s --help", o->name,
-                           a->verb, forms[a->form].name, (int)strcspn(of, ":"), of, a->verb);
+                           a->verb, dt_cli_forms[a->form].name, (int)strcspn(of, ":"), of, a->verb);
         }
     }
     return DT_OK;
@@ -498,15 +489,11 @@ static dt_status check_used(const dt_args *a, uint64_t used)
 
 static dt_status unknown_verb(const char *word)
 {
-    const char *names[MAX_VERBS + 1];
-    const char *later_text = dt_cli_later(word);
-    if (later_text != NULL) {
-        return DT_FAIL(DT_ECONFIG, "dtrain %s: %s", word, later_text);
+    const char *names[DT_CLI_MAX_VERBS + 1];
+    for (int k = 0; k < dt_cli_n_verbs; k++) {
+        names[k] = dt_cli_verbs[k].name;
     }
-    for (int k = 0; k < n_verbs; k++) {
-        names[k] = verbs[k].name;
-    }
-    names[n_verbs] = NULL;
+    names[dt_cli_n_verbs] = NULL;
     const char *near = meant_verb(word);
     near = near != NULL ? near : dt_did_you_mean(word, names);
     return DT_FAIL(DT_ECONFIG, "dtrain has no verb \"%s\"%s%s%s; see dtrain --help", word,
@@ -519,19 +506,19 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
     memset(out, 0, sizeof(*out));
     out->argc = argc;
     out->argv = argv;
-    out->verb = verbs[DT_VERB_RUN].name;
+    out->verb = dt_cli_verbs[DT_CLI_RUN].name;
     int i = 1;
     if (argc > 1 && argv[1][0] != '-') {
         out->verb = argv[1];
         i = 2;
     }
-    use_tables(find_verb(out->verb) < 0 && dt_cli_later(out->verb) == NULL);
+    use_tables(find_verb(out->verb) < 0);
     const int v = find_verb(out->verb);
     if (v < 0) {
         return unknown_verb(out->verb);
     }
-    out->is_run = v == DT_VERB_RUN;
-    out->is_of_plugin = v >= DT_N_VERBS;
+    out->is_run = v == DT_CLI_RUN;
+
     for (; i < argc; i++) {
         if (argv[i][0] == '-' && argv[i][1] != '\0') {
             DT_TRY(parse_option(argc, argv, &i, v, &used, out));
@@ -553,25 +540,23 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
 
 dt_status dt_cli_call(const dt_args *a, int *code_p)
 {
-#define CALL(NAME, FN) [DT_VERB_##NAME] = dt_verb_##FN,
-    static dt_status (*const fn[])(const dt_args *, int *) = {DT_CLI_VERBS(CALL)};
-#undef CALL
-    return a->is_of_plugin ? dt_plugin_verb_call(a, plugin_form[a->form], code_p) : fn[forms[a->form].verb](a, code_p);
+    const dt_cli_form *f = &dt_cli_forms[a->form];
+    return f->run != NULL ? f->run(a, code_p) : dt_plugin_verb_call(a, f->of_plugin, code_p);
 }
 
 bool dt_cli_is_for_all(const dt_args *a)
 {
-    return verbs[forms[a->form].verb].is_all;
+    return dt_cli_verbs[dt_cli_forms[a->form].verb].is_all;
 }
 
 bool dt_cli_is_free(const dt_args *a)
 {
-    return verbs[forms[a->form].verb].is_free;
+    return dt_cli_verbs[dt_cli_forms[a->form].verb].is_free;
 }
 
 /* Also where the verb is left out. */
 bool dt_cli_trains(int argc, char *const *argv)
 {
     const int v = argc > 1 ? find_verb(argv[1]) : -1;
-    return argc > 1 && (v < 0 ? argv[1][0] == '-' : verbs[v].trains);
+    return argc > 1 && (v < 0 ? argv[1][0] == '-' : dt_cli_verbs[v].trains);
 }

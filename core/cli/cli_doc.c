@@ -18,8 +18,9 @@
 /* KIND of dtrain --complete; NULL: the program is not asked. */
 static const char *kind_of(int complete)
 {
-    static const char *const kind[] = {[C_ID] = "ids",   [C_PHASE] = "phases",     [C_ENV] = "envs",
-                                       [C_RUN] = "runs", [C_PROFILE] = "profiles", [C_SET] = "set"};
+    static const char *const kind[] = {
+        [DT_CLI_WORD_ID] = "ids",   [DT_CLI_WORD_PHASE] = "phases",     [DT_CLI_WORD_ENV] = "envs",
+        [DT_CLI_WORD_RUN] = "runs", [DT_CLI_WORD_PROFILE] = "profiles", [DT_CLI_WORD_SET] = "set"};
     return (size_t)complete < sizeof(kind) / sizeof(kind[0]) ? kind[complete] : NULL;
 }
 
@@ -33,27 +34,27 @@ static void print_choices(const char *value)
     }
 }
 
-static int is_of(const option *o, int v)
+static int is_of(const dt_cli_option *o, int v)
 {
-    return (o->forms & forms_of(v)) != 0;
+    return (o->forms & dt_cli_forms_of(v)) != 0;
 }
 
 /* Of several rows of a verb the first one offers. */
 static int is_first_of(int k, int v)
 {
     for (int i = 0; i < k; i++) {
-        if (is_of(&options[i], v) && strcmp(options[i].name, options[k].name) == 0) {
+        if (is_of(&dt_cli_options[i], v) && strcmp(dt_cli_options[i].name, dt_cli_options[k].name) == 0) {
             return 0;
         }
     }
-    return is_of(&options[k], v);
+    return is_of(&dt_cli_options[k], v);
 }
 
 /* ---- manual page ------------------------------------------------------------------------------------------------- */
 
-static void man_option(const option *o, int v)
+static void man_option(const dt_cli_option *o, int v)
 {
-    const uint64_t all = forms_of(v);
+    const uint64_t all = dt_cli_forms_of(v);
     const char *between = "";
     printf(".TP\n");
     if (o->letter != 0) {
@@ -69,9 +70,9 @@ static void man_option(const option *o, int v)
         printf("\\fR");
     }
     putchar('\n');
-    for (int f = 0; f < n_forms && (o->forms & all) != all; f++) {
-        if ((o->forms & all & (UINT64_C(1) << f)) != 0 && forms[f].name[0] != '\0') {
-            printf("%s%s", between, forms[f].name);
+    for (int f = 0; f < dt_cli_n_forms && (o->forms & all) != all; f++) {
+        if ((o->forms & all & (UINT64_C(1) << f)) != 0 && dt_cli_forms[f].name[0] != '\0') {
+            printf("%s%s", between, dt_cli_forms[f].name);
             between = ", ";
         }
     }
@@ -80,9 +81,9 @@ static void man_option(const option *o, int v)
     putchar('\n');
 }
 
-static void man_form(const form *f)
+static void man_form(const dt_cli_form *f)
 {
-    printf("\\fBdtrain %s%s%s\\fR", verbs[f->verb].name, f->name[0] != '\0' ? " " : "", f->name);
+    printf("\\fBdtrain %s%s%s\\fR", dt_cli_verbs[f->verb].name, f->name[0] != '\0' ? " " : "", f->name);
     if (f->words[0] != '\0') {
         printf(" \\fI");
         dt_roff(f->words);
@@ -93,24 +94,24 @@ static void man_form(const form *f)
 
 static void man_verb(int v)
 {
-    printf(".SS %s\n", verbs[v].name);
-    dt_roff(verbs[v].summary);
+    printf(".SS %s\n", dt_cli_verbs[v].name);
+    dt_roff(dt_cli_verbs[v].summary);
     puts("");
-    for (int f = 0; f < n_forms; f++) {
-        if (forms[f].verb == v) {
+    for (int f = 0; f < dt_cli_n_forms; f++) {
+        if (dt_cli_forms[f].verb == v) {
             puts(".TP");
-            man_form(&forms[f]);
-            dt_roff(forms[f].help);
+            man_form(&dt_cli_forms[f]);
+            dt_roff(dt_cli_forms[f].help);
             puts("");
         }
     }
-    for (int k = 0; k < n_options; k++) {
-        if (is_of(&options[k], v) && options[k].forms != F_ALL) {
-            man_option(&options[k], v);
+    for (int k = 0; dt_cli_options[k].name != NULL; k++) {
+        if (is_of(&dt_cli_options[k], v) && dt_cli_options[k].forms != DT_CLI_ALL_FORMS) {
+            man_option(&dt_cli_options[k], v);
         }
     }
     puts(".PP\nExamples:\n.PP\n.nf");
-    dt_roff(verbs[v].examples);
+    dt_roff(dt_cli_verbs[v].examples);
     puts(".fi");
 }
 
@@ -123,11 +124,11 @@ static void man_pair(const char *name, const char *text)
     putchar('\n');
 }
 
-static void man_pairs(const char *title, const later *pair, size_t n)
+static void man_pairs(const char *title, const dt_cli_pair *pair)
 {
     printf(".SH %s\n", title);
-    for (size_t i = 0; i < n; i++) {
-        man_pair(pair[i].verb, pair[i].text);
+    for (; pair->name != NULL; pair++) {
+        man_pair(pair->name, pair->text);
     }
 }
 
@@ -149,18 +150,18 @@ static void man(void)
     puts(".B dtrain \\-\\-plugin\n.I FILE_OR_ID\n[options]\n.br\n.B dtrain \\-\\-config\n.I FILE\n[options]\n.br");
     puts(".B dtrain\n.I VERB\n[words] [options]\n.SH OPTIONS\nThese are options of every verb. The others follow with "
          "their verbs.");
-    for (int k = 0; k < n_options; k++) {
-        if (options[k].forms == F_ALL) {
-            man_option(&options[k], DT_VERB_RUN);
+    for (int k = 0; dt_cli_options[k].name != NULL; k++) {
+        if (dt_cli_options[k].forms == DT_CLI_ALL_FORMS) {
+            man_option(&dt_cli_options[k], DT_CLI_RUN);
         }
     }
     puts(".SH VERBS\nWithout one, the verb is run.");
-    for (int v = 0; v < n_verbs; v++) {
+    for (int v = 0; v < dt_cli_n_verbs; v++) {
         man_verb(v);
     }
     man_exit_codes();
-    man_pairs("ENVIRONMENT", variables, sizeof(variables) / sizeof(variables[0]));
-    man_pairs("FILES", files, sizeof(files) / sizeof(files[0]));
+    man_pairs("ENVIRONMENT", dt_cli_variables);
+    man_pairs("FILES", dt_cli_files);
     puts(".SH SEE ALSO\n.BR dtrain.cfg (5),\n.BR libdtrain\\-policy (3)");
 }
 
@@ -170,23 +171,23 @@ static void bash_complete(int complete, const char *value)
 {
     if (kind_of(complete) != NULL) {
         printf("_dtrain_ask %s \"$cur\"", kind_of(complete));
-    } else if (complete == C_CHOICE) {
+    } else if (complete == DT_CLI_WORD_CHOICE) {
         printf("_dtrain_words '");
         print_choices(value);
         printf("' \"$cur\"");
-    } else if (complete == C_FOLDER) {
+    } else if (complete == DT_CLI_WORD_FOLDER) {
         printf("_dtrain_folders \"$cur\"");
     } else {
-        printf("%s", complete == C_FILE ? "return" : ":");
+        printf("%s", complete == DT_CLI_WORD_FILE ? "return" : ":");
     }
 }
 
 static void bash_values(int v)
 {
-    printf("        %s) case $option in\n", verbs[v].name);
-    for (int k = 0; k < n_options; k++) {
-        const option *o = &options[k];
-        if (!is_first_of(k, v) || o->kind == A_FLAG || o->complete == C_FILE) {
+    printf("        %s) case $option in\n", dt_cli_verbs[v].name);
+    for (int k = 0; dt_cli_options[k].name != NULL; k++) {
+        const dt_cli_option *o = &dt_cli_options[k];
+        if (!is_first_of(k, v) || o->kind == DT_CLI_FLAG || o->complete == DT_CLI_WORD_FILE) {
             continue;
         }
         printf("            --%s", o->name);
@@ -202,26 +203,26 @@ static void bash_values(int v)
 
 static void bash_words(int v)
 {
-    printf("        %s) ", verbs[v].name);
-    if (has_forms(v)) {
+    printf("        %s) ", dt_cli_verbs[v].name);
+    if (dt_cli_has_forms(v)) {
         printf("if [[ $place -eq 0 ]]; then _dtrain_words '");
-        for (int f = 0; f < n_forms; f++) {
-            printf("%s%s", forms[f].verb == v ? forms[f].name : "", forms[f].verb == v ? " " : "");
+        for (int f = 0; f < dt_cli_n_forms; f++) {
+            printf("%s%s", dt_cli_forms[f].verb == v ? dt_cli_forms[f].name : "", dt_cli_forms[f].verb == v ? " " : "");
         }
         puts("' \"$cur\"; else case $form in");
-        for (int f = 0; f < n_forms; f++) {
-            if (forms[f].verb == v && forms[f].complete != C_FILE) {
-                printf("            %s) ", forms[f].name);
-                bash_complete(forms[f].complete, "");
+        for (int f = 0; f < dt_cli_n_forms; f++) {
+            if (dt_cli_forms[f].verb == v && dt_cli_forms[f].complete != DT_CLI_WORD_FILE) {
+                printf("            %s) ", dt_cli_forms[f].name);
+                bash_complete(dt_cli_forms[f].complete, "");
                 puts(" ;;");
             }
         }
         puts("            esac; fi ;;");
         return;
     }
-    for (int f = 0; f < n_forms; f++) {
-        if (forms[f].verb == v) {
-            bash_complete(forms[f].complete, "");
+    for (int f = 0; f < dt_cli_n_forms; f++) {
+        if (dt_cli_forms[f].verb == v) {
+            bash_complete(dt_cli_forms[f].complete, "");
             puts(" ;;");
         }
     }
@@ -249,15 +250,15 @@ static void bash(void)
          "_dtrain()\n{\n"
          "    local cur=${COMP_WORDS[COMP_CWORD]} verb=run words option place form=''\n    COMPREPLY=()\n"
          "    case ${COMP_WORDS[1]} in");
-    for (int v = 0; v < n_verbs; v++) {
-        printf("        %s) verb='%s' ;;\n", verbs[v].name, verbs[v].name);
+    for (int v = 0; v < dt_cli_n_verbs; v++) {
+        printf("        %s) verb='%s' ;;\n", dt_cli_verbs[v].name, dt_cli_verbs[v].name);
     }
     puts("        ''|-*) ;;\n        *) verb=other ;; # of a plugin\n    esac\n    case $verb in");
-    for (int v = 0; v < n_verbs; v++) {
-        printf("        %s) words='", verbs[v].name);
-        for (int k = 0; k < n_options; k++) {
+    for (int v = 0; v < dt_cli_n_verbs; v++) {
+        printf("        %s) words='", dt_cli_verbs[v].name);
+        for (int k = 0; dt_cli_options[k].name != NULL; k++) {
             if (is_first_of(k, v)) {
-                printf("--%s ", options[k].name);
+                printf("--%s ", dt_cli_options[k].name);
             }
         }
         puts("' ;;");
@@ -273,12 +274,12 @@ static void bash(void)
          "        option=${COMP_WORDS[COMP_CWORD - 2]}\n"
          "        [[ $option == --* ]] || option=${COMP_WORDS[COMP_CWORD - 3]}\n    fi\n"
          "    case $verb in");
-    for (int v = 0; v < n_verbs; v++) {
+    for (int v = 0; v < dt_cli_n_verbs; v++) {
         bash_values(v);
     }
     puts("    esac\n    if [[ $cur == -* ]]; then\n        _dtrain_words \"$words\" \"$cur\"\n        return\n    fi\n"
          "    place=$((COMP_CWORD - 2)) form=${COMP_WORDS[2]}\n    case $verb in");
-    for (int v = 0; v < n_verbs; v++) {
+    for (int v = 0; v < dt_cli_n_verbs; v++) {
         bash_words(v);
     }
     puts("    esac\n}\ncomplete -o default -F _dtrain dtrain");
@@ -303,37 +304,37 @@ static void quoted(const char *text, const char *marks)
 
 static void zsh_action(int complete, const char *value)
 {
-    if (complete == C_SET) {
+    if (complete == DT_CLI_WORD_SET) {
         fputs("_dtrain_set", stdout);
     } else if (kind_of(complete) != NULL) {
         printf("_dtrain_ask %s", kind_of(complete));
-    } else if (complete == C_CHOICE) {
+    } else if (complete == DT_CLI_WORD_CHOICE) {
         putchar('(');
         print_choices(value);
         putchar(')');
-    } else if (complete == C_FOLDER) {
+    } else if (complete == DT_CLI_WORD_FOLDER) {
         fputs("_files -/", stdout);
     } else {
-        fputs(complete == C_FILE ? "_files" : " ", stdout);
+        fputs(complete == DT_CLI_WORD_FILE ? "_files" : " ", stdout);
     }
 }
 
 /* A specification of _arguments: '(-c --config)'{-c+,--config=}'[help]:FILE:_files'. */
-static void zsh_option(const option *o)
+static void zsh_option(const dt_cli_option *o)
 {
-    const char *before = o->kind == A_REPEAT ? "*" : "";
-    const char *after = o->kind == A_FLAG || o->kind == A_OPTIONAL ? "" : "=";
+    const char *before = o->kind == DT_CLI_REPEAT ? "*" : "";
+    const char *after = o->kind == DT_CLI_FLAG || o->kind == DT_CLI_OPTIONAL ? "" : "=";
     printf("                ");
     if (o->letter != 0) {
-        printf("%s{-%c%s,--%s%s}'[", o->kind == A_REPEAT ? "'*'" : "", o->letter, o->kind == A_FLAG ? "" : "+", o->name,
-               after);
+        printf("%s{-%c%s,--%s%s}'[", o->kind == DT_CLI_REPEAT ? "'*'" : "", o->letter,
+               o->kind == DT_CLI_FLAG ? "" : "+", o->name, after);
     } else {
         printf("'%s--%s%s[", before, o->name, after);
     }
     quoted(o->help, "[]\\");
     putchar(']');
-    if (o->kind != A_FLAG) {
-        fputs(o->kind == A_OPTIONAL ? "::" : ":", stdout);
+    if (o->kind != DT_CLI_FLAG) {
+        fputs(o->kind == DT_CLI_OPTIONAL ? "::" : ":", stdout);
         quoted(o->value, ":\\");
         putchar(':');
         zsh_action(o->complete, o->value);
@@ -344,18 +345,18 @@ static void zsh_option(const option *o)
 static void zsh_words(int v)
 {
     fputs("                ", stdout);
-    if (has_forms(v)) {
+    if (dt_cli_has_forms(v)) {
         printf("'2:form:(");
-        for (int f = 0; f < n_forms; f++) {
-            printf("%s%s", forms[f].verb == v ? forms[f].name : "", forms[f].verb == v ? " " : "");
+        for (int f = 0; f < dt_cli_n_forms; f++) {
+            printf("%s%s", dt_cli_forms[f].verb == v ? dt_cli_forms[f].name : "", dt_cli_forms[f].verb == v ? " " : "");
         }
         puts(")' \\\n                '*:word:_dtrain_word' ;;");
         return;
     }
-    for (int f = 0; f < n_forms; f++) {
-        if (forms[f].verb == v) {
+    for (int f = 0; f < dt_cli_n_forms; f++) {
+        if (dt_cli_forms[f].verb == v) {
             printf("'*:word:");
-            zsh_action(forms[f].complete, "");
+            zsh_action(dt_cli_forms[f].complete, "");
             puts("' ;;");
         }
     }
@@ -371,11 +372,11 @@ static void zsh(void)
          "    found=(${(f)\"$($words[1] --complete set \"$PREFIX\" 2>/dev/null)\"})\n"
          "    compadd -S '' -a found\n}\n"
          "_dtrain_word()\n{\n    case $words[2]-$words[3] in");
-    for (int f = 0; f < n_forms; f++) {
-        if (forms[f].name[0] != '\0') {
-            printf("        %s-%s) ", verbs[forms[f].verb].name, forms[f].name);
-            if (kind_of(forms[f].complete) != NULL || forms[f].complete == C_FOLDER) {
-                zsh_action(forms[f].complete, "");
+    for (int f = 0; f < dt_cli_n_forms; f++) {
+        if (dt_cli_forms[f].name[0] != '\0') {
+            printf("        %s-%s) ", dt_cli_verbs[dt_cli_forms[f].verb].name, dt_cli_forms[f].name);
+            if (kind_of(dt_cli_forms[f].complete) != NULL || dt_cli_forms[f].complete == DT_CLI_WORD_FOLDER) {
+                zsh_action(dt_cli_forms[f].complete, "");
             } else {
                 fputs("_files", stdout);
             }
@@ -383,9 +384,9 @@ static void zsh(void)
         }
     }
     puts("    esac\n}\n_dtrain()\n{\n    local verb=run\n    local -a verbs=(");
-    for (int v = 0; v < n_verbs; v++) {
-        printf("        '%s:", verbs[v].name);
-        quoted(verbs[v].summary, ":\\");
+    for (int v = 0; v < dt_cli_n_verbs; v++) {
+        printf("        '%s:", dt_cli_verbs[v].name);
+        quoted(dt_cli_verbs[v].summary, ":\\");
         puts("'");
     }
     puts("    )\n    if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n        _describe -t verbs verb verbs\n"
@@ -396,11 +397,11 @@ static void zsh(void)
          "    elif [[ -n $words[2] && $words[2] != -* ]]; then\n        _dtrain_ask verb:$words[2]\n        return\n   "
          " fi\n"
          "    case $verb in");
-    for (int v = 0; v < n_verbs; v++) {
-        printf("        %s)\n            _arguments -s \\\n", verbs[v].name);
-        for (int k = 0; k < n_options; k++) {
+    for (int v = 0; v < dt_cli_n_verbs; v++) {
+        printf("        %s)\n            _arguments -s \\\n", dt_cli_verbs[v].name);
+        for (int k = 0; dt_cli_options[k].name != NULL; k++) {
             if (is_first_of(k, v)) {
-                zsh_option(&options[k]);
+                zsh_option(&dt_cli_options[k]);
             }
         }
         zsh_words(v);
@@ -426,11 +427,11 @@ static void fish_values(int complete, const char *value)
 {
     if (kind_of(complete) != NULL) {
         printf(" -a '(__dtrain_ask %s)'", kind_of(complete));
-    } else if (complete == C_CHOICE) {
+    } else if (complete == DT_CLI_WORD_CHOICE) {
         printf(" -a '");
         print_choices(value);
         putchar('\'');
-    } else if (complete == C_FOLDER) {
+    } else if (complete == DT_CLI_WORD_FOLDER) {
         printf(" -a '(__fish_complete_directories)'");
     }
 }
@@ -438,20 +439,20 @@ static void fish_values(int complete, const char *value)
 /* Of several rows of a verb fish would take the last. */
 static void fish_option(int k)
 {
-    const option *o = &options[k];
+    const dt_cli_option *o = &dt_cli_options[k];
     int n = 0;
-    for (int v = 0; v < n_verbs; v++) {
+    for (int v = 0; v < dt_cli_n_verbs; v++) {
         n += is_first_of(k, v);
     }
     if (n == 0) {
         return;
     }
     printf("complete -c dtrain");
-    if (o->forms != F_ALL) {
+    if (o->forms != DT_CLI_ALL_FORMS) {
         printf(" -n '__dtrain_verb_is");
-        for (int v = 0; v < n_verbs; v++) {
+        for (int v = 0; v < dt_cli_n_verbs; v++) {
             if (is_first_of(k, v)) {
-                printf(" %s", verbs[v].name);
+                printf(" %s", dt_cli_verbs[v].name);
             }
         }
         putchar('\'');
@@ -460,23 +461,23 @@ static void fish_option(int k)
     if (o->letter != 0) {
         printf(" -s %c", o->letter);
     }
-    printf("%s -d ", o->kind == A_VALUE || o->kind == A_REPEAT ? " -r" : "");
+    printf("%s -d ", o->kind == DT_CLI_VALUE || o->kind == DT_CLI_REPEAT ? " -r" : "");
     fish_text(o->help);
-    if (o->kind != A_FLAG) {
+    if (o->kind != DT_CLI_FLAG) {
         fish_values(o->complete, o->value);
     }
     putchar('\n');
 }
 
-static void fish_form(const form *f)
+static void fish_form(const dt_cli_form *f)
 {
-    const char *name = verbs[f->verb].name;
+    const char *name = dt_cli_verbs[f->verb].name;
     if (f->name[0] != '\0') {
         printf("complete -c dtrain -n '__dtrain_form_is %s' -f -a %s -d ", name, f->name);
         fish_text(f->help);
         putchar('\n');
     }
-    if (kind_of(f->complete) != NULL || f->complete == C_FOLDER) {
+    if (kind_of(f->complete) != NULL || f->complete == DT_CLI_WORD_FOLDER) {
         printf("complete -c dtrain -n '__dtrain_%s_is %s%s%s'", f->name[0] != '\0' ? "form" : "verb", name,
                f->name[0] != '\0' ? " " : "", f->name);
         fish_values(f->complete, "");
@@ -492,8 +493,8 @@ static void fish(void)
          "# is the verb of the line, which is run where none is said, one of these\nfunction __dtrain_verb_is\n"
          "    set -l words (commandline -opc)\n    set -l verb run");
     printf("    if set -q words[2]; and contains -- $words[2]");
-    for (int v = 0; v < n_verbs; v++) {
-        printf(" %s", verbs[v].name);
+    for (int v = 0; v < dt_cli_n_verbs; v++) {
+        printf(" %s", dt_cli_verbs[v].name);
     }
     puts("\n        set verb $words[2]\n    else if set -q words[2]; and not string match -q -- '-*' $words[2]\n"
          "        set verb other # of a plugin\n    end\n    contains -- $verb $argv\nend\n"
@@ -502,17 +503,17 @@ static void fish(void)
          "    test (count $words) -ge 2; and test \"$words[2]\" = $argv[1]; or return 1\n"
          "    if set -q argv[2]\n        test (count $words) -ge 3; and test \"$words[3]\" = $argv[2]\n    else\n"
          "        test (count $words) -eq 2\n    end\nend");
-    for (int v = 0; v < n_verbs; v++) {
-        printf("complete -c dtrain -n 'test (count (commandline -opc)) -eq 1' -f -a %s -d ", verbs[v].name);
-        fish_text(verbs[v].summary);
+    for (int v = 0; v < dt_cli_n_verbs; v++) {
+        printf("complete -c dtrain -n 'test (count (commandline -opc)) -eq 1' -f -a %s -d ", dt_cli_verbs[v].name);
+        fish_text(dt_cli_verbs[v].summary);
         putchar('\n');
     }
     puts("complete -c dtrain -n 'test (count (commandline -opc)) -eq 1' -f -a '(__dtrain_ask verbs)'\n"
          "complete -c dtrain -n '__dtrain_verb_is other' -f -a '(__dtrain_ask verb:(commandline -opc)[2])'");
-    for (int f = 0; f < n_forms; f++) {
-        fish_form(&forms[f]);
+    for (int f = 0; f < dt_cli_n_forms; f++) {
+        fish_form(&dt_cli_forms[f]);
     }
-    for (int k = 0; k < n_options; k++) {
+    for (int k = 0; dt_cli_options[k].name != NULL; k++) {
         fish_option(k);
     }
 }
@@ -523,11 +524,10 @@ int main(int argc, char **argv)
         const char *name;
         void (*write)(void);
     } kind[] = {{"man", man}, {"bash", bash}, {"zsh", zsh}, {"fish", fish}};
-    count_options();
     for (int i = 0; dt_builtin_plugins[i] != NULL; i++) {
         const dt_verb *const *v = dt_builtin_plugins[i]->extension(DT_EXT_VERBS);
         for (; v != NULL && *v != NULL; v++) {
-            add_plugin_verb(*v);
+            dt_cli_add_verb(*v);
         }
     }
     for (size_t i = 0; i < sizeof(kind) / sizeof(kind[0]); i++) {

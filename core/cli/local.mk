@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/cli/cli.c core/cli/cli.h \
-	core/cli/cli_table.h \
+	core/cli/cli_table.c core/cli/cli_table.h \
 	core/cli/complete.c \
 	core/cli/out_file.c \
 	core/cli/plugin_verbs.c core/cli/plugin_verbs.h \
+	core/cli/show_env.c \
 	core/cli/template_text.h \
 	core/cli/tools.h \
 	core/cli/verb_bench.c \
@@ -45,7 +46,7 @@ core/cli/template_text.c: $(template_files)
 
 # dtrain(1) and completion, written by a program from the tables of the command line
 noinst_PROGRAMS += cli_doc
-cli_doc_SOURCES = $(traffic_builtin) core/cli/cli_doc.c core/cli/cli_table.h core/cli/roff.h
+cli_doc_SOURCES = $(traffic_builtin) core/cli/cli_doc.c core/cli/roff.h
 cli_doc_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
 cli_docs = core/cli/dtrain.1 core/cli/dtrain.bash core/cli/dtrain.zsh core/cli/dtrain.fish
 CLEANFILES += $(cli_docs)

@@ -6,6 +6,7 @@
 #ifndef DTRAIN_CORE_CLI_TOOLS_H
 #define DTRAIN_CORE_CLI_TOOLS_H
 
+#include "base/json.h"
 #include "config/config.h"
 #include "plugin/loader/loader.h"
 
@@ -15,6 +16,14 @@ dt_status dt_tools_list(dt_loader *l, bool json, dt_str *out) DT_NODISCARD;
 /* `dtrain show ID [--json]`: a component, or a section of the host: options with value, origin, range, unit and help;
  * ports of a model, what an environment offers. phase: whose overrides count, -1 for none. DT_ENOTFOUND. */
 dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *id, bool json, dt_str *out) DT_NODISCARD;
+
+/* show_env.c: as text into out, or where json is not NULL into that. Ports of one side; what an environment offers with
+ * these options, by a trial instance, of which one that cannot be made shows nothing but its columns. */
+void dt_show_ports(const char *side, const dt_port *port, uint32_t n, dt_json_out *json, dt_str *out);
+void dt_show_env(const dt_loaded *comp, const void *config, dt_json_out *json, dt_str *out);
+/* Columns of observations that the environment has with other options, or with the files that it needs. s: NULL where
+ * no instance could be made. */
+void dt_show_other_columns(const dt_loaded *comp, const dt_env_spec *s, dt_json_out *json, dt_str *out);
 
 /* The configuration with one phase, of this plugin, as its defaults and the layers make it. */
 dt_status dt_tools_enter_phase(dt_config *c, const dt_loaded *comp) DT_NODISCARD;

@@ -172,7 +172,7 @@ static dt_status measure_all(dt_comm *c, bool is_json, answer *a)
     return dt_comm_rank(c) == 0 ? print_result(a, is_json) : DT_OK;
 }
 
-static dt_status bench_comm(const dt_args *a, int *code_p)
+dt_status dt_verb_bench_comm(const dt_args *a, int *code_p)
 {
     answer out = {.model = {.parameters = 15, .step_s = 0.1, .bucket_bytes = BUCKET_BYTES, .leaves = LEAVES}};
     int64_t n = 0;
@@ -202,7 +202,7 @@ static dt_status bench_comm(const dt_args *a, int *code_p)
     return dt_processes_end(&launch, c, st, code_p);
 }
 
-static dt_status bench_gpu(const dt_args *a, int *code_p)
+dt_status dt_verb_bench_gpu(const dt_args *a, int *code_p)
 {
     dt_args dry = *a;
     if (a->predict == NULL || dt_gpu_peak_find(a->predict) == NULL) {
@@ -212,9 +212,4 @@ static dt_status bench_gpu(const dt_args *a, int *code_p)
     dry.n_words = 0;
     dry.dry_run = true;
     return dt_verb_run(&dry, code_p);
-}
-
-dt_status dt_verb_bench(const dt_args *a, int *code_p)
-{
-    return a->form == DT_FORM_BENCH_COMM ? bench_comm(a, code_p) : bench_gpu(a, code_p);
 }

@@ -246,24 +246,27 @@ static dt_status verify_checkpoints(const char *path, bool json)
     return st;
 }
 
-dt_status dt_verb_ckpt(const dt_args *a, int *code_p)
+dt_status dt_verb_ckpt_list(const dt_args *a, int *code_p)
+{
+    return list_checkpoints(a->word[1], a->json);
+}
+
+dt_status dt_verb_ckpt_inspect(const dt_args *a, int *code_p)
 {
     dt_ckpt_info *info = dt_alloc(sizeof(*info));
+    int64_t parameters = 0;
     if (info == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory");
     }
-    dt_status st = DT_OK;
-    if (a->form == DT_FORM_CKPT_LIST) {
-        st = list_checkpoints(a->word[1], a->json);
-    } else if (a->form == DT_FORM_CKPT_INSPECT) {
-        int64_t parameters = 0;
-        st = inspect(a->word[1], info, &parameters);
-        if (st == DT_OK) {
-            st = print_one(info, parameters, a->json);
-        }
-    } else {
-        st = verify_checkpoints(a->word[1], a->json);
+    dt_status st = inspect(a->word[1], info, &parameters);
+    if (st == DT_OK) {
+        st = print_one(info, parameters, a->json);
     }
     dt_free(info);
     return st;
+}
+
+dt_status dt_verb_ckpt_verify(const dt_args *a, int *code_p)
+{
+    return verify_checkpoints(a->word[1], a->json);
 }

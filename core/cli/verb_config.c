@@ -105,7 +105,7 @@ static dt_status import_with_plugins(const dt_args *a, dt_session *s, int phase)
     return st;
 }
 
-static dt_status import_file(const dt_args *a)
+dt_status dt_verb_config_import(const dt_args *a, int *code_p)
 {
     dt_session s = {0};
     int64_t phase = 0;
@@ -222,7 +222,7 @@ static dt_status write_of_all(dt_session *s, dt_str *out)
     return DT_OK;
 }
 
-static dt_status write_template(const dt_args *a)
+dt_status dt_verb_config_template(const dt_args *a, int *code_p)
 {
     dt_session s = {0};
     dt_str out = {0};
@@ -244,7 +244,7 @@ static dt_status write_template(const dt_args *a)
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
-static dt_status keys(const dt_args *a)
+dt_status dt_verb_config_keys(const dt_args *a, int *code_p)
 {
     dt_session s = {0};
     const dt_keys_ext *known = NULL;
@@ -262,11 +262,4 @@ static dt_status keys(const dt_args *a)
     dt_str_fini(&out);
     dt_session_close(&s);
     return st;
-}
-
-dt_status dt_verb_config(const dt_args *a, int *code_p)
-{
-    return a->form == DT_FORM_CONFIG_IMPORT     ? import_file(a)
-           : a->form == DT_FORM_CONFIG_TEMPLATE ? write_template(a)
-                                                : keys(a);
 }

@@ -8,14 +8,12 @@
 #include "cli/plugin_verbs.h"
 #include "run/session.h"
 #include "cli/tools.h"
-#include "plugin/trial/probe_env.h"
+#include "plugin/trial/probe.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/print.h"
 #include "config/schema.h"
-#include "rl/env/described.h"
-#include "engine/tensor/dtype.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -144,30 +142,6 @@ static void show_sections(const dt_config *c, int64_t phase, dt_json_out *json, 
 
 /* ---- ports ----------------------------------------------------------------------------------------------------- */
 
-static void show_port_list(const char *side, const dt_port *port, uint32_t n, dt_json_out *json, dt_str *out)
-{
-    if (json != NULL) {
-        dt_json_arr(json, side);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        bool is_optional = (port[i].flags & DT_PORT_OPTIONAL) != 0;
-        if (json == NULL) {
-            dt_str_addf(out, "  %-8s %-12s [%s] %s%s\n", side, port[i].name, port[i].dims, dt_dtype_name(port[i].dtype),
-                        is_optional ? ", optional" : "");
-            continue;
-        }
-        dt_json_obj(json, NULL);
-        dt_json_str(json, "name", port[i].name);
-        dt_json_str(json, "dims", port[i].dims);
-        dt_json_str(json, "dtype", dt_dtype_name(port[i].dtype));
-        dt_json_bool(json, "optional", is_optional);
-        dt_json_end(json, '}');
-    }
-    if (json != NULL) {
-        dt_json_end(json, ']');
-    }
-}
-
 /* Ports exist only after create, so a trial model of typical sizes shows them. A model that refuses them has none. */
 static void show_ports(const dt_loaded *comp, const void *config, dt_json_out *json, dt_str *out)
 {
@@ -176,170 +150,10 @@ static void show_ports(const dt_loaded *comp, const void *config, dt_json_out *j
         if (json == NULL) {
             dt_str_add(out, "ports (with H 16, T 3, F 4; a phase fixes its own sizes)\n");
         }
-        show_port_list(json != NULL ? "inputs" : "input", probe.in, probe.n_in, json, out);
-        show_port_list(json != NULL ? "outputs" : "output", probe.out, probe.n_out, json, out);
+        dt_show_ports(json != NULL ? "inputs" : "input", probe.in, probe.n_in, json, out);
+        dt_show_ports(json != NULL ? "outputs" : "output", probe.out, probe.n_out, json, out);
     }
     dt_probe_destroy(&probe);
-}
-
-/* ---- environments ---------------------------------------------------------------------------------------------- */
-
-static void show_names(const char *key, const char *const *name, uint32_t n, dt_json_out *json, dt_str *out)
-{
-    if (json != NULL) {
-        dt_json_arr(json, key);
-        for (uint32_t i = 0; i < n; i++) {
-            dt_json_str(json, NULL, name[i]);
-        }
-        dt_json_end(json, ']');
-        return;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        dt_str_addf(out, "%s%s", i == 0 ? (strcmp(key, "costs") == 0 ? "  costs    " : "  metrics  ") : ", ", name[i]);
-    }
-    dt_str_add(out, n > 0 ? "\n" : "");
-}
-
-static void show_actions(const dt_env_spec *s, dt_json_out *json, dt_str *out)
-{
-    if (json != NULL) {
-        dt_json_arr(json, "choices");
-        for (uint32_t i = 0; i < s->n_heads; i++) {
-            dt_json_i64(json, NULL, s->choices[i]);
-        }
-        dt_json_end(json, ']');
-        dt_json_arr(json, "continuous");
-        for (uint32_t i = 0; i < s->n_continuous; i++) {
-            dt_json_obj(json, NULL);
-            dt_json_f64(json, "low", (double)s->low[i]);
-            dt_json_f64(json, "high", (double)s->high[i]);
-            dt_json_end(json, '}');
-        }
-        dt_json_end(json, ']');
-        return;
-    }
-    for (uint32_t i = 0; i < s->n_heads; i++) {
-        dt_str_addf(out, "  action   one of %d choices\n", s->choices[i]);
-    }
-    for (uint32_t i = 0; i < s->n_continuous; i++) {
-        dt_str_addf(out, "  action   a number in [%g, %g]\n", (double)s->low[i], (double)s->high[i]);
-    }
-}
-
-/* Where n columns are: "5", "0-3", or "5, 13, ... 45". */
-static void agents_text(const dt_column *c, char text[64])
-{
-    const uint64_t last = c->first + (uint64_t)(c->n - 1) * c->stride;
-    if (c->n == 1) {
-        snprintf(text, 64, "%u", c->first);
-    } else if (c->stride == 1 || c->n == 2) {
-        snprintf(text, 64, c->stride == 1 ? "%u-%llu" : "%u, %llu", c->first, (unsigned long long)last);
-    } else {
-        snprintf(text, 64, "%u, %llu, ... %llu", c->first, (unsigned long long)c->first + c->stride,
-                 (unsigned long long)last);
-    }
-}
-
-static void show_columns(const dt_column *column, uint32_t n, const char *port, dt_str *out)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const dt_column *c = &column[i];
-        char place[64], range[64];
-        if (strcmp(c->port, port) != 0) {
-            continue;
-        }
-        agents_text(c, place);
-        snprintf(range, sizeof(range), "%g to %g", c->low, c->high);
-        dt_str_addf(out, "           %-14s %-19s %-9s %-11s %s\n", place, c->name, c->unit, range, c->meaning);
-    }
-}
-
-/* Which agent is at which place, and what its choices do. */
-static void show_places(const dt_env_spec *s, dt_str *out)
-{
-    enum { MOST = 16 };
-    const uint32_t n_choices = dt_count_choices(s);
-    for (uint32_t k = 0; s->places != NULL && k < s->n_agents && k < MOST; k++) {
-        dt_str_addf(out, "  agent    %u %s", k, s->places[k]);
-        for (uint32_t c = 0; s->choices_shown != NULL && c < n_choices; c++) {
-            dt_str_addf(out, "%s%s", c == 0 ? ": " : " ", s->choices_shown[(size_t)k * n_choices + c]);
-        }
-        dt_str_add(out, "\n");
-    }
-    if (s->places != NULL && s->n_agents > MOST) {
-        dt_str_addf(out, "  agent    and %u more, which --json lists\n", s->n_agents - MOST);
-    }
-}
-
-static bool has_port(const dt_env_spec *s, const char *name)
-{
-    for (uint32_t i = 0; s != NULL && i < s->n_obs; i++) {
-        if (strcmp(s->obs[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Columns of observations that the environment has with other options, or with the files that it needs. s: NULL where
- * no instance could be made. */
-static void show_other_columns(const dt_loaded *comp, const dt_env_spec *s, dt_json_out *json, dt_str *out)
-{
-    const dt_component *d = &comp->desc;
-    const dt_column *column = d->extension != NULL ? d->extension(DT_EXT_COLUMNS) : NULL;
-    const char *last = "";
-    uint32_t n = 0;
-    while (column != NULL && n < DT_ENV_MAX_COLUMNS && column[n].port != NULL) {
-        n++;
-    }
-    if (json != NULL) {
-        if (s == NULL) {
-            dt_describe_columns(column, n, NULL, json);
-        }
-        return;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        if (!has_port(s, column[i].port) && strcmp(column[i].port, last) != 0) {
-            last = column[i].port;
-            dt_str_addf(out, "columns of %s with other options\n", last);
-            show_columns(column, n, last, out);
-        }
-    }
-}
-
-/* What there is depends on options and files, so a trial instance is created. One that cannot be made shows nothing. */
-static void show_spec(const dt_loaded *comp, const void *config, dt_json_out *json, dt_str *out)
-{
-    dt_probe_env probe;
-    if (dt_probe_env_create(&probe, comp, config) == DT_OK && dt_probe_env_spec(&probe) == DT_OK) {
-        const dt_env_spec *s = &probe.layout.spec;
-        if (json != NULL) {
-            dt_json_i64(json, "agents", s->n_agents);
-            dt_json_i64(json, "max_steps", s->max_steps);
-            show_port_list("observations", s->obs, s->n_obs, json, out);
-            dt_describe_columns(s->columns, s->n_columns, NULL, json);
-            dt_describe_places(s, json);
-        } else {
-            dt_str_addf(out, "world (with these options): %u place%s for agents", s->n_agents,
-                        s->n_agents == 1 ? "" : "s");
-            if (s->max_steps > 0) {
-                dt_str_addf(out, ", episodes of at most %u steps", s->max_steps);
-            }
-            dt_str_add(out, "\n");
-            for (uint32_t i = 0; i < s->n_obs; i++) {
-                show_port_list("sees", &s->obs[i], 1, json, out);
-                show_columns(s->columns, s->n_columns, s->obs[i].name, out);
-            }
-            show_places(s, out);
-        }
-        show_actions(s, json, out);
-        show_names("costs", s->costs, s->n_costs, json, out);
-        show_names("metrics", s->metrics, s->n_metrics, json, out);
-        show_other_columns(comp, s, json, out);
-    } else {
-        show_other_columns(comp, NULL, json, out);
-    }
-    dt_probe_env_destroy(&probe);
 }
 
 /* ---- the verb -------------------------------------------------------------------------------------------------- */
@@ -425,9 +239,9 @@ static dt_status show_component(dt_config *c, int64_t phase, const dt_loaded *co
         show_ports(comp, config, json, out);
     }
     if (comp->desc.kind == DT_KIND_ENV && config != NULL) {
-        show_spec(comp, config, json, out);
+        dt_show_env(comp, config, json, out);
     } else if (comp->desc.kind == DT_KIND_ENV) {
-        show_other_columns(comp, NULL, json, out);
+        dt_show_other_columns(comp, NULL, json, out);
     }
     show_options(c, phase, comp->desc.id, json, out);
     if (is_phase) {

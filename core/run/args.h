@@ -16,9 +16,8 @@ typedef struct dt_extra_option { /* of a verb that a plugin adds */
 
 typedef struct dt_args {
     const char *verb;
-    int form;                           /* DT_FORM_* of cli/cli.h */
+    int form;                           /* row of dt_cli_forms (cli/cli_table.h) */
     bool is_run;                        /* the verb is run: the session trains */
-    bool is_of_plugin;                  /* the verb is a plugin's: extra, and no form */
     const char *word[DT_CLI_MAX_WORDS]; /* positional, after the verb; the first one may name the form */
     const char *config[DT_CLI_MAX_REPEAT], *set[DT_CLI_MAX_REPEAT];
     const char *plugin, *phase, *profile, *run_dir, *name, *resume, *init_from, *device, *nproc, *check_sync, *threads,

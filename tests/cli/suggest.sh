@@ -224,7 +224,7 @@ warns DTRAIN_PHASE2_PPO_ITERATIONS || fail "DTRAIN_PHASE2_PPO_ITERATIONS is igno
 for own in DTRAIN_LAUNCH_WORDS DTRAIN_LAUNCH_BOARD DTRAIN_WORKER; do # what --nproc and environments give their processes
     ! warns $own || fail "a warning about $own"
 done
-sed -n 's/.*{"\(DTRAIN_[A-Z_]*\)".*/\1/p' "$src/core/cli/cli_table.h" | grep -v SECTION >"$work/known"
+sed -n 's/.*{"\(DTRAIN_[A-Z_]*\)".*/\1/p' "$src/core/cli/cli_table.c" | grep -v SECTION >"$work/known"
 [ "$(wc -l <"$work/known")" -ge 4 ] || fail "no table of variables"
 while read -r name; do
     ! env "$name=" "$dtrain" --plugin phase2_ppo --dry-run 2>&1 | grep -q 'is not known' ||
