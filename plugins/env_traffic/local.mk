@@ -33,7 +33,8 @@ plugins_env_traffic_libtraffic_la_CFLAGS = $(PLUGIN_CFLAGS) $(traffic_cflags)
 plugins_env_traffic_la_SOURCES = plugins/env_traffic/env_traffic.c \
 	plugins/env_traffic/scene.c plugins/env_traffic/scene.h \
 	plugins/env_traffic/measure.c plugins/env_traffic/measure.h \
-	plugins/env_traffic/observe.c plugins/env_traffic/observe.h $(signals_sources)
+	plugins/env_traffic/observe.c plugins/env_traffic/observe.h \
+	plugins/env_traffic/options.c plugins/env_traffic/options.h $(signals_sources)
 plugins_env_traffic_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) $(traffic_cppflags) -DDT_PLUGIN_NAME=env_traffic
 plugins_env_traffic_la_CFLAGS = $(PLUGIN_CFLAGS) $(traffic_cflags)
 plugins_env_traffic_la_LDFLAGS = $(PLUGIN_LINK)
