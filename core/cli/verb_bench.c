@@ -175,24 +175,25 @@ static dt_status measure_all(dt_comm *c, bool is_json, answer *a)
 dt_status dt_verb_bench_comm(const dt_args *a, int *code_p)
 {
     answer out = {.model = {.parameters = 15, .step_s = 0.1, .bucket_bytes = BUCKET_BYTES, .leaves = LEAVES}};
-    int64_t n = 0;
+    dt_launch_range n;
     dt_launch launch;
     dt_comm *c = NULL;
     DT_TRY(parse_amount("--parameters", a->parameters, 10000, &out.model.parameters));
     DT_TRY(parse_amount("--step-time", a->step_time, 1e6, &out.model.step_s));
     out.model.parameters = floor(out.model.parameters * 1e6);
-    if (a->nproc != NULL && (!dt_parse_whole(a->nproc, &n) || n < 1)) {
-        return DT_FAIL(DT_ECONFIG, "--nproc %s: expected a whole number of at least 1", a->nproc);
+    DT_TRY(dt_processes_parse_range("--nproc", a->nproc, &n));
+    if (n.min != n.max) {
+        return DT_FAIL(DT_ECONFIG, "--nproc %s: dtrain bench comm measures one number of processes", a->nproc);
     }
     if (!dt_launch_detect(&launch)) {
-        if (n < 2) {
+        if (n.max < 2) {
             DT_TRY(dt_processes_refuse_lone(a));
             return DT_FAIL(DT_ECONFIG, "dtrain bench comm measures between processes: use --nproc 2 or more, or start "
                                        "it with mpirun or srun");
         }
-        return dt_processes_launch(a, (uint64_t)n, code_p);
+        return dt_processes_launch(a, n, (dt_launch_range){0, 0}, code_p);
     }
-    dt_status st = dt_processes_begin(&launch, (uint64_t)n, &c);
+    dt_status st = dt_processes_begin(&launch, n, &c);
     if (st == DT_OK) {
         st = measure_all(c, a->json, &out);
     }

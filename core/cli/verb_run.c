@@ -28,6 +28,7 @@
 #include "telemetry/report/plugin_panels.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,7 +172,12 @@ static dt_status report_end(const dt_args *a, const dt_run_desc *d, dt_status st
     char before[48], behind[512];
     *code_p = dt_exit_code(st);
     dt_processes_words(d->processes, before, sizeof(before), behind, sizeof(behind));
-    if (st == DT_EINTERRUPTED && !*d->advanced_p && d->max_time_s > 0 && dt_signals_stop() == 0) {
+    const bool has_advanced =
+        *d->advanced_p || (d->processes != NULL && dt_board_has_advanced(dt_processes_board(d->processes)));
+    if (st == DT_EINTERRUPTED && *d->resized_p) {
+        *code_p = DT_EXIT_DONE; /* for the launcher alone: mpirun takes seconds to end after any other code */
+        dt_log(DT_LOG_INFO, "stopped at a checkpoint, to continue on another number of processes");
+    } else if (st == DT_EINTERRUPTED && !has_advanced && d->max_time_s > 0 && dt_signals_stop() == 0) {
         *code_p = DT_EXIT_USAGE;
         dt_log(dt_processes_level(d->processes, st),
                "--max-time %g s is shorter than start-up and the first step or evaluation: no progress is saved, and "
@@ -207,7 +213,7 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
     if (st == DT_OK && is_first) {
         st = open_dir(a, s, r, init_from, &dir);
     }
-    bool has_begun = r->from == NULL, has_stopped = false, has_advanced = false;
+    bool has_begun = r->from == NULL, has_stopped = false, has_advanced = false, is_resized = false;
     if (st == DT_OK && is_first && has_begun) {
         st = dt_rundir_write_start(dir, s);
     }
@@ -229,6 +235,7 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
     d->begun_p = &has_begun;
     d->stopped_p = &has_stopped;
     d->advanced_p = &has_advanced;
+    d->resized_p = &is_resized;
     dt_signals_install();
     st = dt_run(d);
     st = report_end(a, d, st, code_p);
@@ -236,7 +243,7 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
     if (is_refused && dt_rundir_remove_unused(dir)) {
         has_begun = false;
     }
-    if (has_begun && is_first) {
+    if (has_begun && is_first && !is_resized) {
         dt_rundir_update_meta(dir, s, *code_p);
         write_report(s, dt_rundir_path(dir));
     }
@@ -370,6 +377,13 @@ static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)
     return st;
 }
 
+/* Of --max-time, which a launcher's restarts do not extend. */
+static double time_left(const dt_run_desc *d)
+{
+    const double least_s = 1e-3, spent_s = d->processes != NULL ? dt_board_age_s(dt_processes_board(d->processes)) : 0;
+    return d->max_time_s > 0 ? fmax(d->max_time_s - spent_s, least_s) : 0;
+}
+
 dt_status dt_verb_run(const dt_args *a, int *code_p)
 {
     dt_run_desc d = {0};
@@ -377,17 +391,19 @@ dt_status dt_verb_run(const dt_args *a, int *code_p)
     DT_TRY(dt_profile_steps_parse(a->profile_steps, &d.profile));
     DT_TRY(parse_time(a->max_time, &d.max_time_s));
     DT_TRY(check_name(a->name));
-    uint64_t n = 0;
-    DT_TRY(parse_count("--nproc", a->nproc, &n));
+    dt_launch_range n, machines;
+    DT_TRY(dt_processes_parse_range("--nproc", a->nproc, &n));
+    DT_TRY(dt_processes_parse_range("--nnodes", a->nnodes, &machines));
     dt_launch launch;
-    if (!dt_launch_detect(&launch) && n > 1) {
-        return dt_processes_launch(a, n, code_p);
+    if (!dt_launch_detect(&launch) && (n.max > 1 || machines.max > 0)) {
+        return dt_processes_launch(a, n, machines, code_p);
     }
     dt_status st = dt_processes_refuse_lone(a);
     if (st == DT_OK) {
         st = dt_processes_begin(&launch, n, &d.processes);
     }
     if (st == DT_OK) {
+        d.max_time_s = time_left(&d);
         st = open_and_run(a, &d, code_p);
     }
     return dt_processes_end(&launch, d.processes, st, code_p);

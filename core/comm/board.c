@@ -30,7 +30,8 @@
 typedef struct head {
     uint64_t magic, nonce;
     uint32_t n, unused;
-    _Atomic uint32_t has_run;
+    double made_s; /* dt_clock_s, which all processes of a machine share */
+    _Atomic uint32_t has_run, resize, has_advanced;
     char run[PATH_MAX];
 } head;
 
@@ -51,6 +52,7 @@ struct dt_board {
     char path[DT_BOARD_PATH_BYTES];
 };
 
+enum { RESIZE_NONE, RESIZE_REQUESTED, RESIZE_DONE };
 enum { PAGE = 4096, HEAD_BYTES = (sizeof(head) + PAGE - 1) / PAGE * PAGE };
 
 static size_t total_bytes(uint32_t n)
@@ -80,6 +82,7 @@ static dt_status create_memory(dt_board *b, uint32_t n)
     DT_TRY(map_memory(b, b->fd, n));
     b->head->magic = MAGIC;
     b->head->n = n;
+    b->head->made_s = dt_clock_s();
     if (getrandom(&b->head->nonce, sizeof(b->head->nonce), 0) != (ssize_t)sizeof(b->head->nonce)) {
         b->head->nonce = (uint64_t)getpid() << 32 ^ (uint64_t)(dt_clock_s() * 1e9);
     }
@@ -173,6 +176,7 @@ void dt_board_clear(dt_board *b)
         }
     }
     atomic_store(&b->head->has_run, 0);
+    atomic_store(&b->head->resize, RESIZE_NONE);
 }
 
 /* ---- a rank ------------------------------------------------------------------------------------------------------ */
@@ -245,6 +249,46 @@ void dt_board_mark_left(dt_board *b, uint32_t rank, int code)
         s->code = code;
         atomic_store(&s->state, DT_BOARD_LEFT);
     }
+}
+
+void dt_board_resize_set(dt_board *b, bool is_requested)
+{
+    uint32_t was = is_requested ? RESIZE_NONE : RESIZE_REQUESTED;
+    atomic_compare_exchange_strong(&b->head->resize, &was, is_requested ? RESIZE_REQUESTED : RESIZE_NONE);
+}
+
+bool dt_board_resize_is_requested(const dt_board *b)
+{
+    return b != NULL && atomic_load(&b->head->resize) == RESIZE_REQUESTED;
+}
+
+void dt_board_mark_resized(dt_board *b)
+{
+    if (b != NULL) {
+        atomic_store(&b->head->resize, RESIZE_DONE);
+    }
+}
+
+bool dt_board_was_resized(const dt_board *b)
+{
+    return b != NULL && atomic_load(&b->head->resize) == RESIZE_DONE;
+}
+
+double dt_board_age_s(const dt_board *b)
+{
+    return b != NULL ? dt_clock_s() - b->head->made_s : 0;
+}
+
+void dt_board_mark_advanced(dt_board *b)
+{
+    if (b != NULL) {
+        atomic_store(&b->head->has_advanced, 1);
+    }
+}
+
+bool dt_board_has_advanced(const dt_board *b)
+{
+    return b != NULL && atomic_load(&b->head->has_advanced) != 0;
 }
 
 void dt_board_run_dir_set(dt_board *b, const char *run_dir)

@@ -41,7 +41,7 @@ dt_status dt_board_open(const char *path, dt_board **out_p) DT_NODISCARD;
 void dt_board_close(dt_board *b);             /* NULL is fine */
 const char *dt_board_path(const dt_board *b); /* fewer than DT_BOARD_PATH_BYTES, NUL included */
 uint32_t dt_board_ranks(const dt_board *b);
-void dt_board_clear(dt_board *b); /* of all ranks and of the run: another life of the job begins */
+void dt_board_clear(dt_board *b); /* of all ranks, the run and a resize: another life of the job begins */
 
 /* ---- a rank of its own slot; b may be NULL, a rank beyond those of the board is ignored ---- */
 void dt_board_mark_joined(dt_board *b, uint32_t rank);
@@ -50,6 +50,17 @@ void dt_board_call_begin(dt_board *b, uint32_t rank,
 void dt_board_call_end(dt_board *b, uint32_t rank, uint64_t number);
 void dt_board_mark_left(dt_board *b, uint32_t rank, int code);
 void dt_board_run_dir_set(dt_board *b, const char *run_dir); /* rank 0 */
+
+/* ---- another number of processes: the launcher requests it, rank 0 stops all at a checkpoint ---- */
+void dt_board_resize_set(dt_board *b, bool is_requested);
+bool dt_board_resize_is_requested(const dt_board *b); /* b may be NULL, here and below */
+void dt_board_mark_resized(dt_board *b);              /* rank 0: all ranks stop for it, and their state is saved */
+bool dt_board_was_resized(const dt_board *b);
+
+/* ---- of the whole job, whatever lives it has ---- */
+double dt_board_age_s(const dt_board *b); /* since it was made; NULL: 0 */
+void dt_board_mark_advanced(dt_board *b); /* a step, or an evaluation that was pending, is complete */
+bool dt_board_has_advanced(const dt_board *b);
 
 /* ---- for all ranks ---- */
 void dt_board_read_rank(const dt_board *b, uint32_t rank, dt_board_rank *out);

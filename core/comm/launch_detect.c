@@ -35,10 +35,10 @@ bool dt_launch_detect(dt_launch *out)
     } known[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun"},
                  {"PMI_SIZE", "PMI_RANK", "mpirun"},
                  {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"}};
-    *out = (dt_launch){.size = 1};
+    *out = (dt_launch){.size = 1, .is_supervised = getenv(DT_BOARD_ENV) != NULL};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         uint32_t size = 0;
-        if (read_number(known[i].size, &size) && size > 1) {
+        if (read_number(known[i].size, &size) && (size > 1 || (size == 1 && out->is_supervised))) {
             out->size = size;
             out->by = known[i].by;
             (void)read_number(known[i].rank, &out->rank);
@@ -49,6 +49,7 @@ bool dt_launch_detect(dt_launch *out)
             return true;
         }
     }
+    out->is_supervised = false;
     return false;
 }
 

@@ -615,6 +615,11 @@ uint32_t dt_processes_n_hosts(const dt_comm *c)
     return dt_peers_n_hosts(((const process_comm *)(const void *)c)->peers);
 }
 
+dt_board *dt_processes_board(const dt_comm *c)
+{
+    return dt_peers_board(((const process_comm *)(const void *)c)->peers);
+}
+
 void dt_processes_run_dir_set(const dt_comm *c, const char *run_dir)
 {
     dt_board_run_dir_set(dt_peers_board(((const process_comm *)(const void *)c)->peers), run_dir);

@@ -8,6 +8,7 @@
 #ifndef DTRAIN_CORE_COMM_PROCESSES_H
 #define DTRAIN_CORE_COMM_PROCESSES_H
 
+#include "comm/board.h"
 #include "comm/comm.h"
 #include "comm/transport.h"
 
@@ -17,6 +18,7 @@ typedef struct dt_launch { /* what the environment variables specify about how t
     uint32_t n_local;      /* of this machine; 0 where it is not said */
     uint32_t local_rank;   /* among those */
     const char *by;        /* "mpirun", "srun" */
+    bool is_supervised;    /* by dtrain's own launcher: a job of one process is a job, too */
 } dt_launch;
 
 /* Open MPI's and MPICH's mpirun, PMIx and Slurm; a job of one process is none. False: started alone. */
@@ -33,6 +35,8 @@ const char *dt_processes_library(const dt_comm *c);
 uint32_t dt_processes_n_hosts(const dt_comm *c); /* machines that they run on */
 /* Rank 0 sends the launcher the run's path, for when it has to be started again. */
 void dt_processes_run_dir_set(const dt_comm *c, const char *run_dir);
+/* What the launcher on this machine says, of --nproc MIN:MAX (board.h); NULL: there is none. */
+dt_board *dt_processes_board(const dt_comm *c);
 /* The process is about to end with this code: ends the library. Where the communicator failed that may never return, so
  * the process ends here instead, after half a second on rank 0 and a second on others. Frees c. */
 void dt_processes_finalize(dt_comm *c, int code);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/signals.h"
+#include "comm/processes.h"
 
 bool dt_rank_is_first(const dt_rank *k)
 {
@@ -32,6 +33,17 @@ static bool is_time_up(const dt_run_context *r)
 bool dt_run_is_stopping(void *user)
 {
     return dt_signals_stop() != 0 || is_time_up(user);
+}
+
+void dt_rank_mark_advanced(const dt_rank *k)
+{
+    const dt_run_desc *d = k->r->d;
+    if (k->is_first_here && !*d->advanced_p) {
+        *d->advanced_p = true;
+        if (d->processes != NULL) {
+            dt_board_mark_advanced(dt_processes_board(d->processes));
+        }
+    }
 }
 
 double dt_rank_phase_s(const dt_rank *k)

@@ -33,7 +33,13 @@ typedef struct dt_run_context { /* what all ranks of this process share */
     dt_profile_steps profile;
 } dt_run_context;
 
-enum { DT_REQUEST_STOP = 1u, DT_REQUEST_SAVE = 2u, DT_REQUEST_END = 4u, DT_REQUEST_GRADIENT = 8u };
+enum {
+    DT_REQUEST_STOP = 1u,
+    DT_REQUEST_SAVE = 2u,
+    DT_REQUEST_END = 4u,
+    DT_REQUEST_GRADIENT = 8u,
+    DT_REQUEST_RESIZE = 16u
+};
 
 typedef struct dt_rank_message { /* of a rank to all, after an iteration */
     uint32_t requests;           /* DT_REQUEST_* */
@@ -105,6 +111,8 @@ uint64_t dt_rank_iterations(const dt_rank *k, const dt_progress *p);
 uint64_t dt_rank_global_step(const dt_rank *k);
 /* Any thread of any rank may ask. */
 bool dt_run_is_stopping(void *user);
+/* An iteration or a pending evaluation is complete. */
+void dt_rank_mark_advanced(const dt_rank *k);
 /* Spent on the phase, in earlier processes too. */
 double dt_rank_phase_s(const dt_rank *k);
 

@@ -234,9 +234,7 @@ dt_status dt_rank_run_pending(dt_rank *k)
         return st == DT_EINTERRUPTED ? st : dt_rank_save_after_failure(k, st, NULL);
     }
     k->pending = DT_PENDING_NONE;
-    if (k->is_first_here) {
-        *k->r->d->advanced_p = true;
-    }
+    dt_rank_mark_advanced(k);
     if (dt_rank_is_first(k)) {
         DT_TRY(dt_metrics_flush(k->r->metrics, k->stage->d.phase->desc.id, dt_trainer_step_number(k->stage->trainer),
                                 dt_clock_s() - k->r->start_s));

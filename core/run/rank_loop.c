@@ -10,6 +10,7 @@
 #include "base/fault.h"
 #include "base/mapping.h"
 #include "base/trace.h"
+#include "comm/processes.h"
 
 static const double MAPPING_CHECK_S = 0.25; /* how often mapped files are compared with what they were */
 
@@ -54,9 +55,7 @@ static dt_status run_iteration(dt_rank *k, iteration *it)
     if (worst < 0) {
         return dt_rank_save_after_failure(k, worst, &k->backup);
     }
-    if (k->is_first_here) {
-        *k->r->d->advanced_p = true;
-    }
+    dt_rank_mark_advanced(k);
     it->is_empty = st == DT_DONE && it->p.step == 0;
     it->ends = st == DT_DONE || (it->p.steps > 0 && it->p.step >= it->p.steps);
     return dt_rank_record_lost_workers(k, it->before);
@@ -107,6 +106,12 @@ static dt_status save_if_requested(dt_rank *k, const iteration *it)
     const bool stops = (it->requests & DT_REQUEST_STOP) != 0;
     if (stops || (it->requests & DT_REQUEST_SAVE) != 0) {
         DT_TRY(dt_rank_save(k, false, stops));
+    }
+    if ((it->requests & DT_REQUEST_RESIZE) != 0 && k->is_first_here) {
+        *k->r->d->resized_p = true;
+        if (dt_rank_is_first(k)) {
+            dt_board_mark_resized(dt_processes_board(k->comm));
+        }
     }
     return stops ? DT_EINTERRUPTED : DT_OK;
 }

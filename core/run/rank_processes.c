@@ -50,7 +50,7 @@ static int words_of(const dt_args *a, int i, const char *name, bool may_lack_val
 /* What each process is passed: all but the launcher's own options, and --resume, which is added at each restart. */
 static uint32_t words_for_all(const dt_args *a, const char **out)
 {
-    static const char *const ours[] = {"--nproc", "--max-restarts", "--hostfile", "--resume"};
+    static const char *const ours[] = {"--nproc", "--nnodes", "--max-restarts", "--hostfile", "--resume"};
     uint32_t n = 0;
     for (int i = 1; i < a->argc;) {
         int skipped = 0;
@@ -83,13 +83,56 @@ static int64_t newest_step(const char *run)
     return st == DT_OK ? (int64_t)info.step : -1;
 }
 
-dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
+static bool parse_number(const char *text, size_t bytes, uint32_t *out)
+{
+    char number[32] = "";
+    int64_t v = 0;
+    snprintf(number, sizeof(number), "%.*s", (int)(bytes < sizeof(number) ? bytes : 0), text);
+    if (!dt_parse_whole(number, &v) || v < 1) {
+        return false;
+    }
+    *out = v <= UINT32_MAX ? (uint32_t)v : UINT32_MAX;
+    return true;
+}
+
+dt_status dt_processes_parse_range(const char *option, const char *text, dt_launch_range *out)
+{
+    *out = (dt_launch_range){0, 0};
+    if (text == NULL) {
+        return DT_OK;
+    }
+    const char *colon = strchr(text, ':');
+    dt_launch_range r;
+    if (!parse_number(text, colon != NULL ? (size_t)(colon - text) : strlen(text), &r.min) ||
+        !parse_number(colon != NULL ? colon + 1 : text, strlen(colon != NULL ? colon + 1 : text), &r.max)) {
+        return DT_FAIL(DT_ECONFIG, "%s %s: expected a whole number of at least 1, or MIN:MAX of two", option, text);
+    }
+    if (r.min > r.max) {
+        return DT_FAIL(DT_ECONFIG, "%s %s: the minimum %u is larger than the maximum %u; use %s %u:%u", option, text,
+                       r.min, r.max, option, r.max, r.min);
+    }
+    if (r.max > DT_LAUNCH_MAX_PROCESSES) {
+        return DT_FAIL(DT_ECONFIG, "%s %s: at most %d processes", option, text, DT_LAUNCH_MAX_PROCESSES);
+    }
+    *out = r;
+    return DT_OK;
+}
+
+bool dt_processes_may_vary(void)
+{
+    const char *words = getenv(DT_LAUNCH_WORDS);
+    const char *colon = words != NULL ? strchr(words, ':') : NULL,
+               *file = words != NULL ? strstr(words, " --hostfile ") : NULL;
+    return words != NULL && (strstr(words, " --nnodes ") != NULL || (colon != NULL && (file == NULL || colon < file)));
+}
+
+dt_status dt_processes_launch(const dt_args *a, dt_launch_range processes, dt_launch_range machines, int *code_p)
 {
     char program[PATH_MAX];
     int64_t restarts = DT_LAUNCH_MAX_RESTARTS;
-    if (n > DT_LAUNCH_MAX_PROCESSES) {
-        return DT_FAIL(DT_ECONFIG, "--nproc %llu: at most %d processes", (unsigned long long)n,
-                       DT_LAUNCH_MAX_PROCESSES);
+    if (machines.max > 0 && a->hostfile == NULL) {
+        return DT_FAIL(DT_ECONFIG, "--nnodes %s needs --hostfile FILE with one line per machine: node1 slots=4",
+                       a->nnodes);
     }
     if (a->max_restarts != NULL && (!dt_parse_whole(a->max_restarts, &restarts) || restarts < 0)) {
         return DT_FAIL(DT_ECONFIG, "--max-restarts %s: expected a whole number of at least 0", a->max_restarts);
@@ -107,7 +150,8 @@ dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
         dt_resume_fini(&r);
         return DT_FAIL(DT_ENOMEM, "out of memory for a command line");
     }
-    const dt_launch_desc d = {.n = (uint32_t)n,
+    const dt_launch_desc d = {.processes = processes,
+                              .machines = machines,
                               .max_restarts = (uint64_t)restarts,
                               .hostfile = a->hostfile,
                               .program = program,
@@ -132,7 +176,10 @@ dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
 
 dt_status dt_processes_refuse_lone(const dt_args *a)
 {
-    const char *name = a->hostfile != NULL ? "--hostfile" : a->max_restarts != NULL ? "--max-restarts" : NULL;
+    const char *name = a->hostfile != NULL       ? "--hostfile"
+                       : a->nnodes != NULL       ? "--nnodes"
+                       : a->max_restarts != NULL ? "--max-restarts"
+                                                 : NULL;
     return name == NULL
                ? DT_OK
                : DT_FAIL(
@@ -199,22 +246,27 @@ static dt_status self_check(dt_comm *c)
     dt_free(word);
     st = dt_comm_agree(c, st);
     if (st == DT_OK && dt_comm_rank(c) == 0) {
-        dt_log(DT_LOG_INFO, "%u processes on %u machine%s, %s; messages arrive intact (%.3f s)", dt_comm_size(c),
-               dt_processes_n_hosts(c), dt_processes_n_hosts(c) == 1 ? "" : "s", dt_processes_library(c),
-               dt_clock_s() - begin);
+        dt_log(DT_LOG_INFO, "%u process%s on %u machine%s, %s; messages arrive intact (%.3f s)", dt_comm_size(c),
+               dt_comm_size(c) == 1 ? "" : "es", dt_processes_n_hosts(c), dt_processes_n_hosts(c) == 1 ? "" : "s",
+               dt_processes_library(c), dt_clock_s() - begin);
     }
     return st;
 }
 
-dt_status dt_processes_begin(const dt_launch *l, uint64_t n, dt_comm **out_p)
+static bool is_alone(const dt_launch *l)
+{
+    return l->size == 1 && !l->is_supervised;
+}
+
+dt_status dt_processes_begin(const dt_launch *l, dt_launch_range n, dt_comm **out_p)
 {
     char prefix[32] = "";
-    if (l->size == 1) {
+    if (is_alone(l)) {
         return DT_OK;
     }
-    if (n > 1 && n != l->size) {
-        return DT_FAIL(DT_ECONFIG, "--nproc %llu, but %s started %u processes: leave --nproc out",
-                       (unsigned long long)n, l->by, l->size);
+    if (n.max > 1 && (l->size < n.min || l->size > n.max)) {
+        return DT_FAIL(DT_ECONFIG, "--nproc %u:%u, but %s started %u processes: leave --nproc out", n.min, n.max, l->by,
+                       l->size);
     }
     if (l->rank > 0) {
         dt_log_level_set(DT_LOG_ERROR);
@@ -444,7 +496,7 @@ int dt_processes_level(const dt_comm *c, dt_status st)
 
 dt_status dt_processes_end(const dt_launch *l, dt_comm *c, dt_status st, int *code_p)
 {
-    if (l->size == 1) {
+    if (is_alone(l)) {
         return st;
     }
     if (st < 0) {

@@ -6,17 +6,23 @@
 #ifndef DTRAIN_CORE_RUN_RANK_PROCESSES_H
 #define DTRAIN_CORE_RUN_RANK_PROCESSES_H
 
+#include "comm/launch/hosts.h"
 #include "comm/processes.h"
 #include "run/args.h"
 #include "run/session.h"
 
-/* --nproc n in a process that was started alone: supervises n others until the run is over. */
-dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p) DT_NODISCARD;
+/* "4" or "2:4" of --nproc and --nnodes; NULL: 0, 0. DT_ECONFIG. */
+dt_status dt_processes_parse_range(const char *option, const char *text, dt_launch_range *out) DT_NODISCARD;
+/* --nproc and --nnodes in a process that was started alone: supervises others until the run is over. */
+dt_status dt_processes_launch(const dt_args *a, dt_launch_range processes, dt_launch_range machines, int *code_p)
+    DT_NODISCARD;
+/* Started by the launcher, with a number of processes that may change. */
+bool dt_processes_may_vary(void);
 /* Options of the launcher in a process that launches nothing. DT_ECONFIG: there are some. */
 dt_status dt_processes_refuse_lone(const dt_args *a) DT_NODISCARD;
 /* Joins the others, and checks that what is sent arrives; *out_p stays NULL where this process is alone. n: of --nproc,
- * 0: not given. */
-dt_status dt_processes_begin(const dt_launch *l, uint64_t n, dt_comm **out_p) DT_NODISCARD;
+ * {0, 0}: not given. */
+dt_status dt_processes_begin(const dt_launch *l, dt_launch_range n, dt_comm **out_p) DT_NODISCARD;
 /* All ranks were passed the same: program, plugins, configuration, steps, folders; else they would train to
  * what was not requested. And all
  * compute alike: device, arithmetic class, products in bf16; else their weights would drift apart.

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/signals.h"
+#include "comm/processes.h"
 
 /* any_p: what any rank set in its message. */
 static dt_status gather_requests(dt_rank *k, const dt_rank_message *mine, uint32_t *any_p)
@@ -32,6 +33,13 @@ static bool is_checkpoint_due(const dt_rank *k, const dt_progress *p)
     return k->n_failed_saves > 0 ? now >= k->save_again_s : steps || seconds || epochs;
 }
 
+/* The launcher has other hosts or slots: they join where the state is saved anyway. */
+static bool is_resize_due(const dt_rank *k, uint32_t requests)
+{
+    return k->r->d->processes != NULL && (requests & DT_REQUEST_SAVE) != 0 &&
+           dt_board_resize_is_requested(dt_processes_board(k->comm));
+}
+
 /* Signals reach any process; times and checkpoints follow the clock of rank 0. */
 dt_status dt_rank_exchange_requests(dt_rank *k, const dt_progress *p, uint32_t *requests_p)
 {
@@ -42,6 +50,7 @@ dt_status dt_rank_exchange_requests(dt_rank *k, const dt_progress *p, uint32_t *
     }
     if (dt_rank_is_first(k)) {
         requests |= is_checkpoint_due(k, p) ? DT_REQUEST_SAVE : 0;
+        requests |= is_resize_due(k, requests) ? DT_REQUEST_STOP | DT_REQUEST_RESIZE : 0;
         requests |= k->stop.time > 0 && dt_rank_phase_s(k) >= k->stop.time ? DT_REQUEST_END : 0;
         requests |= dt_rank_histograms_due(k, p) ? DT_REQUEST_GRADIENT : 0;
     }

@@ -21,8 +21,9 @@ typedef struct dt_run_desc {
     double max_time_s;     /* 0: open */
     dt_profile_steps profile;
     bool quiet;
-    bool *begun_p;   /* set when the first phase stands, ready to step: from then on the run directory is this run's */
-    bool *stopped_p; /* set where --max-steps ended it before its last phase was over; of rank 0 */
+    bool *begun_p;    /* set when the first phase stands, ready to step: from then on the run directory is this run's */
+    bool *stopped_p;  /* set where --max-steps ended it before its last phase was over; of rank 0 */
+    bool *resized_p;  /* set where the launcher's request for another number of processes stopped it */
     bool *advanced_p; /* set once this process has completed an iteration or an evaluation that was pending */
 } dt_run_desc;
 

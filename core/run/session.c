@@ -343,6 +343,7 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
 {
     memset(out, 0, sizeof(*out));
     DT_TRY(read_config(a, resumed_config, out));
+    out->is_job = processes != NULL;
     out->n_processes = processes != NULL ? dt_comm_size(processes) : 1;
     out->n_local = processes != NULL ? dt_comm_local_size(processes) : 1;
     dt_status st = load_phases(out);

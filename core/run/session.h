@@ -37,7 +37,8 @@ typedef struct dt_session {
     int64_t n_phases, first, last;                 /* those to run: [first, last) */
     dt_sections *opts;                             /* [n_phases], read when the session is opened */
     uint64_t seed;
-    uint32_t threads, ranks;       /* workers of the process, its virtual ranks */
+    uint32_t threads, ranks; /* workers of the process, its virtual ranks */
+    bool is_job;             /* processes that train together, though it may be one of them for a while (--nproc 1:4) */
     uint32_t n_processes, n_local; /* that train together, and those of them on this machine */
     double comm_timeout_s;
     char *demo_store;         /* the embedded recording; "" when it is not installed */

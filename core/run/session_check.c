@@ -4,6 +4,7 @@
  */
 #include <config.h>
 
+#include "run/rank_processes.h"
 #include "run/session_parts.h"
 
 #include "base/err.h"
@@ -21,7 +22,7 @@
  * written down for several. */
 static dt_status check_backend(const dt_session *s, int64_t phase, uint32_t backend, bool needs_several)
 {
-    const bool is_several = s->n_processes > 1;
+    const bool is_several = s->is_job;
     if (is_several && (backend == DT_COMM_NULL || backend == DT_COMM_SIM)) {
         return DT_FAIL(DT_ECONFIG,
                        "%u processes were started to train together, but comm.backend = \"%s\" of phase %lld means one "
@@ -106,6 +107,13 @@ static dt_status check_weights(const dt_session *s, int64_t phase, uint32_t rank
     const dt_comm_opts *comm = &s->opts[phase].comm;
     if (comm->n_weights == 0) {
         return DT_OK;
+    }
+    if (dt_processes_may_vary()) {
+        return DT_FAIL(
+            DT_ECONFIG,
+            "comm.shard_weights of phase %lld gives each rank its part, and with MIN:MAX the number of ranks "
+            "changes: use --set comm.shard_weights=, or a fixed --nproc",
+            (long long)phase + 1);
     }
     if (comm->n_weights != ranks) {
         return DT_FAIL(DT_ECONFIG,

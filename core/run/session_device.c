@@ -87,7 +87,7 @@ static dt_status open_device(dt_session *s, const char *wish)
     const char *why = NULL;
     if (s->ranks > 1) {
         why = "virtual ranks run there";
-    } else if (s->n_processes > 1) {
+    } else if (s->is_job) {
         why = "several processes run there, unless engine.device=cuda gives each a GPU of its own";
     } else if (!dt_device_driver_exists()) {
         why = "no NVIDIA driver on this machine";

@@ -6,11 +6,11 @@ dt_scripts += tests/run/diskfull.sh tests/run/faults.sh tests/run/foreign.sh \
 	tests/run/phases.sh tests/run/records.sh tests/run/refused.sh tests/run/regions.sh tests/run/signals.sh \
 	tests/run/stream.sh tests/run/trace.sh tests/run/unjudged.sh tests/run/workers.sh
 dt_whole_run_scripts += tests/run/again.sh tests/run/batch.sh tests/run/feeding.sh tests/run/fit.sh tests/run/points.sh \
-	tests/run/processes.sh tests/run/ranks.sh tests/run/resume.sh tests/run/roads.sh tests/run/sums.sh \
+	tests/run/elastic.sh tests/run/processes.sh tests/run/ranks.sh tests/run/resume.sh tests/run/roads.sh tests/run/sums.sh \
 	tests/run/sums_mpi.sh
 dt_longer_tests += tests/run/memory.sh tests/run/processes.sh tests/run/rank_kills.sh tests/run/resume.sh
 dt_training_scripts += tests/run/memory.sh tests/run/numbers.sh tests/run/profiles.sh tests/run/widths.sh
-tests/run/again.log tests/run/batch.log tests/run/diskfull.log tests/run/faults.log tests/run/feeding.log tests/run/fit.log \
+tests/run/again.log tests/run/batch.log tests/run/diskfull.log tests/run/elastic.log tests/run/faults.log tests/run/feeding.log tests/run/fit.log \
 	tests/run/foreign.log tests/run/import.log tests/run/judged.log tests/run/kills.log tests/run/logs.log \
 	tests/run/memory.log tests/run/mismatch.log tests/run/numbers.log tests/run/phases.log tests/run/processes.log tests/run/profiles.log \
 	tests/run/ranks.log tests/run/records.log tests/run/refused.log \
@@ -34,6 +34,14 @@ check-kills: all
 	DT_BUILDDIR='$(abs_top_builddir)' DT_SRCDIR='$(abs_top_srcdir)' DTRAIN__ENGINE__DEVICE=cpu DT_KILLS=1000 \
 	  DT_KILLS_SEED="$${DT_KILLS_SEED:-$$(date +%s)}" \
 	  $(SHELL) $(srcdir)/tests/run/rank_kills.sh
+
+# one run whose number of processes changes 1,000 times: two hours
+EXTRA_DIST += tests/run/elastic_soak.sh
+.PHONY: check-elastic
+check-elastic: all
+	DT_BUILDDIR='$(abs_top_builddir)' DT_SRCDIR='$(abs_top_srcdir)' DTRAIN__ENGINE__DEVICE=cpu \
+	  DT_CHANGES="$${DT_CHANGES:-1000}" DT_CHANGES_SEED="$${DT_CHANGES_SEED:-$$(date +%s)}" \
+	  $(SHELL) $(srcdir)/tests/run/elastic_soak.sh
 
 # under Slurm itself, by root: four minutes
 EXTRA_DIST += tests/run/slurm.sh

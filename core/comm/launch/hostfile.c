@@ -99,35 +99,135 @@ static dt_status check_lines(const char *path, const char *text, size_t bytes)
     return DT_OK;
 }
 
-dt_status dt_hostfile_check(const char *path)
+static dt_status check_text(const char *path, const char *text, size_t bytes)
 {
-    enum { MOST_BYTES = 1 << 20 };
-    char *text = NULL;
-    size_t bytes = 0;
-    if (path == NULL) {
-        return DT_OK;
-    }
-    if (!dt_fs_is_dir(path) && access(path, F_OK) == 0 && !dt_fs_is_file(path)) {
-        return DT_FAIL(DT_ECONFIG, "--hostfile %s is not a regular file", path); /* a FIFO could block for ever */
-    }
-    if (dt_fs_read_any(path, MOST_BYTES, &text, &bytes) < 0) {
-        return DT_CONTEXT(DT_ECONFIG, "--hostfile");
-    }
-    dt_status st = check_characters(path, text, bytes);
-    if (st == DT_OK) {
-        st = check_lines(path, text, bytes);
-    }
-    if (st < 0) {
-        dt_free(text);
-        return st;
-    }
+    DT_TRY(check_characters(path, text, bytes));
+    DT_TRY(check_lines(path, text, bytes));
     bool names_any = false, is_begin = true;
     for (size_t i = 0; i < bytes && !names_any; i++) {
         names_any = is_begin && strchr("# \t\r\n", text[i]) == NULL;
         is_begin = text[i] == '\n' || (is_begin && text[i] != '#');
     }
-    dt_free(text);
     return names_any
                ? DT_OK
                : DT_FAIL(DT_ECONFIG, "--hostfile %s names no host: expected lines such as \"node1 slots=4\"", path);
+}
+
+static dt_status read_text(const char *path, char **text_p, size_t *bytes_p)
+{
+    enum { MOST_BYTES = 1 << 20 };
+    if (!dt_fs_is_dir(path) && access(path, F_OK) == 0 && !dt_fs_is_file(path)) {
+        return DT_FAIL(DT_ECONFIG, "--hostfile %s is not a regular file", path); /* a FIFO could block for ever */
+    }
+    if (dt_fs_read_any(path, MOST_BYTES, text_p, bytes_p) < 0) {
+        return DT_CONTEXT(DT_ECONFIG, "--hostfile");
+    }
+    const dt_status st = check_text(path, *text_p, *bytes_p);
+    if (st < 0) {
+        dt_free(*text_p);
+        *text_p = NULL;
+    }
+    return st;
+}
+
+dt_status dt_hostfile_check(const char *path)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    if (path == NULL) {
+        return DT_OK;
+    }
+    DT_TRY(read_text(path, &text, &bytes));
+    dt_free(text);
+    return DT_OK;
+}
+
+/* ---- the hosts --------------------------------------------------------------------------------------------------- */
+
+/* The next word of a line, which *at_p points to then; 0: there is none. '=' is a word of its own. */
+static size_t next_word(const char **at_p, const char *end)
+{
+    const char *at = *at_p;
+    while (at < end && (*at == ' ' || *at == '\t')) {
+        at++;
+    }
+    *at_p = at;
+    if (at < end && *at == '=') {
+        return 1;
+    }
+    size_t n = 0;
+    while (at + n < end && strchr(" \t#=", at[n]) == NULL) {
+        n++;
+    }
+    return n;
+}
+
+static void read_key(const char *key, const char *value, dt_host_line *out)
+{
+    const size_t used = strlen(out->words);
+    int64_t slots = 0;
+    if (strcmp(key, "slots") == 0 || strcmp(key, "count") == 0) {
+        const bool is_number = dt_parse_whole(value, &slots) && slots > 0;
+        out->slots = is_number && slots < DT_HOSTS_MOST ? (uint32_t)slots : DT_HOSTS_MOST;
+    } else if (strncmp(key, "max", 3) != 0 && used + strlen(key) + strlen(value) + 3 < sizeof(out->words)) {
+        snprintf(out->words + used, sizeof(out->words) - used, " %s=%s", key, value);
+    }
+}
+
+/* A checked line. False: it names no host. */
+static bool read_line(const char *at, const char *end, dt_host_line *out)
+{
+    *out = (dt_host_line){.slots = 1};
+    size_t n = next_word(&at, end);
+    if (n == 0 || n >= sizeof(out->name)) {
+        return false;
+    }
+    snprintf(out->name, sizeof(out->name), "%.*s", (int)n, at);
+    for (at += n; (n = next_word(&at, end)) > 0; at += n) {
+        char key[32] = "", value[64] = "";
+        snprintf(key, sizeof(key), "%.*s", (int)(n < sizeof(key) ? n : sizeof(key) - 1), at);
+        at += n;
+        n = next_word(&at, end); /* '=' */
+        at += n;
+        n = next_word(&at, end);
+        snprintf(value, sizeof(value), "%.*s", (int)(n < sizeof(value) ? n : sizeof(value) - 1), at);
+        read_key(key, value, out);
+    }
+    return true;
+}
+
+static void add_host(const dt_host_line *line, dt_host_line *all, uint32_t *n)
+{
+    for (uint32_t i = 0; i < *n; i++) {
+        if (strcmp(all[i].name, line->name) == 0) {
+            const uint32_t slots = all[i].slots + line->slots;
+            all[i].slots = slots < DT_HOSTS_MOST ? slots : DT_HOSTS_MOST;
+            return;
+        }
+    }
+    all[(*n)++] = *line;
+}
+
+dt_status dt_hostfile_read(const char *path, dt_host_line **out_p, uint32_t *n_p)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    uint32_t n = 0;
+    DT_TRY(read_text(path, &text, &bytes));
+    dt_host_line *all = dt_alloc_n(DT_HOSTS_MOST, sizeof(*all)), line;
+    for (size_t i = 0; i < bytes && all != NULL && n < DT_HOSTS_MOST;) {
+        const char *end = memchr(text + i, '\n', bytes - i);
+        end = end != NULL ? end : text + bytes;
+        if (read_line(text + i, end, &line)) {
+            add_host(&line, all, &n);
+        }
+        i = (size_t)(end - text) + 1;
+    }
+    dt_free(text);
+    if (all == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the hosts of %s", path);
+    }
+    *out_p = all;
+    *n_p = n;
+    return DT_OK;
 }

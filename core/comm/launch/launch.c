@@ -21,6 +21,7 @@
 #include "comm/launch/cause.h"
 #include "comm/launch/hostfile.h"
 #include "comm/launch/listen.h"
+#include "comm/launch/members.h"
 #include "comm/launch/mpirun.h"
 #include "comm/launch/notes.h"
 
@@ -37,9 +38,8 @@
 /* After the first rank was lost or failed: when mpirun is asked to end the others, and when it is ended. Processes that
  * outlive a launcher that is no longer there: how long they may save. */
 static const double TOLD_S = 15, ENDED_S = 20, SAVING_S = 20;
-/* Between restarts: the first wait, doubled until the longest one. Hosts that processes ran on and that no process can
- * be started on any more: how long they are waited for. */
-static const double WAIT_S = 1, MOST_WAIT_S = 60, OUTAGE_S = 600;
+/* Hosts that processes ran on and that no process can be started on any more: how long they are waited for. */
+static const double OUTAGE_S = 600;
 
 typedef struct job {
     const dt_launch_desc *d;
@@ -52,21 +52,35 @@ typedef struct job {
     bool started_nothing; /* the same */
     bool was_left;        /* stopped, and the run has recorded how the attempt before ended */
     dt_launch_wait wait;
-    double outage_s;  /* since when mpirun has started no process, though it had before; 0: it does */
-    double failed_s;  /* since when a rank has left with an error, 0: none has */
-    bool was_hurried; /* the launcher asked mpirun to end then */
-    int killed_by;    /* a signal that ended mpirun itself, and was not the launcher's; 0: none */
-    dt_listen heard;  /* what mpirun said of this life */
+    bool is_elastic;    /* members choose the processes */
+    dt_members members; /* where it is */
+    uint32_t n;         /* processes of this attempt */
+    uint32_t n_asked;   /* that the ranks are asked to stop for; 0: they are not */
+    bool was_said;      /* in this life */
+    bool was_resized;   /* it ended for another number of processes */
+    double outage_s;    /* since when mpirun has started no process, though it had before; 0: it does */
+    double failed_s;    /* since when a rank has left with an error, 0: none has */
+    bool was_hurried;   /* the launcher asked mpirun to end then */
+    int killed_by;      /* a signal that ended mpirun itself, and was not the launcher's; 0: none */
+    dt_listen heard;    /* what mpirun said of this life */
     dt_cause cause;
     dt_launch_notes notes;
     pid_t pid;
 } job;
 
+static void add_range(dt_str *words, const char *option, const dt_launch_range *r)
+{
+    if (r->max > 0) {
+        dt_str_addf(words, r->min == r->max ? " %s %u" : " %s %u:%u", option, r->min, r->max);
+    }
+}
+
 /* The command that continues the run: the processes print it, too. */
 static dt_status set_environment(const job *j)
 {
     dt_str words = {0};
-    dt_str_addf(&words, " --nproc %u", j->d->n);
+    add_range(&words, "--nproc", &j->d->processes);
+    add_range(&words, "--nnodes", &j->d->machines);
     if (j->d->hostfile != NULL) {
         dt_str_addf(&words, " --hostfile %s", j->d->hostfile);
     }
@@ -85,8 +99,10 @@ static dt_status set_environment(const job *j)
 static dt_status start_mpirun(job *j, int *err_p)
 {
     const dt_launch_desc *d = j->d;
-    const dt_mpirun_desc m = {.n = d->n,
-                              .hostfile = d->hostfile,
+    const bool has_members_file = j->is_elastic && d->hostfile != NULL;
+    const dt_mpirun_desc m = {.n = j->n,
+                              .hostfile = has_members_file ? j->members.path : d->hostfile,
+                              .fills_hosts = has_members_file,
                               .program = d->program,
                               .arg = d->arg,
                               .n_arg = d->n_arg,
@@ -170,7 +186,7 @@ static void update_ranks(job *j)
 {
     dt_cause_update(&j->cause, j->board);
     find_run(j);
-    for (uint32_t r = 0; r < j->d->n; r++) {
+    for (uint32_t r = 0; r < j->n; r++) {
         const dt_board_rank *w = &j->cause.was[r];
         const bool has_failed = w->state == DT_BOARD_GONE || (w->state == DT_BOARD_LEFT && w->code != DT_EXIT_DONE &&
                                                               w->code != DT_EXIT_INTERRUPTED);
@@ -197,6 +213,24 @@ static void end_stuck_job(job *j)
     }
 }
 
+/* Asks the ranks to stop at a checkpoint when other hosts or slots would be chosen by now. */
+static void update_members(job *j)
+{
+    if (!j->is_elastic) {
+        return;
+    }
+    dt_members_update(&j->members);
+    const uint32_t n = dt_hosts_find_change(&j->members.hosts, dt_clock_s());
+    if (n != j->n_asked) {
+        j->n_asked = n;
+        dt_board_resize_set(j->board, n > 0);
+    }
+    if (n > 0 && !j->was_said) {
+        j->was_said = true;
+        dt_log(DT_LOG_INFO, "%u instead of %u processes from the next checkpoint on", n, j->n);
+    }
+}
+
 /* Until mpirun has ended, and its standard error is closed. */
 static int wait_for_mpirun(job *j, int err)
 {
@@ -209,6 +243,7 @@ static int wait_for_mpirun(job *j, int err)
         forward_signals(j);
         if (dt_clock_s() - looked > 0.05) {
             update_ranks(j);
+            update_members(j);
             end_stuck_job(j);
             looked = dt_clock_s();
         }
@@ -246,7 +281,7 @@ static void end_remaining_processes(job *j)
     bool is_any = true;
     while (is_any && dt_clock_s() - begin < SAVING_S) {
         is_any = false;
-        for (uint32_t r = 0; r < j->d->n; r++) {
+        for (uint32_t r = 0; r < j->n; r++) {
             dt_board_rank seen;
             dt_board_read_rank(j->board, r, &seen);
             is_any = is_any || (seen.state == DT_BOARD_HERE && !seen.is_stopped);
@@ -294,6 +329,12 @@ static bool was_killed(const job *j)
     return j->killed_by > 0 || j->heard.signal == SIGKILL;
 }
 
+/* -1: it is not known */
+static int find_lost_rank(const job *j)
+{
+    return j->heard.rank >= 0 ? j->heard.rank : j->cause.is_known ? (int)j->cause.rank : -1;
+}
+
 static void log_lost(const job *j, int code)
 {
     char who[96] = "a process";
@@ -308,7 +349,7 @@ static void log_lost(const job *j, int code)
         dt_cause_log(&j->cause, "");
         return;
     }
-    const int rank = j->heard.rank >= 0 ? j->heard.rank : j->cause.is_known ? (int)j->cause.rank : -1;
+    const int rank = find_lost_rank(j);
     const bool was_here = j->cause.is_known && j->cause.was[j->cause.rank].state == DT_BOARD_HERE;
     if (rank >= 0) {
         snprintf(who, sizeof(who), "rank %d", rank);
@@ -352,6 +393,9 @@ static dt_status run_attempt(job *j, int *code_p)
     j->had_ranks = false;
     j->was_hurried = false;
     j->failed_s = 0;
+    j->n_asked = 0;
+    j->was_said = false;
+    j->cause.n = j->n;
     dt_cause_clear(&j->cause);
     dt_board_clear(j->board);
     DT_TRY(start_mpirun(j, &err));
@@ -363,6 +407,7 @@ static dt_status run_attempt(job *j, int *code_p)
     if (first.state == DT_BOARD_LEFT && first.code == DT_EXIT_INTERRUPTED && j->killed_by == 0) {
         *code_p = first.code; /* mpirun has a number of its own, where the signal came to it */
     }
+    j->was_resized = dt_board_was_resized(j->board) && *code_p == DT_EXIT_DONE && j->stop_sent == 0;
     j->started_nothing = has_started_nothing(j, *code_p);
     if (j->started_nothing) {
         log_nothing_started(j, *code_p);
@@ -396,31 +441,100 @@ static int exit_code_of_stop(job *j, int code)
     return DT_EXIT_INTERRUPTED;
 }
 
-double dt_launch_wait_next(dt_launch_wait *w, int64_t saved)
+/* Between two attempts no process receives a signal. */
+static bool was_stopped_between(job *j, int *code_p)
 {
-    const double twice = 2 * w->wait_s < MOST_WAIT_S ? 2 * w->wait_s : MOST_WAIT_S;
-    w->wait_s = w->wait_s > 0 && saved <= w->saved ? twice : WAIT_S;
-    w->saved = saved;
-    return w->wait_s;
-}
-
-/* Returns whether to continue. Between two attempts no process receives a signal. */
-static bool wait_to_restart(job *j, double wait_s, int *code_p)
-{
-    const double end_s = dt_clock_s() + (dt_fault("launch.wait") ? 0 : wait_s);
-    const struct timespec moment = {.tv_nsec = 20000000};
-    while (dt_signals_stop_count() == 0 && dt_clock_s() < end_s) {
-        nanosleep(&moment, NULL);
-    }
     if (dt_signals_stop_count() == 0) {
-        return true;
+        return false;
     }
     const bool is_saved = newest_step(j) >= 0;
     j->was_left = true;
     *code_p = is_saved ? DT_EXIT_INTERRUPTED : 128 + dt_signals_stop();
     dt_log(DT_LOG_WARN, "asked to stop before they restarted%s%s", is_saved ? ": continue with --resume " : "",
            is_saved ? j->run : "");
-    return false;
+    return true;
+}
+
+static void sleep_shortly(void)
+{
+    const struct timespec moment = {.tv_nsec = 20000000};
+    nanosleep(&moment, NULL);
+}
+
+/* Returns whether to continue. */
+static bool wait_to_restart(job *j, double wait_s, int *code_p)
+{
+    const double end_s = dt_clock_s() + (dt_fault("launch.wait") ? 0 : wait_s);
+    while (dt_signals_stop_count() == 0 && dt_clock_s() < end_s) {
+        sleep_shortly();
+    }
+    return !was_stopped_between(j, code_p);
+}
+
+/* ---- elastic jobs ------------------------------------------------------------------------------------------------ */
+
+/* Processes or hosts that the next attempt does without. */
+static void leave_out_lost(job *j)
+{
+    const double now = dt_clock_s();
+    const int rank = find_lost_rank(j);
+    if (!j->is_elastic || (j->killed_by > 0 && j->heard.rank < 0)) {
+        return;
+    }
+    if (j->cause.node[0] != '\0') {
+        dt_hosts_lose_host(&j->members.hosts, j->cause.node, now, newest_step(j));
+    } else if (rank >= 0) {
+        dt_hosts_lose_rank(&j->members.hosts, (uint32_t)rank, now, newest_step(j));
+    }
+}
+
+/* No process started: finds out on which hosts none can. Returns whether to continue. */
+static bool probe_hosts(job *j, int *code_p)
+{
+    dt_hosts_doubt_all(&j->members.hosts, dt_clock_s());
+    do {
+        if (was_stopped_between(j, code_p)) {
+            return false;
+        }
+        dt_members_update(&j->members);
+        sleep_shortly();
+    } while (dt_members_are_probed(&j->members));
+    return true;
+}
+
+/* The processes of the next attempt, at once or when there are enough of them again. Returns whether to continue. */
+static dt_status choose_processes(job *j, int *code_p, bool *is_ready_p)
+{
+    const double begin_s = dt_clock_s();
+    const uint32_t before = j->n;
+    *is_ready_p = false;
+    for (bool is_said = false; j->is_elastic; is_said = true) {
+        DT_TRY(dt_members_choose(&j->members, &j->n));
+        if (j->n > 0) {
+            break;
+        }
+        if (dt_clock_s() - begin_s > OUTAGE_S || dt_fault("launch.outage")) {
+            dt_log(DT_LOG_ERROR,
+                   "for %.0f s there were fewer hosts or slots than the minimum; continue with: %s run%s%s%s",
+                   dt_clock_s() - begin_s, j->d->program, j->run != NULL ? " --resume " : "",
+                   j->run != NULL ? j->run : "", getenv(DT_LAUNCH_WORDS));
+            *code_p = DT_EXIT_DEVICE;
+            return DT_OK;
+        }
+        if (!is_said) {
+            dt_log(DT_LOG_WARN, "fewer hosts or slots than the minimum: waiting for them, up to %.0f s", OUTAGE_S);
+        }
+        if (was_stopped_between(j, code_p)) {
+            return DT_OK;
+        }
+        dt_members_update(&j->members);
+        sleep_shortly();
+    }
+    if (before > 0 && before != j->n) {
+        dt_log(DT_LOG_WARN, "continuing with %u processes instead of %u", j->n, before);
+    }
+    *is_ready_p = true;
+    return DT_OK;
 }
 
 /* mpirun has started no process. It did before: its hosts, or their network, may return. */
@@ -438,6 +552,20 @@ static bool wait_for_hosts(job *j, int *code_p)
     return wait_to_restart(j, wait_s, code_p);
 }
 
+/* Without the hosts on which no process can be started, or later. */
+static bool prepare_another_start(job *j, bool had_ranks, int *code_p)
+{
+    if (j->is_elastic && j->d->hostfile != NULL) {
+        if (!probe_hosts(j, code_p)) {
+            return false;
+        }
+        if (dt_hosts_find_change(&j->members.hosts, dt_clock_s()) > 0) {
+            return true;
+        }
+    }
+    return had_ranks && wait_for_hosts(j, code_p);
+}
+
 static void log_no_more_restarts(const job *j, uint64_t n)
 {
     char what[64] = "not started again (--max-restarts 0)";
@@ -452,6 +580,7 @@ static void log_no_more_restarts(const job *j, uint64_t n)
 static bool prepare_restart(job *j, uint64_t n, int *code_p)
 {
     log_lost(j, *code_p);
+    leave_out_lost(j);
     *code_p = DT_EXIT_PEER; /* what mpirun ends with then is one of its own numbers */
     if (j->run == NULL && !j->had_ranks && !was_killed(j)) {
         return false; /* nothing ran: it would fail alike */
@@ -463,30 +592,37 @@ static bool prepare_restart(job *j, uint64_t n, int *code_p)
         return false;
     }
     const double wait_s = dt_launch_wait_next(&j->wait, newest_step(j));
-    dt_log(DT_LOG_WARN, "restarting the %u processes%s%s, restart %llu of %llu, in %g s", j->d->n,
-           j->run != NULL ? " from the last checkpoint of " : "", j->run != NULL ? j->run : "",
-           (unsigned long long)n + 1, (unsigned long long)j->d->max_restarts, wait_s);
+    dt_log(DT_LOG_WARN, "restarting the %u processes%s%s%s, restart %llu of %llu, in %g s", j->n,
+           j->is_elastic ? ", or those that remain," : "", j->run != NULL ? " from the last checkpoint of " : "",
+           j->run != NULL ? j->run : "", (unsigned long long)n + 1, (unsigned long long)j->d->max_restarts, wait_s);
     return wait_to_restart(j, wait_s, code_p);
 }
 
 static dt_status run_attempts(job *j, int *code_p)
 {
     uint64_t n = 0; /* restarts */
-    bool had_ranks = false;
+    bool had_ranks = false, is_ready = false;
     for (;;) {
+        DT_TRY(choose_processes(j, code_p, &is_ready));
+        if (!is_ready) {
+            return DT_OK;
+        }
         DT_TRY(run_attempt(j, code_p));
         had_ranks = had_ranks || j->had_ranks;
         if (j->stop_sent > 0) {
             *code_p = exit_code_of_stop(j, *code_p);
             return DT_OK;
         }
-        if (j->started_nothing && had_ranks) {
-            if (!wait_for_hosts(j, code_p)) {
+        if (j->started_nothing && (had_ranks || j->is_elastic)) {
+            if (!prepare_another_start(j, had_ranks, code_p)) {
                 return DT_OK;
             }
             continue;
         }
         j->outage_s = 0;
+        if (j->was_resized) {
+            continue;
+        }
         if (!can_restart(j, *code_p)) {
             return DT_OK;
         }
@@ -504,8 +640,22 @@ static dt_status run_attempts(job *j, int *code_p)
 
 static dt_status run_job(job *j, int *code_p)
 {
-    DT_TRY(dt_cause_make(j->d->n, &j->cause));
-    DT_TRY(dt_board_create(j->d->n, &j->board));
+    const dt_launch_desc *d = j->d;
+    dt_launch_range processes = d->processes;
+    if (processes.max == 0) { /* all slots of the hosts */
+        processes = (dt_launch_range){.min = d->machines.min, .max = DT_LAUNCH_MAX_PROCESSES};
+    }
+    j->is_elastic = processes.min < processes.max || d->machines.max > 0;
+    j->n = j->is_elastic ? 0 : processes.max;
+    if (j->is_elastic) {
+        const dt_status st = dt_members_init(d->hostfile, processes, d->machines, &j->members);
+        if (st < 0) {
+            j->is_elastic = false;
+            return st;
+        }
+    }
+    DT_TRY(dt_cause_make(processes.max, &j->cause));
+    DT_TRY(dt_board_create(processes.max, &j->board));
     DT_TRY(set_environment(j));
     return run_attempts(j, code_p);
 }
@@ -514,13 +664,16 @@ dt_status dt_launch_run(const dt_launch_desc *d, int *code_p, char **left_p)
 {
     job j = {.d = d, .lock = -1, .wait = {.saved = -1}};
     *left_p = NULL;
-    DT_TRY(dt_mpirun_check(d->n));
+    DT_TRY(dt_mpirun_check());
     DT_TRY(dt_hostfile_check(d->hostfile));
     DT_TRY(check_unlocked(d));
     dt_signals_install();
     dt_signals_forward();
     dt_launch_notes_begin(&j.notes);
     const dt_status st = run_job(&j, code_p);
+    if (j.is_elastic) {
+        dt_members_fini(&j.members);
+    }
     dt_launch_notes_end(&j.notes);
     dt_board_close(j.board);
     dt_cause_fini(&j.cause);

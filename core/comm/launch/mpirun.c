@@ -66,13 +66,12 @@ dt_status dt_mpirun_watch_machines(void)
     return is_set ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
 }
 
-dt_status dt_mpirun_check(uint32_t n)
+dt_status dt_mpirun_check(void)
 {
     if (!is_on_path("mpirun")) {
         return DT_FAIL(DT_EUNSUPPORTED,
-                       "--nproc %u needs mpirun, which is not on the PATH: install Open MPI (Debian: apt-get install "
-                       "openmpi-bin), or train with one process, which uses all cores by threads",
-                       n);
+                       "--nproc needs mpirun, which is not on the PATH: install Open MPI (Debian: apt-get install "
+                       "openmpi-bin), or train with one process, which uses all cores by threads");
     }
     return check_tmpdir();
 }
@@ -99,6 +98,10 @@ static uint32_t launcher_words(const dt_mpirun_desc *d, char count[16], const ch
     if (d->hostfile != NULL) {
         append_word(word, &n, "--hostfile");
         append_word(word, &n, d->hostfile);
+        if (d->fills_hosts) {
+            append_word(word, &n, "--map-by");
+            append_word(word, &n, "slot");
+        }
         append_word(word, &n, "-x");
         append_word(word, &n, DT_BOARD_ENV);
         append_word(word, &n, "-x");
@@ -175,5 +178,28 @@ dt_status dt_mpirun_start(const dt_mpirun_desc *d, pid_t *pid_p, int *err_p)
     }
     *pid_p = pid;
     *err_p = end[0];
+    return DT_OK;
+}
+
+dt_status dt_mpirun_probe(const char *hostfile, pid_t *pid_p)
+{
+    const bool is_root = geteuid() == 0;
+    const char *word[] = {
+        "mpirun", "-n", "1", "--hostfile", hostfile, is_root ? "--allow-run-as-root" : "true", is_root ? "true" : NULL,
+        NULL};
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    fflush(NULL);
+    const pid_t launcher = getpid(), pid = null >= 0 ? fork() : -1;
+    if (pid == 0) {
+        dup2(null, STDOUT_FILENO);
+        exec_mpirun(word, null, launcher);
+    }
+    if (null >= 0) {
+        close(null);
+    }
+    if (pid < 0) {
+        return DT_FAIL(DT_EIO, "cannot start mpirun: %s", strerror(errno));
+    }
+    *pid_p = pid;
     return DT_OK;
 }

@@ -35,7 +35,7 @@ static const char killed[] = "--------------------------------------------------
                              "--------------------------------------------------------------------------\n";
 
 /* In place of a code: no process starts; the launcher is asked to stop while the rank starts. */
-enum { NOTHING = -2, STOPS = -3 };
+enum { NOTHING = -2, STOPS = -3, RESIZES = -4 };
 
 /* The rank: codes of its lives are in the last argument, -1: it is killed; each life leaves a byte in the file. */
 static int rank(const char *lives, const char *codes)
@@ -59,6 +59,14 @@ static int rank(const char *lives, const char *codes)
         kill(getppid(), SIGTERM);
         pause();
     }
+    while (atoi(code) == RESIZES) { /* a step of a run that saves after each, until it is stopped for it */
+        if (dt_board_resize_is_requested(b)) {
+            dt_board_mark_resized(b);
+            dt_board_mark_left(b, 0, 0);
+            return 0;
+        }
+        usleep(1000);
+    }
     if (atoi(code) < 0) {
         fputs(killed, stderr);
         _exit(DT_EXIT_FAILED);
@@ -76,7 +84,8 @@ static int begin(void **state)
     snprintf(path, sizeof(path), "%s/mpirun", folder);
     FILE *f = fopen(path, "w");
     assert_non_null(f);
-    fprintf(f, "#!/bin/sh\nwhile [ \"$1\" != rank ]; do shift; done\nexec '%s' \"$@\"\n", self);
+    fprintf(f, "#!/bin/sh\necho $2 >>%s/sizes\nwhile [ \"$1\" != rank ]; do shift; done\nexec '%s' \"$@\"\n", folder,
+            self);
     assert_int_equal(fclose(f), 0);
     assert_int_equal(chmod(path, 0700), 0);
     char value[8192];
@@ -88,8 +97,8 @@ static int end(void **state)
 {
     char path[sizeof(folder) + 16];
     (void)state;
-    static const char *const name[] = {"mpirun", "lives"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const name[] = {"mpirun", "lives", "sizes"};
+    for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof(path), "%s/%s", folder, name[i]);
         unlink(path);
     }
@@ -104,6 +113,8 @@ static int64_t newest_step(const char *run)
     return saved;
 }
 
+static dt_launch_range processes = {1, 1};
+
 /* lives that a job has whose rank leaves with these codes, with max_restarts; code_p: of the job */
 static int64_t count_lives(const char *codes, uint64_t max_restarts, int *code_p)
 {
@@ -112,7 +123,7 @@ static int64_t count_lives(const char *codes, uint64_t max_restarts, int *code_p
     snprintf(lives, sizeof(lives), "%s/lives", folder);
     unlink(lives);
     const char *const arg[] = {"rank", lives, codes};
-    const dt_launch_desc d = {.n = 1,
+    const dt_launch_desc d = {.processes = processes,
                               .max_restarts = max_restarts,
                               .program = self,
                               .arg = arg,
@@ -216,6 +227,41 @@ static void test_stop_during_restart(void **state)
     assert_int_equal(stopped_code(-1), 128 + SIGTERM);
 }
 
+/* Processes of the lives of a job of 1 to 3 processes: "3 2 3 " */
+static void list_sizes(const char *codes, char sizes[64])
+{
+    char path[sizeof(folder) + 16];
+    int code = -1, n = 0;
+    snprintf(path, sizeof(path), "%s/sizes", folder);
+    unlink(path);
+    processes = (dt_launch_range){1, 3};
+    assert_true(dt_fault_reset("launch.wait:1+"));
+    (void)count_lives(codes, 5, &code);
+    assert_int_equal(code, DT_EXIT_DONE);
+    processes = (dt_launch_range){1, 1};
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    sizes[0] = '\0';
+    while (fscanf(f, "%d", &n) == 1) {
+        snprintf(sizes + strlen(sizes), 64 - strlen(sizes), "%d ", n);
+    }
+    fclose(f);
+}
+
+static void test_elastic_jobs(void **state)
+{
+    (void)state;
+    char sizes[64];
+    list_sizes("0", sizes);
+    assert_string_equal(sizes, "3 ");
+    list_sizes("-1,0", sizes); /* without the lost one */
+    assert_string_equal(sizes, "3 2 ");
+    list_sizes("-1,-1,-1,0", sizes); /* the minimum is 1: the slot of the last one is needed again */
+    assert_int_equal(strncmp(sizes, "3 2 1 ", 6), 0);
+    list_sizes("-1,-4,0", sizes); /* its slot returns, and the ranks stop at a checkpoint for it */
+    assert_string_equal(sizes, "3 2 3 ");
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "rank") == 0) {
@@ -228,7 +274,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_run_decides_is_final), cmocka_unit_test(test_lost_processes_begin_again),
         cmocka_unit_test(test_outages_cost_no_restart),     cmocka_unit_test(test_waits_grow_without_progress),
-        cmocka_unit_test(test_stop_during_restart),
+        cmocka_unit_test(test_stop_during_restart),         cmocka_unit_test(test_elastic_jobs),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
