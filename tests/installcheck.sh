@@ -64,11 +64,11 @@ dtrain list --json >"$work/list.txt" # plugins that are linked in have no file
 if [ "$bindir" = "$prefix/bin" ] && [ "$plugindir" != "${plugindir#"$prefix"/}" ] && [ -d "$share/profiles" ] &&
     grep -q "\"file\":\"$plugindir/phase2_ppo.so\"" "$work/list.txt"; then
     moved=$work/moved
-    mkdir -p "$moved/bin" "$moved/share/dtrain" "$moved/$(dirname "${plugindir#"$prefix"/}")"
+    mkdir -p "$moved/bin" "$moved/share/dtrain" "$moved/${plugindir#"$prefix"/}"
     cp "$bindir/dtrain" "$moved/bin"
     cp -R "$share/profiles" "$moved/share/dtrain"
     : >"$moved/share/dtrain/profiles/only_moved.cfg"
-    ln -s "$plugindir" "$moved/${plugindir#"$prefix"/}"
+    cp "$plugindir"/*.so "$moved/${plugindir#"$prefix"/}"
     "$moved/bin/dtrain" list --json >"$work/list.txt" || fail "moved: dtrain list"
     grep -q "\"file\":\"$moved/${plugindir#"$prefix"/}/phase2_ppo.so\"" "$work/list.txt" || fail "the moved dtrain lists other plugins"
     (cd "$work" && "$moved/bin/dtrain" --plugin phase2_ppo --profile only_moved --set env.id=cartpole --dry-run -q >/dev/null) ||
