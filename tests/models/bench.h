@@ -152,4 +152,39 @@ static inline void take(dt_exec *e, const char *name, float *out, size_t n)
     memcpy(out, dt_exec_output(e, name)->data, n * sizeof(*out));
 }
 
+/* Runs the recorded graph on the reference kernels; live: what each symbol counts. */
+static inline dt_exec *bench_execute(const bench *b, const int64_t *live, const void *const *field, dt_plan **plan_p)
+{
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF32, .reuse = true, .cap = live};
+    const dt_kernel_run kernel = {0};
+    const dt_exec_feed feed = {.size = live, .field = (void *const *)field, .params = b->params, .run = &kernel};
+    dt_exec *e = NULL;
+    assert_int_equal(dt_plan_compile(b->g, &pd, plan_p), DT_OK);
+    assert_int_equal(dt_exec_create(*plan_p, &e), DT_OK);
+    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    return e;
+}
+
+/* y = W x + b in double, with the parameters <name>.w and <name>.b */
+static inline void bench_linear(const bench *b, const char *name, const double *x, int n_in, double *y, int n_out)
+{
+    char text[MOCK_NAME];
+    snprintf(text, sizeof(text), "%.60s.w", name);
+    const float *w = param(b, text);
+    snprintf(text, sizeof(text), "%.60s.b", name);
+    const float *bias = param(b, text);
+    for (int i = 0; i < n_out; i++) {
+        y[i] = (double)bias[i];
+        for (int k = 0; k < n_in; k++) {
+            y[i] += (double)w[i * n_in + k] * x[k];
+        }
+    }
+}
+
+/* Values in [-1, 1] that differ from place to place. */
+static inline double bench_value(int i)
+{
+    return (double)(i * 37 % 101) / 50 - 1;
+}
+
 #endif

@@ -17,14 +17,8 @@ typedef struct outputs {
 static void run(const bench *b, const void *const *field, outputs *out)
 {
     static const int64_t live[] = {1, AGENTS};
-    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF32, .reuse = true, .cap = live};
-    const dt_kernel_run kernel = {0};
-    const dt_exec_feed feed = {.size = live, .field = (void *const *)field, .params = b->params, .run = &kernel};
     dt_plan *p = NULL;
-    dt_exec *e = NULL;
-    assert_int_equal(dt_plan_compile(b->g, &pd, &p), DT_OK);
-    assert_int_equal(dt_exec_create(p, &e), DT_OK);
-    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    dt_exec *e = bench_execute(b, live, field, &p);
     take(e, "value", out->value, AGENTS);
     take(e, "logits", out->logits, AGENTS * CHOICES);
     take(e, "mean", out->mean, AGENTS * CONTINUOUS);
@@ -32,22 +26,6 @@ static void run(const bench *b, const void *const *field, outputs *out)
     take(e, "cost_value", out->cost_value, AGENTS * COSTS);
     dt_exec_destroy(e);
     dt_plan_destroy(p);
-}
-
-/* y = W x + b with the parameters <name>.w and <name>.b */
-static void linear(const bench *b, const char *name, const double *x, int n_in, double *y, int n_out)
-{
-    char text[MOCK_NAME];
-    snprintf(text, sizeof(text), "%s.w", name);
-    const float *w = param(b, text);
-    snprintf(text, sizeof(text), "%s.b", name);
-    const float *bias = param(b, text);
-    for (int i = 0; i < n_out; i++) {
-        y[i] = (double)bias[i];
-        for (int k = 0; k < n_in; k++) {
-            y[i] += (double)w[i * n_in + k] * x[k];
-        }
-    }
 }
 
 static void near(const float *is, const double *want, int n)
@@ -65,20 +43,15 @@ static void check_heads(const bench *b, const outputs *o, int a, const double *a
                         double log_std)
 {
     double y[8], s[CONTINUOUS] = {log_std, log_std};
-    linear(b, "head.value", judge, HIDDEN, y, 1);
+    bench_linear(b, "head.value", judge, HIDDEN, y, 1);
     near(&o->value[a], y, 1);
-    linear(b, "head.logits", act, n_act, y, CHOICES);
+    bench_linear(b, "head.logits", act, n_act, y, CHOICES);
     near(&o->logits[(size_t)a * CHOICES], y, CHOICES);
-    linear(b, "head.mean", act, n_act, y, CONTINUOUS);
+    bench_linear(b, "head.mean", act, n_act, y, CONTINUOUS);
     near(&o->mean[(size_t)a * CONTINUOUS], y, CONTINUOUS);
     near(&o->log_std[(size_t)a * CONTINUOUS], s, CONTINUOUS);
-    linear(b, "head.cost_value", judge, HIDDEN, y, COSTS);
+    bench_linear(b, "head.cost_value", judge, HIDDEN, y, COSTS);
     near(&o->cost_value[(size_t)a * COSTS], y, COSTS);
-}
-
-static double draw(int i)
-{
-    return (double)(i * 37 % 101) / 50 - 1;
 }
 
 /* ---- mlp --------------------------------------------------------------------------------------------------------- */
@@ -91,7 +64,7 @@ static void mlp_trunk(const bench *b, const char *trunk, int layers, const doubl
     memcpy(h, obs, D * sizeof(*h));
     for (int layer = 0; layer < layers; layer++) {
         snprintf(name, sizeof(name), "%s.%d", trunk, layer);
-        linear(b, name, x, layer == 0 ? D : HIDDEN, h, HIDDEN);
+        bench_linear(b, name, x, layer == 0 ? D : HIDDEN, h, HIDDEN);
         for (int i = 0; i < HIDDEN; i++) {
             h[i] = is_relu ? fmax(h[i], 0) : tanh(h[i]);
         }
@@ -106,12 +79,12 @@ static void check_mlp(const char *const *set, int layers, bool is_shared, bool i
     outputs o;
     bench_open(&b, "controller_mlp", set, all_dims, N_DIMS);
     for (int i = 0; i < AGENTS * D; i++) {
-        (&obs[0][0])[i] = (float)draw(i);
+        (&obs[0][0])[i] = (float)bench_value(i);
     }
     for (uint32_t i = 0; i < b.r.table.n; i++) { /* biases start at 0 and would hide mistakes */
         const dt_param *p = &b.r.table.param[i];
         for (int64_t k = 0; p->init == DT_INIT_ZERO && k < p->count; k++) {
-            b.params[p->offset + k] = (float)draw((int)(k + i));
+            b.params[p->offset + k] = (float)bench_value((int)(k + i));
         }
     }
     run(&b, (const void *const[]){obs}, &o);
@@ -189,17 +162,10 @@ static void test_no_value_and_a_spread(void **state)
     assert_port(&b.out[1], "log_std", "A 2");
     assert_int_equal(b.r.table.trained_count, 8 * D + 8 + 8 * 8 + 8 + 2 * (8 * CONTINUOUS + CONTINUOUS));
     for (int i = 0; i < AGENTS * D; i++) {
-        (&obs[0][0])[i] = (float)draw(i);
+        (&obs[0][0])[i] = (float)bench_value(i);
     }
-    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF32, .reuse = true, .cap = live};
-    const dt_kernel_run kernel = {0};
-    void *field[] = {obs};
-    const dt_exec_feed feed = {.size = live, .field = field, .params = b.params, .run = &kernel};
     dt_plan *p = NULL;
-    dt_exec *e = NULL;
-    assert_int_equal(dt_plan_compile(b.g, &pd, &p), DT_OK);
-    assert_int_equal(dt_exec_create(p, &e), DT_OK);
-    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    dt_exec *e = bench_execute(&b, live, (const void *const[]){obs}, &p);
     take(e, "log_std", log_std, AGENTS * CONTINUOUS);
     for (int a = 0; a < AGENTS; a++) {
         double x[D], act[HIDDEN], want[CONTINUOUS];
@@ -207,7 +173,7 @@ static void test_no_value_and_a_spread(void **state)
             x[k] = (double)obs[a][k];
         }
         mlp_trunk(&b, "policy", 2, x, false, act);
-        linear(&b, "head.log_std", act, HIDDEN, want, CONTINUOUS);
+        bench_linear(&b, "head.log_std", act, HIDDEN, want, CONTINUOUS);
         near(&log_std[(size_t)a * CONTINUOUS], want, CONTINUOUS);
     }
     assert_true(param(&b, "head.log_std.b")[0] == -1.0F);
@@ -286,12 +252,12 @@ static void lstm_state(const bench *b, const float *history, int a, int from, do
         }
         memcpy(x, obs, sizeof(obs));
         if (has_encoder) {
-            linear(b, "encoder", obs, D, x, ENCODER);
+            bench_linear(b, "encoder", obs, D, x, ENCODER);
             for (int k = 0; k < ENCODER; k++) {
                 x[k] = tanh(x[k]);
             }
         }
-        linear(b, "lstm.x", x, has_encoder ? ENCODER : D, gates, 4 * HIDDEN);
+        bench_linear(b, "lstm.x", x, has_encoder ? ENCODER : D, gates, 4 * HIDDEN);
         for (int i = 0; i < 4 * HIDDEN; i++) {
             for (int k = 0; k < HIDDEN; k++) {
                 gates[i] += (double)wh[i * HIDDEN + k] * h[k];
@@ -317,7 +283,7 @@ static void check_lstm(const char *const *set, double forget_bias, bool has_enco
         for (int a = 0; a < AGENTS; a++) {
             present[t][a] = t >= 2 * a; /* agent a came at step 2 a */
             for (int k = 0; k < D; k++) {
-                history[t][a][k] = t >= 2 * a ? (float)draw((t * AGENTS + a) * D + k) : 0;
+                history[t][a][k] = t >= 2 * a ? (float)bench_value((t * AGENTS + a) * D + k) : 0;
             }
         }
     }
@@ -346,16 +312,9 @@ static void run_rule(const char *id, const char *const *set, const dt_dim *dims,
     static const int64_t live[] = {1, AGENTS};
     bench_open(b, id, set, dims, 5);
     assert_int_equal(b->r.table.n, 0); /* nothing to train */
-    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF32, .reuse = true, .cap = live};
-    const dt_kernel_run kernel = {0};
-    const dt_exec_feed feed = {
-        .size = live, .field = (void *const[]){(void *)(uintptr_t)field}, .params = b->params, .run = &kernel};
     dt_plan *p = NULL;
-    dt_exec *e = NULL;
+    dt_exec *e = bench_execute(b, live, (const void *const[]){field}, &p);
     float value[AGENTS], cost_value[AGENTS * 11];
-    assert_int_equal(dt_plan_compile(b->g, &pd, &p), DT_OK);
-    assert_int_equal(dt_exec_create(p, &e), DT_OK);
-    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
     take(e, b->out[1].name, action, n_actions);
     take(e, "value", value, AGENTS);
     take(e, "cost_value", cost_value, AGENTS * 11);
@@ -425,7 +384,7 @@ static void test_idm(void **state)
     float ego[AGENTS * 9], mean[AGENTS * 2];
     bench b;
     for (int i = 0; i < AGENTS * 9; i++) {
-        ego[i] = (float)draw(i);
+        ego[i] = (float)bench_value(i);
     }
     run_rule("controller_idm", NULL, dims, ego, &b, mean, AGENTS * 2);
     assert_port(&b.in[0], "ego", "A 9");
@@ -444,7 +403,7 @@ static void test_snakes(void **state)
     static const char *const rule[] = {"rule=random", "rule=l1", "rule=l2", "rule=l3", "rule=l4", "rule=evasion"};
     float advice[AGENTS * 24], logits[AGENTS * 4];
     for (int i = 0; i < AGENTS * 24; i++) {
-        advice[i] = (float)draw(i);
+        advice[i] = (float)bench_value(i);
     }
     for (int k = 0; k < 6; k++) {
         bench b;

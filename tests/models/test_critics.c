@@ -8,48 +8,22 @@
 enum { D = 3, P = 2, Z = D + P, Q = 2, AGENTS = 4, HIDDEN = 8 };
 static const dt_dim all_dims[] = {{"D", D}, {"P", P}, {"Q", Q}};
 
-static double draw(int i)
-{
-    return (double)(i * 37 % 101) / 50 - 1;
-}
-
 /* Other values than the first, of which some are 0 and would hide mistakes. */
 static void shake(bench *b)
 {
     for (int64_t i = 0; i < b->r.table.total; i++) {
-        b->params[i] = (float)draw((int)i + 7);
+        b->params[i] = (float)bench_value((int)i + 7);
     }
 }
 
 static void run(const bench *b, const void *const *field, const char *name, float *out, size_t n)
 {
     static const int64_t live[] = {1, AGENTS};
-    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF32, .reuse = true, .cap = live};
-    const dt_kernel_run kernel = {0};
-    const dt_exec_feed feed = {.size = live, .field = (void *const *)field, .params = b->params, .run = &kernel};
     dt_plan *p = NULL;
-    dt_exec *e = NULL;
-    assert_int_equal(dt_plan_compile(b->g, &pd, &p), DT_OK);
-    assert_int_equal(dt_exec_create(p, &e), DT_OK);
-    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    dt_exec *e = bench_execute(b, live, field, &p);
     take(e, name, out, n);
     dt_exec_destroy(e);
     dt_plan_destroy(p);
-}
-
-static void layer(const bench *b, const char *name, const double *x, int n_in, double *y, int n_out)
-{
-    char text[MOCK_NAME];
-    snprintf(text, sizeof(text), "%s.w", name);
-    const float *w = param(b, text);
-    snprintf(text, sizeof(text), "%s.b", name);
-    const float *bias = param(b, text);
-    for (int i = 0; i < n_out; i++) {
-        y[i] = (double)bias[i];
-        for (int k = 0; k < n_in; k++) {
-            y[i] += (double)w[i * n_in + k] * x[k];
-        }
-    }
 }
 
 static double mlp(const bench *b, int estimate, int layers, bool is_tanh, const double *z)
@@ -59,13 +33,13 @@ static double mlp(const bench *b, int estimate, int layers, bool is_tanh, const 
     memcpy(x, z, Z * sizeof(*x));
     for (int i = 0; i < layers; i++) {
         snprintf(name, sizeof(name), "q%d.%d", estimate, i);
-        layer(b, name, x, i == 0 ? Z : HIDDEN, y, HIDDEN);
+        bench_linear(b, name, x, i == 0 ? Z : HIDDEN, y, HIDDEN);
         for (int k = 0; k < HIDDEN; k++) {
             x[k] = is_tanh ? tanh(y[k]) : fmax(y[k], 0);
         }
     }
     snprintf(name, sizeof(name), "q%d.head", estimate);
-    layer(b, name, x, layers == 0 ? Z : HIDDEN, &q, 1);
+    bench_linear(b, name, x, layers == 0 ? Z : HIDDEN, &q, 1);
     return q;
 }
 
@@ -76,7 +50,7 @@ static double quadratic(const bench *b, int estimate, const double *z)
     snprintf(name, sizeof(name), "q%d.square", estimate);
     const float *w = param(b, name);
     snprintf(name, sizeof(name), "q%d.line", estimate);
-    layer(b, name, z, Z, &q, 1);
+    bench_linear(b, name, z, Z, &q, 1);
     for (int i = 0; i < Z; i++) {
         for (int k = 0; k < Z; k++) {
             q += (double)w[i * Z + k] * z[i] * z[k];
@@ -93,10 +67,10 @@ static void check(const char *id, const char *const *set, int layers, bool is_ta
     bench_open(&b, id, set, all_dims, 3);
     shake(&b);
     for (int i = 0; i < AGENTS * D; i++) {
-        (&obs[0][0])[i] = (float)draw(i);
+        (&obs[0][0])[i] = (float)bench_value(i);
     }
     for (int i = 0; i < AGENTS * P; i++) {
-        (&action[0][0])[i] = (float)draw(3 * i + 1);
+        (&action[0][0])[i] = (float)bench_value(3 * i + 1);
     }
     run(&b, (const void *const[]){obs, action}, "q", &q[0][0], AGENTS * Q);
     for (int a = 0; a < AGENTS; a++) {

@@ -13,11 +13,6 @@ typedef struct outputs {
 } outputs;
 
 /* -1 .. 1, never the same twice in a row */
-static double draw(int i)
-{
-    return (double)(i * 37 % 101) / 50 - 1;
-}
-
 /* Created and recorded; parameters are their first values, biases not 0, which would hide mistakes. */
 static void open_wide(bench *b, const char *const *set, const dt_dim *dims, uint32_t n)
 {
@@ -41,7 +36,7 @@ static void open_wide(bench *b, const char *const *set, const dt_dim *dims, uint
     for (uint32_t i = 0; i < b->r.table.n; i++) {
         const dt_param *p = &b->r.table.param[i];
         for (int64_t k = 0; p->init == DT_INIT_ZERO && k < p->count; k++) {
-            b->wide[p->offset + k] = 0.3 * draw((int)(k + i));
+            b->wide[p->offset + k] = 0.3 * bench_value((int)(k + i));
         }
     }
     free(first);
@@ -218,7 +213,7 @@ static junctions new_junctions(void)
             f[12] = p == 1 ? 10.0F : -1.0F;
         }
         for (int k = 0; k < ROW; k++) {
-            j.obs[a][k] = (float)draw(a * ROW + k);
+            j.obs[a][k] = (float)bench_value(a * ROW + k);
         }
     }
     memset(phase_of(&j, 2, P - 1), 0, F * sizeof(float));
@@ -493,10 +488,10 @@ static road new_road(void)
     road r = {.rowptr = {0, 3, 6, 9, 10}, .col = {0, 1, 2, 1, 0, 2, 2, 1, 0, 3}, .agent_node = {2, 0, 3}};
     for (int i = 0; i < VEHICLES; i++) {
         for (int k = 0; k < NODE; k++) {
-            r.node[i][k] = (float)(3 * draw(i * NODE + k));
+            r.node[i][k] = (float)(3 * bench_value(i * NODE + k));
         }
         for (int k = 0; k < EMBEDDING; k++) {
-            r.embedding[i][k] = (float)draw(i * EMBEDDING + k + 50);
+            r.embedding[i][k] = (float)bench_value(i * EMBEDDING + k + 50);
         }
     }
     for (int i = 0; i < 3; i++) {
@@ -508,7 +503,7 @@ static road new_road(void)
             r.edge[e][3] = 0.1F;
         }
         for (int k = 0; k < EGO; k++) {
-            r.ego[i][k] = (float)(5 * draw(i * EGO + k + 7));
+            r.ego[i][k] = (float)(5 * bench_value(i * EGO + k + 7));
         }
     }
     return r;

@@ -9,15 +9,10 @@ enum { AGENTS = 3, CHOICES = 4, D = 17, OTHERS = AGENTS * CHOICES, STATE = 5, WO
 enum { TILES = 2, X = 4 * TILES + 2 + CHOICES }; /* D is 7 planes of TILES, and columns that are not read */
 static const dt_dim dims[] = {{"D", D}, {"choices", CHOICES}, {"moves", 2}, {"others", OTHERS}, {"state", STATE}};
 
-static double draw(int i)
-{
-    return (double)(i * 37 % 101) / 50 - 1;
-}
-
 static void fill(float *x, int n, int at)
 {
     for (int i = 0; i < n; i++) {
-        x[i] = (float)draw(i + at);
+        x[i] = (float)bench_value(i + at);
     }
 }
 
@@ -34,32 +29,11 @@ static void open_bench(bench *b, const char *id, const char *const *set)
 static void run(const bench *b, const void *const *field, const char *name, float *out, size_t n)
 {
     static const int64_t live[] = {1, AGENTS, WORLDS};
-    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF32, .reuse = true, .cap = live};
-    const dt_kernel_run kernel = {0};
-    const dt_exec_feed feed = {.size = live, .field = (void *const *)field, .params = b->params, .run = &kernel};
     dt_plan *p = NULL;
-    dt_exec *e = NULL;
-    assert_int_equal(dt_plan_compile(b->g, &pd, &p), DT_OK);
-    assert_int_equal(dt_exec_create(p, &e), DT_OK);
-    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    dt_exec *e = bench_execute(b, live, field, &p);
     take(e, name, out, n);
     dt_exec_destroy(e);
     dt_plan_destroy(p);
-}
-
-static void layer(const bench *b, const char *name, const double *x, int n_in, double *y, int n_out)
-{
-    char text[MOCK_NAME];
-    snprintf(text, sizeof(text), "%s.w", name);
-    const float *w = param(b, text);
-    snprintf(text, sizeof(text), "%s.b", name);
-    const float *bias = param(b, text);
-    for (int i = 0; i < n_out; i++) {
-        y[i] = (double)bias[i];
-        for (int k = 0; k < n_in; k++) {
-            y[i] += (double)w[i * n_in + k] * x[k];
-        }
-    }
 }
 
 static void near_all(const float *got, const double *want, int n)
@@ -97,12 +71,12 @@ static void check_critic(const char *const *set, bool has_state, int layers, dou
             x[k] = (double)(k < D ? obs[a][k] : k < D + OTHERS ? others[a][k - D] : state[world[a]][k - D - OTHERS]);
         }
         if (layers > 0) {
-            layer(&b, "critic.0", x, n, h, HIDDEN);
+            bench_linear(&b, "critic.0", x, n, h, HIDDEN);
             for (int k = 0; k < HIDDEN; k++) {
                 h[k] = activation(h[k]);
             }
         }
-        layer(&b, "head.q", layers > 0 ? h : x, layers > 0 ? HIDDEN : n, want, CHOICES);
+        bench_linear(&b, "head.q", layers > 0 ? h : x, layers > 0 ? HIDDEN : n, want, CHOICES);
         near_all(q[a], want, CHOICES);
     }
     bench_close(&b);
@@ -146,11 +120,11 @@ static void field_logits(const bench *b, const float *obs, float (*moves)[2], do
     for (int c = 0; c < CHOICES; c++) {
         gain[c] = x[4 * TILES + 2 + c] = (double)moves[c][0] / 0.05;
     }
-    layer(b, "policy.0", x, X, h, HIDDEN);
+    bench_linear(b, "policy.0", x, X, h, HIDDEN);
     for (int k = 0; k < HIDDEN; k++) {
         h[k] = fmax(h[k], 0);
     }
-    layer(b, "head.logits", h, HIDDEN, out, CHOICES);
+    bench_linear(b, "head.logits", h, HIDDEN, out, CHOICES);
     const float *w = param(b, "potential.w"), *rule = param(b, "rule");
     for (int c = 0; c < CHOICES; c++) {
         out[c] += (double)rule[c] * gain[c];
