@@ -94,7 +94,8 @@ static dt_status start(void *self)
                                 .data = s->train_data,
                                 .manual_loss = s->prediction.calibrates ? "temperature" : NULL,
                                 .models = models};
-    return s->train->create(s->h, &desc, &s->trainer);
+    DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
+    return prediction_set_horizon(&s->prediction, s->train, s->trainer, s->config.prediction.horizon_s, NULL);
 }
 
 /* Linear in epochs from horizon_start_s to horizon_s. */

@@ -58,36 +58,42 @@ static double decay(double first, double last, double speed, uint64_t round)
 }
 
 /* Deviation of each action's noise, in the environment's units. */
-static dt_status set_noise(const offpolicy_learner *l, double noise)
+static dt_status set_noise(const offpolicy_learner *l, bool is_acting, double noise)
 {
     const actor_critic *r = &l->models;
     float log_noise[ACTOR_CRITIC_MAX_ACTIONS];
     for (uint32_t i = 0; i < r->spec->n_continuous; i++) {
         log_noise[i] = (float)log(fmax(noise, MIN_NOISE) * actor_critic_action_scale(r, i));
     }
-    return l->train->set(l->trainer, "log_noise", log_noise, r->spec->n_continuous);
+    return (is_acting ? l->train->set_acting : l->train->set)(l->trainer, "log_noise", log_noise,
+                                                              r->spec->n_continuous);
 }
 
-static dt_status set_epsilon(const offpolicy_learner *l, double epsilon)
+static dt_status set_epsilon(const offpolicy_learner *l, bool is_acting, double epsilon)
 {
     float each[ACTOR_CRITIC_MAX_COLUMNS];
     for (int64_t i = 0; i < l->models.n_choices; i++) {
         each[i] = (float)epsilon;
     }
-    return l->train->set(l->trainer, "epsilon", each, (uint32_t)l->models.n_choices);
+    return (is_acting ? l->train->set_acting : l->train->set)(l->trainer, "epsilon", each,
+                                                              (uint32_t)l->models.n_choices);
 }
 
-static dt_status set_exploration(offpolicy_learner *l, bool is_on, uint64_t round)
+static dt_status set_both(const offpolicy_learner *l, bool is_acting, double noise, double epsilon)
 {
     const state *s = (const state *)l; /* its first member */
+    DT_TRY_H(is_continuous(s) ? set_noise(l, is_acting, noise) : DT_OK);
+    return is_discrete(s) ? set_epsilon(l, is_acting, epsilon) : DT_OK;
+}
+
+static dt_status explore(offpolicy_learner *l, uint64_t round)
+{
+    const state *s = (const state *)l;
     const config *c = &s->config;
-    const double noise = is_on ? decay(c->noise, c->noise_end, c->noise_speed, round) : 0;
-    const double epsilon = is_on ? decay(c->epsilon, c->epsilon_end, c->epsilon_speed, round) : 0;
-    if (is_on) {
-        l->metrics->scalar(l->h, is_discrete(s) ? "charts/epsilon" : "charts/noise", is_discrete(s) ? epsilon : noise);
-    }
-    DT_TRY_H(is_continuous(s) ? set_noise(l, noise) : DT_OK);
-    return is_discrete(s) ? set_epsilon(l, epsilon) : DT_OK;
+    const double noise = decay(c->noise, c->noise_end, c->noise_speed, round);
+    const double epsilon = decay(c->epsilon, c->epsilon_end, c->epsilon_speed, round);
+    l->metrics->scalar(l->h, is_discrete(s) ? "charts/epsilon" : "charts/noise", is_discrete(s) ? epsilon : noise);
+    return set_both(l, false, noise, epsilon);
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
@@ -197,7 +203,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
     state *s = self;
     s->config = *(const config *)cfg;
-    s->learner.explore = set_exploration;
+    s->learner.explore = explore;
     return offpolicy_create(&s->learner, h, "phase_ddpg", &s->config.learn, false);
 }
 
@@ -228,7 +234,9 @@ static dt_status start(void *self)
             .struct_size = sizeof(target[i]), .name = "target", .model = model[i], .tau = c->tau, .every = every[i]};
     }
     s->learner.critic = 1u << CRITIC;
-    return offpolicy_start(&s->learner, record, group, GROUPS, target, GROUPS);
+    DT_TRY_H(offpolicy_start(&s->learner, record, group, GROUPS, target, GROUPS));
+    DT_TRY_H(set_both(&s->learner, true, 0, 0)); /* evaluations and exports do not explore */
+    return set_both(&s->learner, false, 0, 0);
 }
 
 /* clang-format off */

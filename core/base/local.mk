@@ -7,7 +7,7 @@ core_libdtcore_la_SOURCES += \
 	core/base/err.c core/base/err.h \
 	core/base/exit.h \
 	core/base/fault.c core/base/fault.h \
-	core/base/fence.c core/base/fence.h \
+	core/base/fence.c core/base/fence.h core/base/fp_mode.c core/base/fp_mode.h \
 	core/base/fs.c core/base/fs.h core/base/fs_internal.h core/base/fs_read.c core/base/fs_space.c \
 	core/base/hash.c core/base/hash.h \
 	core/base/json.h core/base/number.c core/base/number.h \

@@ -79,7 +79,7 @@ static void feed_rollout(dt_rollout *r, const dt_samples *source, dt_bundle_fiel
 
 static const float *step_of(const void *user, const char *name, uint32_t *n_p)
 {
-    return dt_trainer_step_input_get(user, name, n_p);
+    return dt_trainer_acting_input(user, name, n_p);
 }
 
 static dt_status make_bundle(dt_stage *s, dt_stage_export *t)

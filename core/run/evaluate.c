@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "state/snapshot/handover.h"
+#include "state/snapshot/snapshot.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -107,7 +108,9 @@ dt_status dt_eval_find_phase(const dt_session *s, const char *checkpoint, int64_
 
 static dt_status load_weights(dt_stage *stage, const dt_handover *from)
 {
+    const dt_ckpt_info *info = dt_handover_checkpoint(from);
     DT_TRY(dt_handover_load(from, stage, NULL, DT_HANDOVER_WHOLE));
+    DT_TRY(info != NULL ? dt_snapshot_load_acting(stage, info->path) : DT_OK);
     /* what is frozen was decided before, and nothing is trained here: it determines what was trained */
     return dt_handover_loaded_roles(from, &stage->d.loaded);
 }

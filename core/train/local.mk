@@ -25,7 +25,7 @@ core_libdtcore_la_SOURCES += \
 	core/train/sampler.c core/train/sampler.h \
 	core/train/samples.c core/train/samples.h \
 	core/train/state.c \
-	core/train/step.c \
+	core/train/step.c core/train/step_inputs.c \
 	core/train/target.c \
 	core/train/trainer.c core/train/trainer.h core/train/trainer_internal.h \
 	core/train/update.c \

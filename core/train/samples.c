@@ -4,6 +4,7 @@
 #include "train/samples.h"
 
 #include "base/err.h"
+#include "base/fp_mode.h"
 #include "base/str.h"
 #include "engine/tensor/dtype.h"
 
@@ -73,6 +74,15 @@ static dt_status parse_port(const dt_samples *s, const dt_port *p, dt_field_shap
     return DT_OK;
 }
 
+static const char who[] = "the data source";
+
+static dt_status call_sizes(const dt_samples *s, const uint64_t *index, uint32_t n, int64_t *size)
+{
+    dt_status st = DT_OK;
+    DT_FP_GUARD(who, "sizes", st = s->ops->sizes(s->self, index, n, size));
+    return st;
+}
+
 /* Largest sample, mean size and its deviation per symbol; capacities follow from the first two, so that a micro-batch
  * of slice_rows rows of the first symbol rarely hits another capacity first. */
 static dt_status scan_sizes(dt_samples *s, int64_t slice_rows)
@@ -80,7 +90,7 @@ static dt_status scan_sizes(dt_samples *s, int64_t slice_rows)
     double total[DT_SAMPLES_MAX_SYMBOLS] = {0}, squares[DT_SAMPLES_MAX_SYMBOLS] = {0};
     for (uint64_t i = 0; i < s->count; i++) {
         int64_t size[DT_SAMPLES_MAX_SYMBOLS] = {0};
-        DT_TRY(s->ops->sizes(s->self, &i, 1, size));
+        DT_TRY(call_sizes(s, &i, 1, size));
         for (uint32_t k = 0; k < s->n_symbols; k++) {
             if (size[k] < 0 || size[k] > INT32_MAX) {
                 return DT_FAIL(DT_EPLUGIN, "data reports that sample %llu has %lld of %s, outside [0, 2^31)",
@@ -226,11 +236,11 @@ dt_status dt_samples_cut(const dt_samples *s, const uint64_t *index, uint32_t n,
     memset(size, 0, (s->n_symbols + 1) * sizeof(*size));
     if (n > 0 && always_fit(s, n)) {
         take = n;
-        DT_TRY(s->ops->sizes(s->self, index, n, size));
+        DT_TRY(call_sizes(s, index, n, size));
     }
     while (take < n) {
         int64_t one[DT_SAMPLES_MAX_SYMBOLS] = {0};
-        DT_TRY(s->ops->sizes(s->self, &index[take], 1, one));
+        DT_TRY(call_sizes(s, &index[take], 1, one));
         bool fits = take + 1 <= s->slice_cap[s->n_symbols];
         for (uint32_t k = 0; k < s->n_symbols; k++) {
             fits = fits && size[k] + one[k] <= s->slice_cap[k];
@@ -263,7 +273,9 @@ dt_status dt_samples_read(const dt_samples *s, const uint64_t *index, const uint
         at += bytes;
     }
     *used_p = at;
-    return s->ops->read(s->self, index, key, n, field);
+    dt_status st = DT_OK;
+    DT_FP_GUARD(who, "read", st = s->ops->read(s->self, index, key, n, field));
+    return st;
 }
 
 size_t dt_samples_bytes_max(const dt_samples *s, uint64_t n_samples)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What training is between two steps: step inputs, arenas, counts, and how large things are. All other files of the
+ * What training is between two steps: arenas, counts, and how large things are. All other files of the
  * room stand on this one; see trainer.h and trainer_internal.h.
  */
 #include <config.h>
@@ -12,74 +12,6 @@
 
 #include <math.h>
 #include <string.h>
-
-static const dt_step_value *find_step_input(const dt_trainer *t, const char *name)
-{
-    for (uint32_t i = 0; i < t->state.n_values; i++) {
-        if (strcmp(t->state.value[i].name, name) == 0) {
-            return &t->state.value[i];
-        }
-    }
-    return NULL;
-}
-
-dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c)
-{
-    const char *const *name = NULL;
-    const int64_t *count = NULL;
-    const uint32_t n = dt_plan_step_inputs(c->plan, &name, &count);
-    if (n > DT_TRAIN_MAX_STEP_INPUTS) {
-        return DT_FAIL(DT_EPLUGIN, "the phase records %u step inputs, at most %d are possible", n,
-                       DT_TRAIN_MAX_STEP_INPUTS);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        const dt_step_value *v = find_step_input(t, name[i]);
-        if (v == NULL) {
-            return DT_FAIL(DT_EPLUGIN, "the phase records step input %s but never set it", name[i]);
-        }
-        if ((int64_t)v->n != count[i]) {
-            return DT_FAIL(DT_ESHAPE, "step input %s was recorded with %lld values and set with %u", name[i],
-                           (long long)count[i], v->n);
-        }
-        c->step_input[i] = v->value;
-    }
-    return DT_OK;
-}
-
-dt_status dt_trainer_step_input_set(dt_trainer *t, const char *name, const float *value, uint32_t n)
-{
-    dt_step_value *v = (dt_step_value *)find_step_input(t, name);
-    if (v == NULL) {
-        dt_step_value *grown = dt_realloc(t->state.value, (t->state.n_values + 1) * sizeof(*grown));
-        if (grown == NULL) {
-            return DT_FAIL(DT_ENOMEM, "out of memory for step input %s", name);
-        }
-        t->state.value = grown;
-        v = &t->state.value[t->state.n_values];
-        memset(v, 0, sizeof(*v));
-        v->name = dt_strdup(name);
-        v->value = dt_alloc_n(n, sizeof(float));
-        v->n = n;
-        if (v->name == NULL || v->value == NULL) {
-            dt_free(v->name);
-            dt_free(v->value);
-            return DT_FAIL(DT_ENOMEM, "out of memory for step input %s", name);
-        }
-        t->state.n_values++;
-    }
-    if (v->n != n) {
-        return DT_FAIL(DT_ESHAPE, "step input %s has %u values, not %u", name, v->n, n);
-    }
-    memcpy(v->value, value, n * sizeof(float));
-    return DT_OK;
-}
-
-const float *dt_trainer_step_input_get(const dt_trainer *t, const char *name, uint32_t *n_p)
-{
-    const dt_step_value *v = find_step_input(t, name);
-    *n_p = v != NULL ? v->n : 0;
-    return v != NULL ? v->value : NULL;
-}
 
 dt_status dt_map_float_arena(size_t bytes, float **out)
 {

@@ -156,8 +156,7 @@ void dt_trainer_destroy(dt_trainer *t)
     t->backend->destroy(t);
     dt_trainer_destroy_arenas(t);
     for (uint32_t i = 0; i < t->state.n_values; i++) {
-        dt_free(t->state.value[i].name);
-        dt_free(t->state.value[i].value);
+        dt_step_value_fini(&t->state.value[i]);
     }
     dt_free(t->state.value);
     pthread_mutex_destroy(&t->workers.lock);

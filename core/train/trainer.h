@@ -119,8 +119,22 @@ typedef struct dt_trainer_times { /* of the last step, s */
 dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p) DT_NODISCARD;
 void dt_trainer_destroy(dt_trainer *t);
 dt_status dt_trainer_step_input_set(dt_trainer *t, const char *name, const float *value, uint32_t n);
-/* What a step input was set to last, [*n_p], until it is set again; NULL: never. */
-const float *dt_trainer_step_input_get(const dt_trainer *t, const char *name, uint32_t *n_p);
+/* Its value for acting: evaluations and exports have it in place of the other. */
+dt_status dt_trainer_acting_input_set(dt_trainer *t, const char *name, const float *value, uint32_t n);
+/* What a policy acts with, [*n_p], until it is set again; NULL: never set. */
+const float *dt_trainer_acting_input(const dt_trainer *t, const char *name, uint32_t *n_p);
+/* Step input i of those that the last evaluation computed with, and its value then, [*n_p]; NULL after the last. */
+const float *dt_trainer_evaluated_input(const dt_trainer *t, uint32_t i, const char **name_p, uint32_t *n_p);
+/* What is computed between them is an evaluation: step inputs have their values for acting. */
+void dt_trainer_acting_begin(dt_trainer *t);
+void dt_trainer_acting_end(dt_trainer *t);
+/* The phase's start is over. Errors: DT_EPLUGIN where it has not set a step input that it records. */
+dt_status dt_trainer_check_started(dt_trainer *t) DT_NODISCARD;
+/* In a checkpoint: those that differ from what start set. They are loaded where start sets the same again: another
+ * value comes from another configuration, and stays. Errors: DT_EDATA. */
+bool dt_trainer_step_inputs_changed(const dt_trainer *t);
+dt_status dt_trainer_step_inputs_save(const dt_trainer *t, dt_str *out) DT_NODISCARD;
+dt_status dt_trainer_step_inputs_load(dt_trainer *t, const void *data, size_t size) DT_NODISCARD;
 dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out);
 /* Of the groups whose bit is set; the losses and parameters of others are left alone. Errors: also DT_EINVAL. */
 dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report *out);

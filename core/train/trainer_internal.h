@@ -21,7 +21,10 @@ enum { DT_TRAIN_MAX_STEP_INPUTS = 16 };
 typedef struct dt_step_value { /* a step input, by name, until set again */
     char *name;
     float *value;
+    float *initial;   /* what start set */
+    float *evaluated; /* what the last evaluation computed with; NULL: none did */
     uint32_t n;
+    bool is_acting; /* for evaluations and exports, in place of the other of this name */
 } dt_step_value;
 
 typedef struct dt_compiled { /* a plan with everything needed to run it */
@@ -60,6 +63,8 @@ typedef struct dt_train_state {
     dt_target_rule target[DT_TRAIN_MAX_TARGETS];
     dt_step_value *value;
     uint32_t n_values;
+    bool is_acting;   /* an evaluation: step inputs have their values for acting */
+    bool has_started; /* the phase's start is over */
 } dt_train_state;
 
 typedef struct dt_grad { /* gradients of a shard, later of a node: buckets of it are added elsewhere one by one */
@@ -292,6 +297,8 @@ uint64_t dt_feed_number(const dt_trainer *t, uint32_t i); /* of shard i of this 
 dt_status dt_trainer_create_arenas(dt_trainer *t);
 void dt_trainer_destroy_arenas(dt_trainer *t);
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */
+/* step_inputs.c */
 dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c);
+void dt_step_value_fini(dt_step_value *v);
 
 #endif

@@ -181,7 +181,9 @@ typedef struct dt_phase_ops { /* the host owns the loop; the phase is stepped */
     void (*stop)(void *self);                            /* [main] */
     void (*destroy)(void *self);                         /* [main] once per create, even a failed one */
     dt_status (*save)(void *self, dt_writer *w);         /* [main] optional */
-    dt_status (*load)(void *self, dt_reader *r, uint32_t version); /* [main] optional; after start */
+    /* [main] optional; after start, in a resumed run, and before evaluate or an export of a checkpoint: weights, step
+     * inputs (svc/train.h) and position are loaded by then */
+    dt_status (*load)(void *self, dt_reader *r, uint32_t version);
     /* optional [main][collective]: the phase is over, by DT_DONE or by a rule of section stop. An error fails the run,
      * whose state is saved: DT_ECONFIG if a required property, such as a limit, was never evaluated. */
     dt_status (*finish)(void *self);

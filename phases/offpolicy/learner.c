@@ -123,8 +123,7 @@ dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learne
                                 .n_targets = n_shadows};
     l->groups = (1u << n_groups) - 1;
     DT_TRY_H(l->train->create(l->h, &desc, &l->trainer));
-    DT_TRY_H(actor_critic_set_identity(&l->models, l->train, l->trainer));
-    return l->explore != NULL ? l->explore(l, false, 0) : DT_OK; /* for evaluations and exports */
+    return actor_critic_set_identity(&l->models, l->train, l->trainer);
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
@@ -251,7 +250,7 @@ dt_status offpolicy_iterate(void *self, dt_progress *out)
     per_round = l->updates > 0 ? l->updates : per_round;
     const uint64_t round = step / per_round;
     const double begin = report_clock();
-    DT_TRY_H(l->explore != NULL ? l->explore(l, true, round) : DT_OK);
+    DT_TRY_H(l->explore != NULL ? l->explore(l, round) : DT_OK);
     DT_TRY_H(collect(l, &env_steps));
     const double acted = report_clock();
     DT_TRY_H(train_round(l, step, per_round, &r, &samples));
@@ -277,7 +276,6 @@ dt_status offpolicy_iterate(void *self, dt_progress *out)
 dt_status offpolicy_evaluate(void *self, dt_progress *out)
 {
     offpolicy_learner *l = self;
-    DT_TRY_H(l->explore != NULL ? l->explore(l, false, 0) : DT_OK);
     DT_TRY_H(l->rollout->report(l->experience, l->trainer));
     out->evaluated = 1;
     return DT_OK;

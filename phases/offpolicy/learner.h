@@ -45,8 +45,8 @@ typedef struct offpolicy_learner {
     dt_train *trainer;
     uint32_t groups; /* bits of all parameter groups */
     uint32_t critic; /* bit of the critic's group, which every update trains */
-    /* Sets the exploration noise of a round, counted from 0, or turns it off; NULL: none. Set before start. */
-    dt_status (*explore)(struct offpolicy_learner *l, bool is_on, uint64_t round);
+    /* Sets the exploration noise of a round, counted from 0; NULL: none. Set before start. */
+    dt_status (*explore)(struct offpolicy_learner *l, uint64_t round);
     uint64_t updates; /* of a round, with priorities; else 0 */
     float *error;     /* [draw * places], where priorities count */
     uint64_t n_errors, most_errors;

@@ -254,12 +254,12 @@ static dt_status record(void *user, dt_graph *g)
     return coma_record_losses(&loss, g, &p, q);
 }
 
-static dt_status set_epsilon(const state *s, double epsilon)
+static dt_status set_epsilon(const state *s, bool is_acting, double epsilon)
 {
     for (uint32_t i = 0; i < s->wiring->n_choices; i++) {
         s->chance[i] = (float)epsilon;
     }
-    return s->train->set(s->trainer, "epsilon", s->chance, s->wiring->n_choices);
+    return (is_acting ? s->train->set_acting : s->train->set)(s->trainer, "epsilon", s->chance, s->wiring->n_choices);
 }
 
 static uint64_t passes_per_round(const config *c) /* over the samples of a round */
@@ -326,7 +326,8 @@ static dt_status start(void *self)
                                 .n_targets = 1,
                                 .target = &shadow};
     DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
-    DT_TRY_H(set_epsilon(s, 0)); /* for evaluations */
+    DT_TRY_H(set_epsilon(s, true, 0)); /* evaluations and exports do not explore */
+    DT_TRY_H(set_epsilon(s, false, 0));
     return warn_minibatches(s);
 }
 
@@ -441,7 +442,7 @@ static dt_status iterate(void *self, dt_progress *out)
     }
     const uint64_t round = step / (of_pass * passes_per_round(&s->config));
     const double epsilon = epsilon_at(&s->config, round);
-    DT_TRY_H(set_epsilon(s, epsilon));
+    DT_TRY_H(set_epsilon(s, false, epsilon));
     DT_TRY_H(s->rollout->collect(s->experience, s->trainer, &collected));
     const double begin = report_clock();
     if (collected.agent_steps > 0) {
@@ -468,7 +469,6 @@ static dt_status iterate(void *self, dt_progress *out)
 static dt_status evaluate(void *self, dt_progress *out)
 {
     const state *s = self;
-    DT_TRY_H(set_epsilon(s, 0));
     DT_TRY_H(s->rollout->report(s->experience, s->trainer));
     out->evaluated = 1;
     return DT_OK;

@@ -33,8 +33,8 @@ static struct {
     dt_train_group group[8];
     dt_train_target shadow[8];
     uint32_t n_destroyed;
-    char set_name[32];
-    float set_value[HOST_MOST];
+    char set_name[32], acting_name[32];
+    float set_value[HOST_MOST], acting_value[HOST_MOST];
     uint32_t n_set;
     /* a round */
     uint64_t step, steps, per_round, kept;
@@ -227,6 +227,15 @@ static inline dt_status host_set(dt_train *t, const char *name, const float *val
     return host_turn(DT_OK);
 }
 
+static inline dt_status host_set_acting(dt_train *t, const char *name, const float *value, uint32_t n)
+{
+    (void)t;
+    assert_true(n <= HOST_MOST);
+    snprintf(fake.acting_name, sizeof(fake.acting_name), "%s", name);
+    memcpy(fake.acting_value, value, n * sizeof(*value));
+    return host_turn(DT_OK);
+}
+
 static inline dt_status host_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *per_epoch)
 {
     (void)t;
@@ -288,6 +297,7 @@ static inline void host_open(void)
                                        .create = host_train,
                                        .destroy = host_destroy,
                                        .set = host_set,
+                                       .set_acting = host_set_acting,
                                        .position = host_position,
                                        .step_groups = host_step,
                                        .evaluate = host_evaluate,

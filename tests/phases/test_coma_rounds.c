@@ -13,7 +13,7 @@
 
 enum { N = 4, OF_PASS = 2, CHOICES = 3 };
 static const float rewards[N] = {1, 2, 3, 4}, values[N] = {2, 4, 5, 7};
-static float td_of[N] = {3, 6, 4, 9}, given_next[N], annotated[N], epsilon;
+static float td_of[N] = {3, 6, 4, 9}, given_next[N], annotated[N], epsilon, acting_epsilon;
 static uint64_t now, n_steps, sought;
 static uint32_t masks[16];
 static dt_rollout_report collected;
@@ -68,6 +68,15 @@ static dt_status fake_set(dt_train *t, const char *name, const float *x, uint32_
     assert_string_equal(name, "epsilon");
     assert_int_equal(n, CHOICES);
     epsilon = x[CHOICES - 1];
+    return turn();
+}
+
+static dt_status fake_set_acting(dt_train *t, const char *name, const float *x, uint32_t n)
+{
+    (void)t;
+    assert_string_equal(name, "epsilon");
+    assert_int_equal(n, CHOICES);
+    acting_epsilon = x[CHOICES - 1];
     return turn();
 }
 
@@ -228,6 +237,7 @@ static void rig_open(rig *r)
                                        .step_groups = fake_step,
                                        .seek = fake_seek,
                                        .set = fake_set,
+                                       .set_acting = fake_set_acting,
                                        .rows = fake_rows,
                                        .evaluate = fake_evaluate,
                                        .create = fake_create,
@@ -428,6 +438,7 @@ static void test_start(void **state_p)
     (void)state_p;
     rig r;
     rig_open(&r);
+    epsilon = acting_epsilon = 1;
     assert_int_equal(start(&r.s), DT_OK);
     assert_int_equal(made.epochs, 3 * 2);
     assert_int_equal(made.n_groups, 2);
@@ -456,10 +467,10 @@ static void test_start(void **state_p)
     assert_int_equal(made_shadow.every, 3 * 3 * 2); /* of the critic's own steps */
     assert_true(mock_names(r.host.log, "2 phase_coma.batch_number 3"));
     assert_true(mock_names(r.host.log, "data.batch 3 env.instances 8"));
-    epsilon = 1;
+    assert_true(acting_epsilon == 0);
     dt_progress p = {0};
     assert_int_equal(evaluate(&r.s, &p), DT_OK);
-    assert_true(epsilon == 0 && n_reports == 1 && p.evaluated == 1);
+    assert_true(n_reports == 1 && p.evaluated == 1);
 }
 
 static config configured(const char *const *set)

@@ -9,6 +9,7 @@
 #include "plugin/service/stream.h"
 
 #include "base/err.h"
+#include "base/fp_mode.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "dtrain/svc/bind.h"
@@ -166,7 +167,9 @@ static dt_status bind_model(const dt_host *h, const dt_model_request *want, dt_m
     m->role = m->comp->desc.role;
     DT_TRY(dt_component_configure(s, m->comp, NULL, 0, &m->config, &m->self));
     m->created = true; /* destroy is called once per create, even a failed one */
-    dt_status st = m->comp->ops.model.create(m->self, h, m->config, want->dims, want->n_dims);
+    dt_status st = DT_OK;
+    DT_FP_GUARD(m->comp->desc.id, "create",
+                st = m->comp->ops.model.create(m->self, h, m->config, want->dims, want->n_dims));
     if (st < 0) {
         return DT_CONTEXT(st, "creating %s", id);
     }
@@ -213,7 +216,8 @@ dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *
         }
     }
     dt_graph_set_scope(g, m->role);
-    dt_status st = m->comp->ops.model.forward(m->self, g, ins, outs);
+    dt_status st = DT_OK;
+    DT_FP_GUARD(m->comp->desc.id, "forward", st = m->comp->ops.model.forward(m->self, g, ins, outs));
     dt_graph_set_scope(g, "");
     if (st == DT_OK) {
         st = g->api->status(g);
@@ -239,7 +243,7 @@ void dt_bind_fini(dt_stage *s)
 {
     for (uint32_t i = 0; i < s->n_models; i++) {
         if (s->model[i].created && s->model[i].comp->ops.model.destroy != NULL) {
-            s->model[i].comp->ops.model.destroy(s->model[i].self);
+            DT_FP_GUARD(s->model[i].comp->desc.id, "destroy", s->model[i].comp->ops.model.destroy(s->model[i].self));
         }
         dt_free(s->model[i].self);
         dt_free(s->model[i].config);
@@ -248,7 +252,7 @@ void dt_bind_fini(dt_stage *s)
     s->stream = NULL;
     for (uint32_t i = 0; i < s->n_data; i++) {
         if (s->data[i].created && s->data[i].comp->ops.data.destroy != NULL) {
-            s->data[i].comp->ops.data.destroy(s->data[i].self);
+            DT_FP_GUARD(s->data[i].comp->desc.id, "destroy", s->data[i].comp->ops.data.destroy(s->data[i].self));
         }
         dt_free(s->data[i].self);
         dt_free(s->data[i].config);

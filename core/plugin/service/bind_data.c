@@ -8,6 +8,7 @@
 #include "plugin/service/stream.h"
 
 #include "base/err.h"
+#include "base/fp_mode.h"
 #include "base/log.h"
 #include "dtrain/ext/dataset.h"
 #include "dtrain/helpers.h"
@@ -133,7 +134,8 @@ dt_status dt_bind_data(const dt_host *h, const dt_setting *overrides, uint32_t n
     DT_TRY(dt_reject_overridden_options(s, d->comp, over, n_over));
     DT_TRY(dt_component_configure(s, d->comp, over, n_over, &d->config, &d->self));
     d->created = true;
-    dt_status st = d->comp->ops.data.create(d->self, h, d->config);
+    dt_status st = DT_OK;
+    DT_FP_GUARD(d->comp->desc.id, "create", st = d->comp->ops.data.create(d->self, h, d->config));
     if (st >= 0) {
         st = dt_samples_open(&d->source, &d->comp->ops.data, d->self, slice_rows_of(&s->opts.engine));
     }

@@ -10,6 +10,7 @@
 #include "plugin/service/env_worker.h"
 
 #include "base/err.h"
+#include "base/fp_mode.h"
 #include "base/mem.h"
 #include "base/signals.h"
 #include "rl/env/process.h"
@@ -56,7 +57,7 @@ static dt_status create_here(const maker *m, void *self)
     if (is_first && d->stops != NULL && d->stops(d->stops_user)) {
         st = DT_FAIL(DT_EINTERRUPTED, "asked to stop before %s was created", m->comp->desc.id);
     } else {
-        st = m->comp->ops.env.create(self, &e->stage->host, m->with->config);
+        DT_FP_GUARD(m->comp->desc.id, "create", st = m->comp->ops.env.create(self, &e->stage->host, m->with->config));
     }
     dt_signals_set_nothing_to_save(false);
     return st;
@@ -323,7 +324,8 @@ void dt_env_destroy_instances(dt_env *e, dt_env_setup *with, uint32_t first, uin
         if (self[i] != NULL && e->in_process) {
             dt_process_ops.destroy(self[i]);
         } else if (self[i] != NULL) {
-            maker_of(e, with, first + i).comp->ops.env.destroy(self[i]);
+            const dt_component *c = &maker_of(e, with, first + i).comp->desc;
+            DT_FP_GUARD(c->id, "destroy", maker_of(e, with, first + i).comp->ops.env.destroy(self[i]));
             dt_free(self[i]);
         }
     }

@@ -7,6 +7,7 @@
 #include "plugin/service/stage.h"
 
 #include "base/err.h"
+#include "base/fp_mode.h"
 #include "base/mem.h"
 
 dt_status dt_component_configure(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over,
@@ -22,7 +23,8 @@ dt_status dt_component_configure(dt_stage *s, const dt_loaded *c, const dt_setti
         DT_TRY(dt_reject_disabled_options(s, c, *config));
     }
     if (c->desc.check != NULL) {
-        dt_status st = c->desc.check(&s->host, *config);
+        dt_status st = DT_OK;
+        DT_FP_GUARD(c->desc.id, "check", st = c->desc.check(&s->host, *config));
         if (st < 0) {
             return DT_CONTEXT(st, "checking the options of %s", c->desc.id);
         }

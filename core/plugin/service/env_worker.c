@@ -7,6 +7,7 @@
 #include "plugin/service/env_worker.h"
 
 #include "base/err.h"
+#include "base/fp_mode.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "rl/env/process_scene.h"
@@ -85,7 +86,9 @@ static dt_status prepare(void *user, const char *request, size_t bytes, const dt
 static dt_status create(void *user, void *self)
 {
     const maker *m = user;
-    return m->comp->ops.env.create(self, &m->stage.host, m->config);
+    dt_status st = DT_OK;
+    DT_FP_GUARD(m->comp->desc.id, "create", st = m->comp->ops.env.create(self, &m->stage.host, m->config));
+    return st;
 }
 
 static void answer_query(void *user, void *self, uint32_t what, dt_str *out)

@@ -7,6 +7,7 @@
 #include "plugin/service/stage.h"
 
 #include "base/err.h"
+#include "base/fp_mode.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -15,6 +16,7 @@
 static dt_status create_phase(dt_stage *s)
 {
     const dt_loaded *p = s->d.phase;
+    dt_status st = DT_OK;
     s->config = dt_alloc(p->desc.config_size > 0 ? p->desc.config_size : 1);
     s->self = dt_alloc(p->desc.state_size > 0 ? p->desc.state_size : 1);
     if (s->config == NULL || s->self == NULL) {
@@ -25,10 +27,12 @@ static dt_status create_phase(dt_stage *s)
         DT_TRY(dt_reject_disabled_options(s, p, s->config));
     }
     if (p->desc.check != NULL) {
-        DT_TRY_PLUGIN(p->desc.check(&s->host, s->config), "check");
+        DT_FP_GUARD(p->desc.id, "check", st = p->desc.check(&s->host, s->config));
+        DT_TRY_PLUGIN(st, "check");
     }
     s->created = true;
-    return p->ops.phase.create(s->self, &s->host, s->config);
+    DT_FP_GUARD(p->desc.id, "create", st = p->ops.phase.create(s->self, &s->host, s->config));
+    return st;
 }
 
 static dt_status make(dt_stage *s)
@@ -49,6 +53,7 @@ dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)
         return DT_FAIL(DT_ENOMEM, "out of memory for phase %s", d->phase->desc.id);
     }
     s->d = *d;
+    s->fp_mode = dt_fp_mode_get();
     dt_services_init(s);
     dt_status st = make(s);
     if (st < 0) {
@@ -67,7 +72,11 @@ dt_status dt_stage_start(dt_stage *s)
             s->dataset[i].prepare_random_reads(s->dataset[i].self);
         }
     }
-    dt_status st = s->d.phase->ops.phase.start(s->self);
+    dt_status st = DT_OK;
+    DT_FP_GUARD(s->d.phase->desc.id, "start", st = s->d.phase->ops.phase.start(s->self));
+    if (st >= 0 && s->trainer != NULL) {
+        st = dt_trainer_check_started(s->trainer);
+    }
     return st < 0 ? DT_CONTEXT(st, "starting %s", s->d.phase->desc.id) : st;
 }
 
@@ -83,7 +92,8 @@ dt_status dt_stage_iterate(dt_stage *s, dt_progress *out)
     const uint64_t step = s->trainer != NULL ? dt_trainer_step_number(s->trainer) : 0;
     const uint64_t moves = s->trainer != NULL ? dt_trainer_vector_updates(s->trainer) : 0;
     clear_progress(out);
-    const dt_status st = s->d.phase->ops.phase.iterate(s->self, out);
+    dt_status st = DT_OK;
+    DT_FP_GUARD(s->d.phase->desc.id, "iterate", st = s->d.phase->ops.phase.iterate(s->self, out));
     if (st < 0 || s->trainer == NULL || dt_trainer_vector_updates(s->trainer) == moves ||
         dt_trainer_step_number(s->trainer) > step) {
         return st;
@@ -102,14 +112,24 @@ dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out)
     clear_progress(out);
     dt_stage_results_clear(s);
     s->is_evaluating = true;
-    const dt_status st = s->d.phase->ops.phase.evaluate(s->self, out);
+    if (s->trainer != NULL) {
+        dt_trainer_acting_begin(s->trainer);
+    }
+    dt_status st = DT_OK;
+    DT_FP_GUARD(s->d.phase->desc.id, "evaluate", st = s->d.phase->ops.phase.evaluate(s->self, out));
+    if (s->trainer != NULL) {
+        dt_trainer_acting_end(s->trainer);
+    }
     s->is_evaluating = false;
     return st;
 }
 
 dt_status dt_stage_finish(dt_stage *s)
 {
-    const dt_status st = s->d.phase->ops.phase.finish != NULL ? s->d.phase->ops.phase.finish(s->self) : DT_OK;
+    dt_status st = DT_OK;
+    if (s->d.phase->ops.phase.finish != NULL) {
+        DT_FP_GUARD(s->d.phase->desc.id, "finish", st = s->d.phase->ops.phase.finish(s->self));
+    }
     return st <= 0 ? st
                    : DT_FAIL(DT_EPLUGIN, "finish of phase %s returned %d, which is not a valid code",
                              s->d.phase->desc.id, (int)st);
@@ -131,7 +151,7 @@ void dt_stage_stop(dt_stage *s)
         s->d.rollouts->settle(s->rollout);
     }
     if (s->started && s->d.phase->ops.phase.stop != NULL) {
-        s->d.phase->ops.phase.stop(s->self);
+        DT_FP_GUARD(s->d.phase->desc.id, "stop", s->d.phase->ops.phase.stop(s->self));
     }
     s->started = false;
 }
@@ -143,7 +163,7 @@ void dt_stage_destroy(dt_stage *s)
     }
     dt_stage_stop(s);
     if (s->created && s->d.phase->ops.phase.destroy != NULL) {
-        s->d.phase->ops.phase.destroy(s->self);
+        DT_FP_GUARD(s->d.phase->desc.id, "destroy", s->d.phase->ops.phase.destroy(s->self));
     }
     while (s->n_owned > 0) {
         const dt_stage_owned *o = &s->owned[--s->n_owned];

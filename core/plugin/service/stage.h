@@ -7,6 +7,7 @@
 #ifndef DTRAIN_CORE_PLUGIN_SERVICE_STAGE_H
 #define DTRAIN_CORE_PLUGIN_SERVICE_STAGE_H
 
+#include "base/fp_mode.h"
 #include "comm/comm.h"
 #include "config/schema.h"
 #include "engine/graph/params.h"
@@ -99,6 +100,7 @@ typedef struct dt_stage {
     struct dt_rollout *rollout;
     dt_stage_owned owned[DT_STAGE_MAX_OWNED];
     uint32_t n_owned;
+    dt_fp_mode fp_mode;                        /* of the program; what the phase changes is set back */
     bool tries_processes;                      /* rl/experience/memory_need.c plays an instance in a process, too */
     struct dt_stream *stream;                  /* what it trains on; NULL: stores of data */
     dt_dataset dataset[DT_STAGE_MAX_DATASETS]; /* that data sources have open */
@@ -124,6 +126,12 @@ dt_status dt_stage_take_ownership(dt_stage *s, void *p, void (*destroy)(void *p)
 static inline dt_stage *dt_stage_of(const dt_host *h)
 {
     return h->priv;
+}
+
+/* First thing of a service that computes: the phase, which calls it, may have changed the mode. */
+static inline void dt_stage_restore_fp_mode(const dt_stage *s)
+{
+    dt_fp_mode_restore(s->fp_mode, s->d.phase->desc.id, "a callback that calls the host");
 }
 
 /* services of the files of their names */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fp_mode.h"
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -73,7 +74,7 @@ static bool is_there(const char *path)
 static void close_part(dt_stream *m, part *p)
 {
     if (p->created && m->comp->ops.data.destroy != NULL) {
-        m->comp->ops.data.destroy(p->self);
+        DT_FP_GUARD(m->comp->desc.id, "destroy", m->comp->ops.data.destroy(p->self));
     }
     dt_free(p->self);
     dt_free(p->config);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fp_mode.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -57,7 +58,8 @@ static dt_status register_models(dt_stage *s, const dt_train_desc *d)
         registration r = {.table = &s->params, .role = m->role};
         r.face = (dt_params){.struct_size = sizeof(dt_params), .priv = &r, .add = add_param};
         if (m->comp->ops.model.params != NULL) {
-            dt_status st = m->comp->ops.model.params(m->self, &r.face);
+            dt_status st = DT_OK;
+            DT_FP_GUARD(m->comp->desc.id, "params", st = m->comp->ops.model.params(m->self, &r.face));
             if (st < 0) {
                 return DT_CONTEXT(st, "registering the parameters of %s", m->comp->desc.id);
             }
@@ -511,6 +513,11 @@ static dt_status train_set(dt_train *t, const char *name, const float *value, ui
     return dt_trainer_step_input_set(stage_of(t)->trainer, name, value, n);
 }
 
+static dt_status train_set_acting(dt_train *t, const char *name, const float *value, uint32_t n)
+{
+    return dt_trainer_acting_input_set(stage_of(t)->trainer, name, value, n);
+}
+
 static void record_groups(const dt_stage *s)
 {
     const dt_group_state *group = NULL;
@@ -557,12 +564,14 @@ static dt_status end_step(dt_stage *s, dt_status st, const dt_step_report *out)
 
 static dt_status train_step(dt_train *t, dt_step_report *out)
 {
+    dt_stage_restore_fp_mode(stage_of(t));
     (void)dt_fault("train.step"); /* tests meet it here */
     return end_step(stage_of(t), dt_trainer_step(stage_of(t)->trainer, out), out);
 }
 
 static dt_status train_step_groups(dt_train *t, uint32_t groups, dt_step_report *out)
 {
+    dt_stage_restore_fp_mode(stage_of(t));
     (void)dt_fault("train.step");
     return end_step(stage_of(t), dt_trainer_step_groups(stage_of(t)->trainer, groups, out), out);
 }
@@ -580,12 +589,15 @@ static dt_status check_rows(void *user, const dt_rows *r)
     if (j->stage->is_evaluating && d->stops != NULL && (dt_fault("run.stop") || d->stops(d->stops_user))) {
         return DT_FAIL(DT_EINTERRUPTED, "asked to stop while %s was evaluated", d->phase->desc.id);
     }
-    return j->each(j->user, r);
+    dt_status st = DT_OK;
+    DT_FP_GUARD(d->phase->desc.id, "a callback of evaluate", st = j->each(j->user, r));
+    return st;
 }
 
 static dt_status train_evaluate(dt_train *t, dt_data *d, void *user, dt_status (*each)(void *user, const dt_rows *r))
 {
     judge j = {.stage = stage_of(t), .user = user, .each = each};
+    dt_stage_restore_fp_mode(stage_of(t));
     if (d->source.turn != NULL) {
         return DT_FAIL(DT_EUNSUPPORTED, "%s evaluates what it trains on, and data.stream has no end",
                        j.stage->d.phase->desc.id);
@@ -625,11 +637,13 @@ static dt_status train_vector_set(dt_train *t, const float *in)
 
 static dt_status train_gradient(dt_train *t, const char *loss, float *out, double *value)
 {
+    dt_stage_restore_fp_mode(stage_of(t));
     return dt_trainer_gradient(stage_of(t)->trainer, loss, out, value);
 }
 
 static dt_status train_losses(dt_train *t, const char *const *loss, uint32_t n, double *out)
 {
+    dt_stage_restore_fp_mode(stage_of(t));
     return dt_trainer_losses(stage_of(t)->trainer, loss, n, out);
 }
 
@@ -726,4 +740,5 @@ const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .parameter = train_parameter,
                                        .refill = train_refill,
                                        .constant_get = train_constant_get,
-                                       .constant_set = train_constant_set};
+                                       .constant_set = train_constant_set,
+                                       .set_acting = train_set_acting};

@@ -7,6 +7,7 @@
 #include "rl/env/process.h"
 
 #include "base/err.h"
+#include "base/fp_mode.h"
 #include "base/fault.h"
 #include "base/mem.h"
 #include "rl/env/process_spec.h"
@@ -95,6 +96,7 @@ typedef struct server {
 } server;
 
 static bool is_watched;
+static const char who[] = "the environment";
 
 /* An instance at a place, in place of the one that was there. */
 static dt_status create_instance(server *s, void **self)
@@ -174,20 +176,28 @@ static dt_status run_step(server *s, void *self, const dt_env_io *io)
     char *record = io->obs[0];
     memset(record, 0, s->l.out_bytes);
     memset(record + s->l.mask, 1, (size_t)s->l.spec.n_agents * s->l.n_choices);
-    return dt_fault("env.step") ? DT_FAIL(DT_EPLUGIN, "the step failed on purpose") : s->ops->step(self, io);
+    if (dt_fault("env.step")) {
+        return DT_FAIL(DT_EPLUGIN, "the step failed on purpose");
+    }
+    dt_status st = DT_OK;
+    DT_FP_GUARD(who, "step", st = s->ops->step(self, io));
+    return st;
 }
 
 static dt_status run_reset(server *s, void *self, dt_env_io *io, const dt_wire_call *c)
 {
     dt_env_spec spec = {.struct_size = sizeof(spec)};
+    dt_status st = DT_OK;
     char *record = io->obs[0];
     memset(record, 0, s->l.out_bytes);
     memset(record + s->l.mask, 1, (size_t)s->l.spec.n_agents * s->l.n_choices);
     io->act_i = NULL;
     io->act_f = NULL;
     io->episode = c->episode;
-    DT_TRY_PLUGIN(s->ops->reset(self, io, c->seed), "reset");
-    DT_TRY_PLUGIN(s->ops->spec(self, &spec), "spec");
+    DT_FP_GUARD(who, "reset", st = s->ops->reset(self, io, c->seed));
+    DT_TRY_PLUGIN(st, "reset");
+    DT_FP_GUARD(who, "spec", st = s->ops->spec(self, &spec));
+    DT_TRY_PLUGIN(st, "spec");
     return dt_layout_compare(&s->l, &spec);
 }
 

@@ -7,6 +7,7 @@
 #include "rl/env/vector.h"
 
 #include "base/clock.h"
+#include "base/fp_mode.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
@@ -217,18 +218,22 @@ static dt_status call_reset(dt_vector *v, dt_instance *x)
         return x->kind->async->finish(x->self, &io);
     }
     clear_outputs(v, x);
-    return x->kind->ops->reset(x->self, &io, v->d.seed(v->d.user, x->number, x->episode));
+    const uint64_t seed = v->d.seed(v->d.user, x->number, x->episode);
+    dt_status st = DT_OK;
+    DT_FP_GUARD(x->kind->id, "reset", st = x->kind->ops->reset(x->self, &io, seed));
+    return st;
 }
 
 static dt_status finish_reset(dt_vector *v, dt_instance *x)
 {
     const dt_layout *l = v->d.layout;
-    const dt_status st = call_reset(v, x);
+    dt_status st = call_reset(v, x);
     if (st != DT_OK) {
         return st < 0 ? st : DT_FAIL(DT_EPLUGIN, "reset returned %d", (int)st);
     }
     dt_env_spec spec = {.struct_size = sizeof(spec)};
-    DT_TRY_PLUGIN(x->kind->ops->spec(x->self, &spec), "spec");
+    DT_FP_GUARD(x->kind->id, "spec", st = x->kind->ops->spec(x->self, &spec));
+    DT_TRY_PLUGIN(st, "spec");
     DT_TRY(dt_layout_compare(l, &spec));
     DT_TRY(dt_check_record(l, x->record, NULL, false));
     x->is_over = false;
@@ -288,7 +293,9 @@ static dt_status call_step(const dt_vector *v, dt_instance *x)
         return x->kind->async->finish(x->self, &x->io);
     }
     clear_outputs(v, x);
-    return x->kind->ops->step(x->self, &x->io);
+    dt_status st = DT_OK;
+    DT_FP_GUARD(x->kind->id, "step", st = x->kind->ops->step(x->self, &x->io));
+    return st;
 }
 
 static dt_status finish_step(dt_vector *v, dt_instance *x, const uint8_t *acted)

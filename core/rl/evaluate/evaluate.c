@@ -314,6 +314,7 @@ dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, 
 
 dt_status dt_rollout_report_evaluation(dt_rollout *r, dt_train *t)
 {
+    dt_stage_restore_fp_mode(r->stage);
     dt_stage *s = r->stage;
     const dt_evaluation_opts *o = &s->opts.evaluation;
     dt_rollout_report *of_seed = dt_alloc_n(o->n_seeds, sizeof(*of_seed));

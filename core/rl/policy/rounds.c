@@ -9,6 +9,7 @@
 #include "base/activity.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fp_mode.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "dtrain/svc/metrics.h"
@@ -174,7 +175,11 @@ static dt_status record_stored(void *user, dt_graph *g)
 
 static dt_status begin_round(const rounds *r, uint64_t round)
 {
-    return r->d.begin != NULL ? r->d.begin(r->d.user, round) : DT_OK;
+    dt_status st = DT_OK;
+    if (r->d.begin != NULL) {
+        DT_FP_GUARD(r->d.phase, "begin", st = r->d.begin(r->d.user, round));
+    }
+    return st;
 }
 
 static dt_status rounds_start(dt_rounds *face)
@@ -227,7 +232,11 @@ static void add_losses(pass_means *m, const dt_step_report *r)
 static dt_status run_pass(rounds *r, uint64_t number, uint64_t steps, dt_step_report *last, uint64_t *samples_p)
 {
     pass_means m = {.n = 0};
-    DT_TRY(r->d.before_pass != NULL ? r->d.before_pass(r->d.user, number) : DT_OK);
+    dt_status st = DT_OK;
+    if (r->d.before_pass != NULL) {
+        DT_FP_GUARD(r->d.phase, "before_pass", st = r->d.before_pass(r->d.user, number));
+    }
+    DT_TRY(st);
     for (uint64_t i = 0; i < steps; i++) {
         dt_step_report now = {.struct_size = sizeof(now)};
         DT_TRY(r->face.train->step(r->face.trainer, &now));
@@ -245,7 +254,10 @@ static dt_status run_pass(rounds *r, uint64_t number, uint64_t steps, dt_step_re
                                    .steps = m.steps,
                                    .loss_name = m.name,
                                    .loss_value = m.sum};
-    return r->d.after_pass != NULL && m.steps > 0 ? r->d.after_pass(r->d.user, &report) : DT_OK;
+    if (r->d.after_pass != NULL && m.steps > 0) {
+        DT_FP_GUARD(r->d.phase, "after_pass", st = r->d.after_pass(r->d.user, &report));
+    }
+    return st;
 }
 
 /* samples_p: how many were used, in all passes together. */
@@ -317,7 +329,11 @@ static dt_status collect(rounds *r, uint64_t round, dt_rollout_report *out)
     DT_TRY(begin_round(r, round));
     DT_TRY(face->rollout->collect(face->experience, face->trainer, out));
     const bool has_samples = out->agent_steps > 0;
-    DT_TRY(r->d.collected != NULL && has_samples ? r->d.collected(r->d.user, round, out) : DT_OK);
+    dt_status st = DT_OK;
+    if (r->d.collected != NULL && has_samples) {
+        DT_FP_GUARD(r->d.phase, "collected", st = r->d.collected(r->d.user, round, out));
+    }
+    DT_TRY(st);
     const bool follows = r->config.overlap != 0 && round + 1 < face->n_rounds;
     return follows ? face->rollout->collect_ahead(face->experience, face->trainer) : DT_OK;
 }

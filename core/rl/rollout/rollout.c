@@ -329,6 +329,7 @@ static dt_status collect_round(dt_rollout *r, dt_train *t, dt_rollout_report *ou
 
 dt_status dt_rollout_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
 {
+    dt_stage_restore_fp_mode(r->stage);
     const dt_status mine = collect_round(r, t, out);
     return dt_comm_agree(r->stage->d.comm, mine);
 }

@@ -38,6 +38,7 @@ enum {
     DT_BLOB_REPLAY,
     DT_BLOB_OPPONENTS,
     DT_BLOB_RECORDS,
+    DT_BLOB_STEP_INPUTS,
     DT_CKPT_BLOBS
 };
 const char *dt_ckpt_blob_name(uint32_t blob); /* NULL: DT_BLOB_PHASE */
@@ -165,6 +166,8 @@ dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *skipped, dt_ck
 /* The same, without quarantine, for its weights alone: model, state, configuration and the blob "normaliser". What else
  * is in it is not read; dt_ckpt_optim is NULL. */
 dt_status dt_ckpt_open_weights(const char *path, dt_str *skipped, dt_ckpt **out_p) DT_NODISCARD;
+/* One checkpoint, for what a policy acts with: the same, and the blobs of the phase and of its step inputs. */
+dt_status dt_ckpt_open_acting(const char *dir, dt_ckpt **out_p) DT_NODISCARD;
 void dt_ckpt_close(dt_ckpt *c);
 
 const dt_ckpt_info *dt_ckpt_info_get(const dt_ckpt *c);

@@ -240,18 +240,20 @@ static dt_status open_optim(dt_ckpt *c)
     return n == 1 ? open_tensors(c, "optim.safetensors", &c->optim) : open_shards(c, n);
 }
 
-/* What a manifest may list: for weights alone (init-from, eval), for a resume, or for nothing that dtrain does. */
-typedef enum use { FOR_WEIGHTS, FOR_RESUME, FOR_NOTHING } use;
+/* What a manifest may list: for weights alone (init-from), for acting with them (eval, export), for a resume, or for
+ * nothing that dtrain does. */
+typedef enum use { FOR_WEIGHTS, FOR_ACTING, FOR_RESUME, FOR_NOTHING } use;
 
 static const struct {
     const char *name;
     use use;
-} host_blobs[DT_CKPT_BLOBS] = {[DT_BLOB_PHASE] = {NULL, FOR_RESUME},
+} host_blobs[DT_CKPT_BLOBS] = {[DT_BLOB_PHASE] = {NULL, FOR_ACTING},
                                [DT_BLOB_ROLLOUT] = {"rollout", FOR_RESUME},
                                [DT_BLOB_NORMALISER] = {"normaliser", FOR_WEIGHTS},
                                [DT_BLOB_REPLAY] = {"replay", FOR_RESUME},
                                [DT_BLOB_OPPONENTS] = {"opponents", FOR_RESUME},
-                               [DT_BLOB_RECORDS] = {"replay-records", FOR_RESUME}};
+                               [DT_BLOB_RECORDS] = {"replay-records", FOR_RESUME},
+                               [DT_BLOB_STEP_INPUTS] = {"step-inputs", FOR_ACTING}};
 
 const char *dt_ckpt_blob_name(uint32_t blob)
 {
@@ -488,6 +490,11 @@ dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *skipped, dt_ck
 dt_status dt_ckpt_open_weights(const char *path, dt_str *skipped, dt_ckpt **out_p)
 {
     return open_any(path, FOR_WEIGHTS, false, skipped, out_p);
+}
+
+dt_status dt_ckpt_open_acting(const char *dir, dt_ckpt **out_p)
+{
+    return open_step(dir, FOR_ACTING, out_p);
 }
 
 dt_status dt_ckpt_supersede_later(const char *run_dir, uint64_t step, uint32_t *n_p)

@@ -61,6 +61,10 @@ dt_status dt_snapshot_save_shard(dt_stage *s, const dt_snapshot_desc *d) DT_NODI
 dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir) DT_NODISCARD;
 /* Full state into a started stage of the same phase. Errors: DT_ESHAPE (another model), DT_EDATA. */
 dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c) DT_NODISCARD;
+/* What a policy acts with apart from weights, into a started stage of the same phase, for an evaluation or an export:
+ * the step, step inputs, and the phase's own state by its load. dir: of one checkpoint; of another phase nothing is
+ * loaded. Errors: those of dt_ckpt_open and of load. */
+dt_status dt_snapshot_load_acting(dt_stage *s, const char *dir) DT_NODISCARD;
 /* What observations are normalised by, alone. is_there_p: whether both sides have it. */
 dt_status dt_snapshot_load_normaliser(dt_stage *s, const dt_ckpt *c, bool *is_there_p) DT_NODISCARD;
 /* Roles whose first weights the phase of a checkpoint loaded (dt_stage_desc.loaded). */

@@ -7,6 +7,7 @@
 #include "state/snapshot/snapshot_blobs.h"
 
 #include "base/err.h"
+#include "base/fp_mode.h"
 #include "rl/experience/service.h"
 
 #include <string.h>
@@ -46,7 +47,9 @@ static bool has_phase_state(const dt_stage *s)
 static dt_status save_phase(dt_stage *s, dt_str *out)
 {
     dt_writer face = {.struct_size = sizeof(face), .priv = out, .write = write_bytes};
-    DT_TRY_PLUGIN(s->d.phase->ops.phase.save(s->self, &face), "save");
+    dt_status st = DT_OK;
+    DT_FP_GUARD(s->d.phase->desc.id, "save", st = s->d.phase->ops.phase.save(s->self, &face));
+    DT_TRY_PLUGIN(st, "save");
     return DT_OK;
 }
 
@@ -54,7 +57,11 @@ static dt_status load_phase(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blob *b
 {
     memory_reader m = {.at = blob->data};
     m.face = (dt_reader){.struct_size = sizeof(dt_reader), .priv = &m, .bytes_left = blob->bytes, .read = read_bytes};
-    return s->d.phase->ops.phase.load != NULL ? s->d.phase->ops.phase.load(s->self, &m.face, blob->version) : DT_OK;
+    dt_status st = DT_OK;
+    if (s->d.phase->ops.phase.load != NULL) {
+        DT_FP_GUARD(s->d.phase->desc.id, "load", st = s->d.phase->ops.phase.load(s->self, &m.face, blob->version));
+    }
+    return st;
 }
 
 /* ---- the rollout's ----------------------------------------------------------------------------------------------- */
@@ -127,6 +134,24 @@ static dt_status load_opponents(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blo
     return s->rollout != NULL ? dt_rollout_load_pool(s->rollout, blob->data, blob->bytes) : DT_OK;
 }
 
+/* ---- step inputs -------------------------------------------------------------------------------------------------- */
+
+static bool has_trainer(const dt_stage *s)
+{
+    return s->trainer != NULL;
+}
+
+static dt_status save_step_inputs(dt_stage *s, dt_str *out)
+{
+    return dt_trainer_step_inputs_save(s->trainer, out);
+}
+
+static dt_status load_step_inputs(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blob *blob)
+{
+    (void)c;
+    return s->trainer != NULL ? dt_trainer_step_inputs_load(s->trainer, blob->data, blob->bytes) : DT_OK;
+}
+
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
 typedef struct row {
@@ -145,6 +170,7 @@ static const row rows[] = {
     [DT_BLOB_NORMALISER] = {DT_BLOBS_BACKED_UP, 1, has_rollout, save_normaliser, load_normaliser},
     [DT_BLOB_REPLAY] = {DT_BLOBS_OTHER, DT_ROLLOUT_REPLAY_VERSION, has_replay, save_replay, load_replay},
     [DT_BLOB_OPPONENTS] = {DT_BLOBS_OTHER, 1, has_opponents, save_opponents, load_opponents},
+    [DT_BLOB_STEP_INPUTS] = {DT_BLOBS_BACKED_UP, 1, has_trainer, save_step_inputs, load_step_inputs},
 };
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
@@ -156,7 +182,7 @@ static const char *name_of(const dt_stage *s, uint32_t i)
 dt_status dt_blobs_write(dt_stage *s, dt_blob_set set, dt_snapshot_backup *b)
 {
     for (uint32_t i = 0; i < N_ROWS; i++) {
-        if (rows[i].set == set) {
+        if (rows[i].save != NULL && rows[i].set == set) {
             dt_str_clear(&b->blob[i]);
             DT_TRY(rows[i].is_there(s) ? rows[i].save(s, &b->blob[i]) : DT_OK);
         }
@@ -170,7 +196,8 @@ uint32_t dt_blobs_list(const dt_stage *s, const dt_snapshot_backup *backup, cons
     uint32_t n = 0;
     for (uint32_t i = 0; i < N_ROWS; i++) {
         const dt_str *bytes = rows[i].set == DT_BLOBS_BACKED_UP ? &backup->blob[i] : &now->blob[i];
-        if (rows[i].is_there(s)) {
+        const bool is_empty = i == DT_BLOB_STEP_INPUTS && bytes->bytes == 0; /* as start sets them */
+        if (rows[i].save != NULL && rows[i].is_there(s) && !is_empty) {
             out[n++] = (dt_ckpt_blob){.name = name_of(s, i),
                                       .version = i == DT_BLOB_PHASE ? s->d.phase->desc.state_version : rows[i].version,
                                       .data = dt_str_text(bytes),
@@ -180,11 +207,25 @@ uint32_t dt_blobs_list(const dt_stage *s, const dt_snapshot_backup *backup, cons
     return n;
 }
 
-dt_status dt_blobs_load(dt_stage *s, const dt_ckpt *c)
+static dt_status load_blob(dt_stage *s, const dt_ckpt *c, uint32_t i)
 {
     dt_ckpt_blob blob;
+    return dt_ckpt_blob_find(c, name_of(s, i), &blob) ? rows[i].load(s, c, &blob) : DT_OK;
+}
+
+/* Step inputs come first: load of the phase may set them. */
+dt_status dt_blobs_load_acting(dt_stage *s, const dt_ckpt *c)
+{
+    DT_TRY(load_blob(s, c, DT_BLOB_STEP_INPUTS));
+    return load_blob(s, c, DT_BLOB_PHASE);
+}
+
+dt_status dt_blobs_load(dt_stage *s, const dt_ckpt *c)
+{
+    DT_TRY(dt_blobs_load_acting(s, c));
     for (uint32_t i = 0; i < N_ROWS; i++) {
-        DT_TRY(dt_ckpt_blob_find(c, name_of(s, i), &blob) ? rows[i].load(s, c, &blob) : DT_OK);
+        const bool is_loaded = i == DT_BLOB_PHASE || i == DT_BLOB_STEP_INPUTS;
+        DT_TRY(rows[i].load != NULL && !is_loaded ? load_blob(s, c, i) : DT_OK);
     }
     return DT_OK;
 }

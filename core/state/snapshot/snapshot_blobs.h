@@ -17,6 +17,8 @@ dt_status dt_blobs_write(dt_stage *s, dt_blob_set set, dt_snapshot_backup *b) DT
  * out: [DT_CKPT_BLOBS]. */
 uint32_t dt_blobs_list(const dt_stage *s, const dt_snapshot_backup *backup, const dt_snapshot_backup *now,
                        dt_ckpt_blob *out);
+/* What a policy acts with apart from weights: step inputs, and the phase's own state. */
+dt_status dt_blobs_load_acting(dt_stage *s, const dt_ckpt *c) DT_NODISCARD;
 /* All that the checkpoint has, into a started stage. */
 dt_status dt_blobs_load(dt_stage *s, const dt_ckpt *c) DT_NODISCARD;
 

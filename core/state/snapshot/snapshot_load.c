@@ -69,3 +69,21 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
     dt_state_fini(&state);
     return st < 0 ? DT_CONTEXT(st, "loading %s", info->path) : st;
 }
+
+static dt_status load_acting(dt_stage *s, const dt_ckpt *c)
+{
+    dt_snapshot_place place;
+    DT_TRY(dt_snapshot_position(c, &place));
+    dt_trainer_step_number_set(s->trainer, place.step);
+    return dt_blobs_load_acting(s, c);
+}
+
+dt_status dt_snapshot_load_acting(dt_stage *s, const char *dir)
+{
+    dt_ckpt *c = NULL;
+    DT_TRY(dt_ckpt_open_acting(dir, &c));
+    const bool is_same = strcmp(dt_ckpt_info_get(c)->phase, s->d.phase->desc.id) == 0;
+    const dt_status st = is_same && s->trainer != NULL ? load_acting(s, c) : DT_OK;
+    dt_ckpt_close(c);
+    return st < 0 ? DT_CONTEXT(st, "state of %s in %s", s->d.phase->desc.id, dir) : st;
+}

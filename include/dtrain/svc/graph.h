@@ -85,7 +85,8 @@ typedef struct dt_graph_api {
     dt_tensor *(*param)(dt_graph *g, const char *name);
     /* A field of the data being read (its port gives shape and dtype). */
     dt_tensor *(*input)(dt_graph *g, const char *name);
-    /* A small vector that the phase sets before each step (svc/train.h set), [n] f32. */
+    /* A small vector that the phase sets (svc/train.h): by set in start, and later whenever it changes; by set_acting
+     * where it has another value for evaluations and exports. [n] f32. */
     dt_tensor *(*step_input)(dt_graph *g, const char *name, int64_t n);
     /* Record a bound model: inputs by port name, outputs by port name (n_out entries, tensor filled in). */
     dt_status (*model)(dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out, uint32_t n_out);

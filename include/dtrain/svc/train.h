@@ -108,7 +108,10 @@ typedef struct dt_train_api {
     uint32_t struct_size, reserved;
     dt_status (*create)(const dt_host *h, const dt_train_desc *desc, dt_train **out); /* [collective] in start */
     void (*destroy)(dt_train *t);
-    /* Values of a step_input for the next step and for evaluation, until set again. */
+    /* Values of a step_input for training and collecting, until set again; for acting, too, if set_acting has none.
+     * start sets every step_input that record uses, as the host computes with them before the first iteration. They
+     * are part of checkpoints: a resumed run, an evaluation and an export have those of the checkpoint where start sets
+     * the same as in the run. */
     dt_status (*set)(dt_train *t, const char *name, const float *value, uint32_t n);
     /* One optimizer step; DT_DONE when training.epochs are over. A batch without a row that a loss counts is passed
      * over as by seek: samples is 0, n_losses 0, the other numbers NAN. Errors: DT_EDIVERGED names the first bad
@@ -161,6 +164,9 @@ typedef struct dt_train_api {
      * finite). */
     dt_status (*constant_get)(dt_train *t, const char *name, float *out, uint64_t n);
     dt_status (*constant_set)(dt_train *t, const char *name, const float *value, uint64_t n);
+    /* Values of a step_input for acting: evaluations and exported policies have them in place of those of set, such as
+     * no exploration. In start or later, until set again. */
+    dt_status (*set_acting)(dt_train *t, const char *name, const float *value, uint32_t n);
 } dt_train_api;
 
 /* One optimizer step and its dt_progress, for phases whose iteration is one step. */
