@@ -317,15 +317,20 @@ dt_status dt_verb_check(const dt_args *a, int *code_p)
     w.out.s = &w.text;
     dt_data_opts data = {0};
     dt_env_opts env = {0};
+    dt_memory_opts memory = {0};
     DT_TRY(dt_session_open_config(a, &s));
     dt_status st = dt_config_data(s.config, -1, &data);
     if (st == DT_OK) {
         st = dt_config_env(s.config, -1, &env);
     }
+    if (st == DT_OK) {
+        st = dt_config_memory(s.config, -1, &memory);
+    }
     if (st < 0) {
         dt_session_close(&s);
         return st;
     }
+    dt_trial_limit_memory((uint64_t)(memory.target_gb * 1e9));
     const dt_check_desc d = {.loader = s.loader,
                              .config = s.config,
                              .timeout_s = env.timeout_s,

@@ -6,6 +6,7 @@
 
 #include "plugin/loader/inner.h"
 #include "base/err.h"
+#include "base/fp_mode.h"
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -30,7 +31,7 @@ static const char entry_suffix[] = "_LTX_dt_plugin_entry";
 struct dt_loader {
     const dt_host *host;
     dt_search search;
-    bool is_scanned;
+    bool is_scanned, is_opening_owner;
     dt_str refused;             /* by the scan, one line each */
     dt_loaded_plugin **plugins; /* in the order of opening */
     uint32_t n_plugins;
@@ -107,7 +108,7 @@ void dt_loader_destroy(dt_loader *l)
     }
     for (uint32_t i = l->n_plugins; i-- > 0;) {
         if (l->plugins[i]->desc.fini != NULL) {
-            l->plugins[i]->desc.fini();
+            DT_FP_GUARD(l->plugins[i]->path, "fini", l->plugins[i]->desc.fini());
         }
     }
     for (uint32_t i = 0; i < l->n_components; i++) {
@@ -166,10 +167,46 @@ static dt_status reserve(dt_loader *l, uint32_t n_more)
                : DT_FAIL(DT_ENOMEM, "out of memory for %u components", n_more);
 }
 
+static dt_status open_path(dt_loader *l, const char *path, const dt_loaded_plugin **out_p);
+
+/* An id belongs to the file of its name on the search path, whatever file is opened first: so a listing, a lookup and
+ * a check agree. Opens that file, if it is another one than p's. */
+static void open_owner(dt_loader *l, const dt_loaded_plugin *p, const char *id)
+{
+    dt_str path = {0};
+    const dt_loaded_plugin *unused = NULL;
+    if (l->is_opening_owner || component_by_id(l, id) != NULL || strcmp(p->desc.name, id) == 0) {
+        return;
+    }
+    char *real = dt_search_resolve(&l->search, id, &path) == DT_OK ? realpath(dt_str_text(&path), NULL) : NULL;
+    l->is_opening_owner = true;
+    if (real != NULL && strcmp(real, p->path) != 0) {
+        (void)open_path(l, real, &unused); /* why it is rejected is reported when it is asked for */
+    }
+    l->is_opening_owner = false;
+    free(real);
+    dt_str_fini(&path);
+    dt_error_clear();
+}
+
+static void open_owners(dt_loader *l, const dt_loaded_plugin *p)
+{
+    for (uint32_t i = 0; i < p->desc.n_components; i++) {
+        dt_loaded c;
+        if (dt_component_check(p->desc.components[i], p, &c) == DT_OK) {
+            open_owner(l, p, c.desc.id);
+        }
+    }
+    dt_error_clear();
+}
+
 /* Check every component, run init, and only then make them known. */
 static dt_status register_plugin(dt_loader *l, dt_loaded_plugin *p)
 {
     uint32_t n = p->desc.n_components;
+    if (p->sha256[0] != '\0') {
+        open_owners(l, p);
+    }
     DT_TRY(reserve(l, n));
     dt_loaded **fresh = dt_alloc_n(n, sizeof(*fresh));
     dt_status st = fresh != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u components", n);
@@ -200,7 +237,7 @@ static dt_status register_plugin(dt_loader *l, dt_loaded_plugin *p)
     if (st == DT_OK && p->desc.init != NULL) {
         dt_error_clear();
         report_next(l, "init");
-        st = p->desc.init(l->host);
+        DT_FP_GUARD(p->path, "init", st = p->desc.init(l->host));
         if (st < 0) {
             st = DT_CONTEXT(DT_EPLUGIN, "%s: its init failed with %s", p->path, dt_status_name(st));
         } else {
@@ -284,7 +321,9 @@ static const char *reason_of_dl(const char *path)
 /* Binds every symbol now and reports the true reason when it cannot. The file stays mapped for good. */
 static dt_status preflight(const char *path)
 {
-    if (dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) != NULL) {
+    void *handle = NULL;
+    DT_FP_GUARD(path, "its constructors", handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));
+    if (handle != NULL) {
         return DT_OK;
     }
     const char *reason = reason_of_dl(path);
@@ -322,7 +361,7 @@ static dt_status find_entry(const char *path, const char *name, const char *byte
         return DT_FAIL(DT_ENOMEM, "libltdl gives no advice for %s", path);
     }
     if (lt_dladvise_resident(&advise) == 0 && lt_dladvise_local(&advise) == 0) {
-        handle = lt_dlopenadvise(path, advise);
+        DT_FP_GUARD(path, "its constructors", handle = lt_dlopenadvise(path, advise));
     }
     lt_dladvise_destroy(&advise);
     if (handle == NULL) {
@@ -390,7 +429,9 @@ static dt_status open_file(dt_loader *l, const char *path, const char *name, dt_
     dt_fs_unmap(bytes, n_bytes);
     if (st == DT_OK) {
         report_next(l, "its entry point");
-        st = dt_plugin_check(entry(), path, name, &p->desc);
+        const dt_plugin *desc = NULL;
+        DT_FP_GUARD(path, "its entry point", desc = entry());
+        st = dt_plugin_check(desc, path, name, &p->desc);
     }
     return st == DT_OK ? register_plugin(l, p) : st;
 }

@@ -12,6 +12,7 @@
 
 #include "plugin/trial/check.h"
 #include "plugin/trial/checker.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "config/schema.h"
@@ -114,9 +115,12 @@ static bool accepts_or_explains(dt_checker *k, const dt_component *c, const dt_o
 
 static void try_bounds(dt_checker *k, const dt_component *c)
 {
-    uint32_t n = 0;
+    enum { MOST_S = 10 };
+    const double until_s = dt_clock_s() + MOST_S;
+    uint32_t n = 0, n_tried = 0;
     char value[40];
-    for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
+    for (const dt_option *o = c->options; o != NULL && o->name != NULL && dt_clock_s() < until_s; o++, n_tried++) {
+        dt_trial_call(k->trial, "option %s", o->name);
         const double bound[2] = {o->min, o->max};
         if (o->type == DT_OPT_I64 || o->type == DT_OPT_F64) {
             for (int side = 0; side < 2; side++) {
@@ -139,7 +143,9 @@ static void try_bounds(dt_checker *k, const dt_component *c)
         }
     }
     if (n > 0) {
-        dt_check_pass(k, c, "%u bounds and choices of its options are accepted, or rejected with a reason", n);
+        const bool is_cut = c->options[n_tried].name != NULL;
+        dt_check_pass(k, c, "%u bounds and choices of its %s%soptions are accepted, or rejected with a reason", n,
+                      is_cut ? "first " : "", is_cut ? "tried " : "");
     }
 }
 

@@ -264,8 +264,9 @@ static bool play(dt_checker *k, env_life *l, bool has_spec)
         return dt_check_fail_status(k, c, "playing", st);
     }
     dt_check_pass(k, c,
-                  "%u steps under random actions, episodes: %u started, %u ended; sizes, numbers and ends are legal",
-                  l->trace->n_steps, l->trace->n_episodes, l->trace->n_ended);
+                  "%u steps under random actions, episodes: %u started, %u ended; sizes, numbers and ends are legal%s",
+                  l->trace->n_steps, l->trace->n_episodes, l->trace->n_ended,
+                  l->trace->is_cut ? " (no more steps in the time of a check)" : "");
     return true;
 }
 

@@ -94,7 +94,46 @@ void dt_probe_destroy(dt_probe *p)
 
 /* ---- ports and parameters -------------------------------------------------------------------------------------- */
 
-static dt_status check_ports(const dt_port *port, uint32_t n, const char *side)
+static void add_symbol(dt_probe *p, const char *text, size_t bytes)
+{
+    if (p->n_symbols == DT_GRAPH_MAX_SYMBOLS || bytes >= DT_PROBE_SYMBOL_BYTES) {
+        return; /* the port is rejected */
+    }
+    for (uint32_t i = 0; i < p->n_symbols; i++) {
+        if (strlen(p->symbol[i]) == bytes && memcmp(p->symbol[i], text, bytes) == 0) {
+            return;
+        }
+    }
+    snprintf(p->symbol_text[p->n_symbols], DT_PROBE_SYMBOL_BYTES, "%.*s", (int)bytes, text);
+    p->symbol[p->n_symbols] = p->symbol_text[p->n_symbols];
+    p->n_symbols++;
+}
+
+/* The symbols of a port: "V 2", "L+1". */
+static void add_symbols(dt_probe *p, const dt_port *port)
+{
+    for (const char *at = port->dims; at != NULL && *at != '\0';) {
+        const size_t bytes = strcspn(at, " +");
+        if (*at >= 'A' && *at <= 'Z') {
+            add_symbol(p, at, bytes);
+        }
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+}
+
+static void list_symbols(dt_probe *p)
+{
+    p->n_symbols = 0;
+    for (uint32_t i = 0; i < N_LETTERS; i++) {
+        add_symbol(p, letters[i], 1);
+    }
+    for (uint32_t i = 0; i < p->n_in && i < MAX_PORTS && p->in != NULL; i++) {
+        add_symbols(p, &p->in[i]);
+    }
+}
+
+static dt_status check_ports(const dt_probe *p, const dt_port *port, uint32_t n, const char *side)
 {
     if (n > MAX_PORTS || (n > 0 && port == NULL)) {
         return DT_FAIL(DT_EPLUGIN, "%u %ss, expected at most %d in a list that is not NULL", n, side, MAX_PORTS);
@@ -104,7 +143,7 @@ static dt_status check_ports(const dt_port *port, uint32_t n, const char *side)
         if (port[i].name == NULL || port[i].dims == NULL) {
             return DT_FAIL(DT_EPLUGIN, "%s %u has no name or no dims", side, i);
         }
-        dt_status st = dt_shape_parse(port[i].dims, port[i].dtype, letters, N_LETTERS, &shape);
+        dt_status st = dt_shape_parse(port[i].dims, port[i].dtype, p->symbol, p->n_symbols, &shape);
         if (st != DT_OK) {
             return DT_CONTEXT(DT_EPLUGIN, "%s %s", side, port[i].name);
         }
@@ -123,8 +162,9 @@ dt_status dt_probe_ports(dt_probe *p)
     p->in = p->model->ops.model.inputs(p->state, &p->n_in);
     dt_trial_call(p->trial, "outputs");
     p->out = p->model->ops.model.outputs(p->state, &p->n_out);
-    DT_TRY(check_ports(p->in, p->n_in, "input"));
-    DT_TRY(check_ports(p->out, p->n_out, "output"));
+    list_symbols(p);
+    DT_TRY(check_ports(p, p->in, p->n_in, "input"));
+    DT_TRY(check_ports(p, p->out, p->n_out, "output"));
     return p->n_out > 0 ? DT_OK : DT_FAIL(DT_EPLUGIN, "no outputs, expected at least one");
 }
 
@@ -147,7 +187,7 @@ dt_status dt_probe_params(dt_probe *p)
 dt_status dt_probe_record(dt_probe *p)
 {
     const dt_graph_desc desc = {
-        .symbol = letters, .n_symbols = N_LETTERS, .n_fields = p->n_in, .field = p->in, .params = &p->params};
+        .symbol = p->symbol, .n_symbols = p->n_symbols, .n_fields = p->n_in, .field = p->in, .params = &p->params};
     DT_TRY(dt_graph_create(&desc, &p->graph));
     const dt_graph_api *api = p->graph->api;
     dt_tensor *in[MAX_PORTS], *out[MAX_PORTS] = {NULL};
@@ -185,24 +225,24 @@ dt_status dt_probe_record(dt_probe *p)
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
 /* Zeros of a port's shape; row pointers count up by one, so that every row has one edge, to row 0. */
-static dt_status new_field(const dt_port *port, const int64_t *size, void **out_p)
+static dt_status new_field(const dt_probe *p, const dt_port *port, const int64_t *size, void **out_p)
 {
     dt_shape shape;
     int64_t count = 0;
-    DT_TRY(dt_shape_parse(port->dims, port->dtype, letters, N_LETTERS, &shape));
+    DT_TRY(dt_shape_parse(port->dims, port->dtype, p->symbol, p->n_symbols, &shape));
     if (!dt_shape_count(&shape, size, &count)) {
         return DT_FAIL(DT_ESHAPE, "input %s is too large", port->name);
     }
-    void *p = dt_alloc_n((size_t)count, dt_dtype_bytes(port->dtype));
-    if (p == NULL) {
+    void *field = dt_alloc_n((size_t)count, dt_dtype_bytes(port->dtype));
+    if (field == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory for input %s", port->name);
     }
     if (shape.dim[0].size == 1 && shape.dim[0].symbol >= 0 && port->dtype == DT_I32) {
         for (int64_t i = 0; i < count; i++) {
-            ((int32_t *)p)[i] = (int32_t)i;
+            ((int32_t *)field)[i] = (int32_t)i;
         }
     }
-    *out_p = p;
+    *out_p = field;
     return DT_OK;
 }
 
@@ -220,19 +260,19 @@ static dt_status check_finite(const float *v, int64_t n, const char *what, const
 /* One slice of a plan. For inference grads is NULL and the outputs are checked, in training the gradients. */
 static dt_status run_slice(const dt_probe *p, dt_exec *exec, int64_t live, const float *params, float *grads)
 {
-    int64_t size[N_LETTERS];
+    int64_t size[DT_GRAPH_MAX_SYMBOLS];
     double seed[DT_GRAPH_MAX_LOSSES], loss[DT_GRAPH_MAX_LOSSES] = {0};
     void *field[MAX_PORTS] = {NULL};
     const dt_kernel_run run = {.training = grads != NULL};
     dt_status st = DT_OK;
-    for (int i = 0; i < N_LETTERS; i++) {
+    for (int i = 0; i < DT_GRAPH_MAX_SYMBOLS; i++) {
         size[i] = live;
     }
     for (int i = 0; i < DT_GRAPH_MAX_LOSSES; i++) {
         seed[i] = 1.0;
     }
     for (uint32_t i = 0; i < p->n_in && st == DT_OK; i++) {
-        st = new_field(&p->in[i], size, &field[i]);
+        st = new_field(p, &p->in[i], size, &field[i]);
     }
     const dt_exec_feed feed = {
         .size = size, .field = field, .params = params, .grads = grads, .loss_seed = seed, .loss = loss, .run = &run};
@@ -272,7 +312,10 @@ static dt_status run_slices(const dt_probe *p, const dt_plan *plan, const float 
 
 static dt_status run_plan(const dt_probe *p, const float *params, float *grads)
 {
-    const int64_t cap[N_LETTERS] = {LARGE, LARGE, LARGE, LARGE, LARGE};
+    int64_t cap[DT_GRAPH_MAX_SYMBOLS];
+    for (int i = 0; i < DT_GRAPH_MAX_SYMBOLS; i++) {
+        cap[i] = LARGE;
+    }
     const dt_plan_desc desc = {.kernels = DT_KERNELS_REF32,
                                .training = grads != NULL,
                                .reuse = true,

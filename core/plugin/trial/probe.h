@@ -16,6 +16,8 @@ typedef struct dt_probe_host {
 } dt_probe_host;
 void dt_probe_host_init(dt_probe_host *p);
 
+enum { DT_PROBE_SYMBOL_BYTES = 16 };
+
 typedef struct dt_probe {
     const dt_loaded *model;
     dt_probe_host host;
@@ -24,6 +26,10 @@ typedef struct dt_probe {
     bool is_created;
     const dt_port *in, *out; /* the model's */
     uint32_t n_in, n_out;
+    char symbol_text[DT_GRAPH_MAX_SYMBOLS][DT_PROBE_SYMBOL_BYTES];
+    const char
+        *symbol[DT_GRAPH_MAX_SYMBOLS]; /* those of roles.h, then those of its ports that an environment defines */
+    uint32_t n_symbols;
     dt_param_table params;
     dt_graph *graph;
 } dt_probe;

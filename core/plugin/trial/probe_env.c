@@ -6,6 +6,7 @@
 
 #include "plugin/trial/probe_env.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -338,9 +339,9 @@ static dt_status step(game *g, uint64_t *hash, bool *is_over_p)
     return DT_OK;
 }
 
-/* An episode of at most n_calls calls, the reset among them; n_p: how many it took. */
-static dt_status play_episode(game *g, uint64_t seed, uint32_t n_calls, uint64_t (*hash)[DT_PROBE_ENV_ARRAYS],
-                              uint32_t *n_p, bool *is_over_p)
+/* An episode of at most n_calls calls, the reset among them, until until_s; n_p: how many it took. */
+static dt_status play_episode(game *g, uint64_t seed, uint32_t n_calls, double until_s,
+                              uint64_t (*hash)[DT_PROBE_ENV_ARRAYS], uint32_t *n_p, bool *is_over_p)
 {
     const uint32_t max_steps = g->l->spec.max_steps;
     uint32_t n = 0;
@@ -348,7 +349,7 @@ static dt_status play_episode(game *g, uint64_t seed, uint32_t n_calls, uint64_t
     memset(g->drawn_f, 0, g->fixed[ACT_F].bytes);
     *is_over_p = false;
     dt_status st = reset(g, seed, hash[n++]);
-    while (st >= 0 && n < n_calls && !*is_over_p) {
+    while (st >= 0 && n < n_calls && !*is_over_p && (n < 2 || dt_clock_s() < until_s)) {
         draw_actions(g, seed, n);
         st = step(g, hash[n++], is_over_p);
         if (st >= 0 && !*is_over_p && max_steps > 0 && n > max_steps) {
@@ -367,16 +368,18 @@ dt_status dt_probe_env_play(dt_probe_env *p, dt_probe_trace *out)
     memset(out, 0, sizeof(*out));
     dt_status st = DT_OK;
     uint32_t n = 0;
-    while (st == DT_OK && n + 1 < DT_PROBE_ENV_CALLS) { /* room for a reset and a step */
+    const double until_s = dt_clock_s() + DT_PROBE_ENV_S;
+    while (st == DT_OK && n + 1 < DT_PROBE_ENV_CALLS && (n == 0 || dt_clock_s() < until_s)) { /* a reset and a step */
         uint32_t n_calls = 0;
         bool is_over = false;
         out->first[out->n_episodes++] = n;
-        st = play_episode(&g, out->n_episodes, DT_PROBE_ENV_CALLS - n, out->hash + n, &n_calls, &is_over);
+        st = play_episode(&g, out->n_episodes, DT_PROBE_ENV_CALLS - n, until_s, out->hash + n, &n_calls, &is_over);
         n += n_calls;
         out->n_steps += n_calls - 1;
         out->n_ended += is_over;
     }
     out->first[out->n_episodes] = n;
+    out->is_cut = n + 1 < DT_PROBE_ENV_CALLS;
     game_fini(&g);
     return st;
 }
@@ -405,7 +408,7 @@ dt_status dt_probe_env_replay(dt_probe_env *p, const dt_probe_trace *trace)
         const uint32_t n_calls = trace->first[e + 1] - trace->first[e];
         uint32_t n = 0;
         bool is_over = false;
-        st = play_episode(&g, e + 1, n_calls, hash, &n, &is_over);
+        st = play_episode(&g, e + 1, n_calls, INFINITY, hash, &n, &is_over);
         for (uint32_t i = 0; i < n && st == DT_OK; i++) {
             st = compare(&g, hash[i], trace->hash[trace->first[e] + i], e + 1, i);
         }

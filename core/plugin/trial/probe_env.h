@@ -13,10 +13,12 @@
 
 /* Calls of one trial, steps and resets together, and the arrays of a call: the observations, then size, alive, reward,
  * cost, terminated, truncated, metric, mask, and both kinds of actions. */
+enum { DT_PROBE_ENV_S = 10 }; /* playing ends after this time, with at least a reset and a step */
 enum { DT_PROBE_ENV_CALLS = 320, DT_PROBE_ENV_ARRAYS = DT_ENV_MAX_OBS + 10 };
 
 typedef struct dt_probe_trace {             /* what a trial did and saw */
     uint32_t n_episodes, n_steps, n_ended;  /* n_ended: episodes that came to their end */
+    bool is_cut;                            /* by time, before all calls were made */
     uint32_t first[DT_PROBE_ENV_CALLS + 1]; /* call of each episode's reset; after the last: all calls */
     uint64_t hash[DT_PROBE_ENV_CALLS][DT_PROBE_ENV_ARRAYS];
 } dt_probe_trace;

@@ -9,7 +9,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fence.h"
+#include "base/log.h"
+#include "plan/machine/limits.h"
 #include "plugin/trial/exit_guard.h"
+#include "plugin/trial/process_state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,14 +23,16 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- in the copy ------------------------------------------------------------------------------------------------- */
 
-static dt_trial *current; /* of the copy, for the fence */
-static char own_step[64]; /* of this process, as a fork of it has it too */
+static dt_trial *current;               /* of the copy, for the fence */
+static char own_step[64];               /* of this process, as a fork of it has it too */
+static dt_process_state expected_state; /* of the copy, as the plugin must leave it */
 
 static void on_broken_fence(const char *what)
 {
@@ -61,6 +66,21 @@ void dt_trial_report(dt_trial *t, const char *text, size_t bytes)
     }
 }
 
+static void check_state(const dt_trial *t)
+{
+    char what[sizeof(t->finding)];
+    if (t == current && dt_process_state_differs(&expected_state, what, sizeof(what))) {
+        on_broken_fence(what);
+    }
+}
+
+void dt_trial_accept_state(dt_trial *t)
+{
+    if (t != NULL && t == current) {
+        dt_process_state_take(&expected_state);
+    }
+}
+
 /* Descriptors are numbers, and code that closes one that is not its own closes another's. */
 static void check_files(const dt_trial *t)
 {
@@ -85,6 +105,7 @@ static bool is_broken(const dt_trial *t, const char *step)
 bool dt_trial_step(dt_trial *t, const char *step)
 {
     identify_writer(t);
+    check_state(t);
     t->call[0] = '\0'; /* which of the calls it was does not show any more */
     dt_fence_check();  /* what was written by the step that ends */
     check_files(t);
@@ -105,10 +126,28 @@ void dt_trial_call(dt_trial *t, const char *fmt, ...)
         return;
     }
     check_files(t);
+    check_state(t);
     va_start(ap, fmt);
     vsnprintf(t->call, sizeof(t->call), fmt, ap);
     va_end(ap);
     atomic_fetch_add(&t->beat, 1);
+}
+
+/* A bound for what the other side sees too late, and for processes that the code starts: twice of what is allowed. */
+static void limit_memory(uint64_t bytes)
+{
+    unsigned long long data = 0;
+    struct rlimit l;
+    FILE *f = fopen("/proc/self/statm", "re");
+    const bool is_known = f != NULL && fscanf(f, "%*u %*u %*u %*u %*u %llu", &data) == 1;
+    if (f != NULL) {
+        fclose(f);
+    }
+    if (is_known && getrlimit(RLIMIT_DATA, &l) == 0) {
+        const rlim_t most = (rlim_t)data * (rlim_t)sysconf(_SC_PAGESIZE) + 2 * (rlim_t)bytes;
+        l.rlim_cur = l.rlim_cur < most ? l.rlim_cur : most;
+        (void)setrlimit(RLIMIT_DATA, &l);
+    }
 }
 
 static void do_work(void (*work)(void *user, dt_trial *t), void *user, dt_trial *t, pid_t parent)
@@ -124,8 +163,12 @@ static void do_work(void (*work)(void *user, dt_trial *t), void *user, dt_trial 
     t->pid = getpid();
     dt_exit_guard_down(); /* the other side sees how this one ends */
     dt_fence_install(on_broken_fence);
+    limit_memory(t->memory);
+    dt_process_state_divert();
+    dt_process_state_take(&expected_state);
     work(user, t);
     identify_writer(t);
+    check_state(t);
     t->call[0] = '\0';
     dt_fence_check();
     check_files(t);
@@ -142,14 +185,63 @@ static bool has_ended(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
-/* Takes what comes until the other side has ended (true), or has shown no life for timeout_s. A pipe that was closed
- * reports nothing: the code that closed it may continue. */
+static uint64_t memory_limit; /* 0: none was set */
+
+void dt_trial_limit_memory(uint64_t bytes)
+{
+    memory_limit = bytes;
+}
+
+static uint64_t allowed_memory(void)
+{
+    static const uint64_t most = UINT64_C(4) << 30, least = UINT64_C(256) << 20;
+    dt_limits r;
+    const uint64_t half = dt_limits_get("", &r) ? r.memory / 2 : most;
+    return memory_limit > 0 ? memory_limit : half > most ? most : half < least ? least : half;
+}
+
+static uint64_t resident_bytes(pid_t pid)
+{
+    char path[40];
+    unsigned long long pages = 0;
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (f != NULL && fscanf(f, "%*u %llu", &pages) != 1) {
+        pages = 0;
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void report_progress(const dt_trial *t, double begin_s, double *last_s)
+{
+    enum { EVERY_S = 10 };
+    const double now = dt_clock_s();
+    if (now - *last_s < EVERY_S) {
+        return;
+    }
+    *last_s = now;
+    dt_log(DT_LOG_INFO, "still at %.63s%s%.127s, after %.0f s", t->step[0] != '\0' ? t->step : "the first step",
+           t->call[0] != '\0' ? ", " : "", t->call, now - begin_s);
+}
+
+/* Takes what comes until the other side has ended (true), takes too much memory, or has shown no life for timeout_s.
+ * A pipe that was closed reports nothing: the code that closed it may continue. */
 static bool read_reports(const dt_trial *t, pid_t pid, int fd, double timeout_s,
-                         void (*hear)(void *user, const char *text, size_t bytes), void *user, uint64_t *heard_p)
+                         void (*hear)(void *user, const char *text, size_t bytes), void *user, uint64_t *heard_p,
+                         bool *is_large_p)
 {
     unsigned beat = atomic_load(&t->beat);
-    double since = dt_clock_s();
+    double since = dt_clock_s(), told_s = since;
+    const double begin_s = since;
     for (;;) {
+        report_progress(t, begin_s, &told_s);
+        if (resident_bytes(pid) > t->memory) {
+            *is_large_p = true;
+            return false;
+        }
         struct pollfd p = {.fd = fd, .events = POLLIN};
         char text[1024];
         const bool is_over = has_ended(pid); /* before it is read: then nothing more comes */
@@ -184,7 +276,7 @@ static void await_others(pid_t pid, const dt_trial *t)
     }
 }
 
-static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, double timeout_s, uint64_t heard)
+static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, bool is_large, double timeout_s, uint64_t heard)
 {
     int status = 0;
     if (!is_over) {
@@ -194,6 +286,10 @@ static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, double timeo
     }
     await_others(pid, t);
     kill(-pid, SIGKILL); /* what it started and left running */
+    if (is_large) {
+        return DT_FAIL(DT_EIO, "it takes more than %.3g GB of memory, the limit of a check; does each call allocate?",
+                       (double)t->memory / 1e9);
+    }
     if (!is_over) {
         return DT_FAIL(DT_EIO, "it did not return within %g s", timeout_s);
     }
@@ -220,6 +316,9 @@ dt_status dt_trial_execute(void (*work)(void *user, dt_trial *t),
     int pair[2] = {-1, -1};
     dt_trial *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     memset(result_p, 0, sizeof(*result_p));
+    if (t != MAP_FAILED) {
+        t->memory = allowed_memory();
+    }
     fflush(NULL); /* else the copy would write what is buffered again */
     const pid_t parent = getpid();
     const pid_t pid = t != MAP_FAILED && pipe2(pair, O_CLOEXEC) == 0 ? fork() : -1;
@@ -238,8 +337,9 @@ dt_status dt_trial_execute(void (*work)(void *user, dt_trial *t),
     if (pid > 0) {
         setpgid(pid, pid); /* the first one */
         uint64_t heard = 0;
-        const bool is_over = read_reports(t, pid, pair[0], timeout_s, hear, user, &heard);
-        st = end_of(pid, t, is_over, timeout_s, heard);
+        bool is_large = false;
+        const bool is_over = read_reports(t, pid, pair[0], timeout_s, hear, user, &heard, &is_large);
+        st = end_of(pid, t, is_over, is_large, timeout_s, heard);
         memcpy(result_p->step, t->step, sizeof(t->step));
         memcpy(result_p->call, t->call, sizeof(t->call));
         if (t->forked[0] != '\0') {
@@ -247,7 +347,7 @@ dt_status dt_trial_execute(void (*work)(void *user, dt_trial *t),
             result_p->call[0] = '\0';
         }
         result_p->step[sizeof(result_p->step) - 1] = result_p->call[sizeof(result_p->call) - 1] = '\0';
-        result_p->is_late = !is_over;
+        result_p->is_late = !is_over && !is_large;
     }
     if (pair[0] >= 0) {
         close(pair[0]);
