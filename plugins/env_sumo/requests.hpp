@@ -161,6 +161,7 @@ class net_requests
     static void close(void *, const XML_Char *) {}
 
     std::vector<junction> junctions_;
+    /* only searched by key: their order reaches no result */
     std::unordered_map<std::string, std::vector<connection>> connections_; /* of a signal */
     std::unordered_map<std::string, std::pair<size_t, size_t>> inside_;
     std::unordered_map<std::string, std::string> after_;

@@ -100,6 +100,8 @@ struct vehicle_table { /* what does not change while a vehicle drives */
     string type, route;
 };
 
+/* Unordered containers are only searched by key: the order of their elements, which differs between standard libraries,
+ * must not reach a result. What is iterated is a vector, in SUMO's order. */
 struct simulation {
     string error, warnings, version;
     string scenario; /* path of its file */
