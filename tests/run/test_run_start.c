@@ -416,6 +416,15 @@ static void test_planned_shapes(void **state)
     stage = planned_stage(1, first, 1); /* without world.b */
     assert_int_equal(dt_planned_shapes_add(p, &stage), DT_OK);
     assert_int_equal(hand_over(p, then, 4, false), DT_ESHAPE);
+    dt_param both[] = {then[0], then[1], {.name = other, .dim = {8}, .n_dims = 1}};
+    stage = planned_stage(1, both, 3);
+    assert_int_equal(dt_planned_shapes_add(p, &stage), DT_OK);
+    assert_int_equal(hand_over(p, then, 4, false), DT_ESHAPE); /* of the second model */
+    both[2].dim[0] = 7;
+    assert_int_equal(dt_planned_shapes_add(p, &stage), DT_OK);
+    assert_int_equal(hand_over(p, then, 4, false), DT_OK);
+    both[2].dim[0] = 8;
+    assert_int_equal(dt_planned_shapes_add(p, &stage), DT_OK);
     dt_planned_shapes_remove(p, &stage); /* created, and not started: nothing is known */
     assert_int_equal(hand_over(p, then, 4, false), DT_OK);
     dt_error_clear();

@@ -77,6 +77,19 @@ static void test_nodes(void **state)
     assert_true(got.node[9 + 7] == 0);
 }
 
+/* Without a heading a vehicle has no direction, but the speed that is known of it, as the others of its frame. */
+static void test_unknown_headings(void **state)
+{
+    (void)state;
+    const dt_vehicle v[] = {car(1, 0, 0, NAN, 12), car(2, 20, 0, 0, 7), car(3, 40, 0, NAN, 0.01)};
+    assert_ok(run(v, 3, 50, 16, &got));
+    for (int i = 0; i < 3; i++) {
+        const float *node = got.node + (ptrdiff_t)i * DT_NODE_FEATURES;
+        assert_true(node[2] == (float)v[i].speed);
+        assert_true(node[4] == 0 && node[5] == (i == 1 ? 1 : 0));
+    }
+}
+
 /* Two cars in one lane: 20 m between the centres, 16 m between the bumpers, closing at 8 m/s: collision in 2 s. */
 static void test_following(void **state)
 {
@@ -422,12 +435,19 @@ static void test_risk_now(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodes),      cmocka_unit_test(test_following),
-        cmocka_unit_test(test_neighbours), cmocka_unit_test(test_lateral_and_overlap),
-        cmocka_unit_test(test_workspace),  cmocka_unit_test(test_path_beyond_edges),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_against_all_pairs),
-        cmocka_unit_test(test_risk_now),   cmocka_unit_test(test_sets_agree),
-        cmocka_unit_test(test_cosines),    cmocka_unit_test(test_crowds),
+        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_unknown_headings),
+        cmocka_unit_test(test_following),
+        cmocka_unit_test(test_neighbours),
+        cmocka_unit_test(test_lateral_and_overlap),
+        cmocka_unit_test(test_workspace),
+        cmocka_unit_test(test_path_beyond_edges),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_against_all_pairs),
+        cmocka_unit_test(test_risk_now),
+        cmocka_unit_test(test_sets_agree),
+        cmocka_unit_test(test_cosines),
+        cmocka_unit_test(test_crowds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,6 +106,21 @@ static void test_steps(void **state)
 #define STEP(t, vehicles) "<timestep time=\"" t "\">" vehicles "</timestep>"
 #define CAR               "<vehicle id=\"a\" x=\"1\" y=\"1\" angle=\"90\" speed=\"8\" type=\"DEFAULT_VEHTYPE\"/>"
 
+/* A simulation may begin before its clock's zero, in seconds or as a clock shows them. */
+static void test_times_before_zero(void **state)
+{
+    (void)state;
+    put("t.xml", HEAD STEP("-0.10", CAR) STEP("0.00", CAR) STEP("0.10", CAR) "</fcd-export>");
+    const dt_store_view *v = import("t.xml", NULL);
+    assert_true(v->n_rows == 3 && v->frame_rate_hz == 10);
+    put("t.xml", HEAD STEP("-0:00:00.10", CAR) STEP("0:00:00.00", CAR) STEP("0:00:00.10", CAR) "</fcd-export>");
+    v = import("t.xml", NULL);
+    assert_true(v->n_rows == 3 && v->frame_rate_hz == 10);
+    close_all();
+    assert_ok(dt_fs_remove_tree(at("s")));
+    refuse(HEAD STEP("-1000000000000", CAR) "</fcd-export>", NULL, DT_EDATA, "time");
+}
+
 static void test_bad_steps(void **state)
 {
     (void)state;
@@ -254,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_steps, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_steps, begin, finish),
+        cmocka_unit_test_setup_teardown(test_times_before_zero, begin, finish),
         cmocka_unit_test_setup_teardown(test_ids_and_types, begin, finish),
         cmocka_unit_test_setup_teardown(test_degrees, begin, finish),
         cmocka_unit_test_setup_teardown(test_limits, begin, finish),

@@ -447,6 +447,28 @@ static dt_status check_of(round_of *r, size_t place, int32_t choice, float value
     return st;
 }
 
+/* Each head has its own part of the mask. */
+static void test_foreign_choices(void **state)
+{
+    (void)state;
+    static const int32_t two[] = {2, 3}, chosen[][2] = {{1, 0}, {0, 2}, {0, 1}, {1, 1}};
+    static const uint8_t mask[] = {1, 1, 1, 0, 1};
+    const dt_env_spec spec = {
+        .struct_size = sizeof(spec), .n_agents = 1, .obs = &state_port, .n_obs = 1, .choices = two, .n_heads = 2};
+    char record[1024] = {0};
+    const dt_instance x = {.record = record};
+    const char *why = NULL;
+    dt_layout l;
+    assert_int_equal(dt_layout_init(&l, "heads", &spec), DT_OK);
+    assert_true(l.alive < sizeof(record) && l.mask + sizeof(mask) <= sizeof(record));
+    record[l.alive] = 1;
+    memcpy(record + l.mask, mask, sizeof(mask));
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(check_action(&l, &x, (const char *)chosen[i], 0, &why), i < 2 ? DT_OK : DT_EDATA);
+    }
+    dt_layout_fini(&l);
+}
+
 static void test_foreign_actions(void **state)
 {
     (void)state;
@@ -479,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_observations),
         cmocka_unit_test(test_episode_logs),
         cmocka_unit_test(test_foreign_actions),
+        cmocka_unit_test(test_foreign_choices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
