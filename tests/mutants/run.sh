@@ -177,7 +177,8 @@ run_tests() { # file tests...
         else
             case $(run_test "$base") in
                 PASS) ;;
-                FAIL | ERROR | "time limit") outcome="killed by $test" ;;
+                FAIL | ERROR) outcome="killed by $test" ;;
+                "time limit") outcome="killed (time limit) by $test" ;;
                 SKIP) outcome="skipped $test" ;;
                 *) outcome="build failed" ;;
             esac

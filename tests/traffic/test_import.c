@@ -401,6 +401,35 @@ static void test_units_in_doubt(void **state)
     dt_str_fini(&said);
 }
 
+/* Vehicles whose speed changes by 7.5 m/s in a second: brakes do that, no engine. */
+static const char *hear_change(double first_mps, double change)
+{
+    dt_str t = {0};
+    dt_str_add(&t, OWN "\n");
+    for (int f = 0; f <= 20; f++) {
+        for (int id = 0; id < 20; id++) {
+            const double s = 0.1 * f;
+            dt_str_addf(&t, "%d,%d,%.4f,%d,0,%.4f,4.5\n", f, id, first_mps * s + change * s * s / 2, 20 * id,
+                        first_mps + change * s);
+        }
+    }
+    dt_str_clear(&said);
+    dt_log_sink_set(hear, NULL);
+    import_text(dt_str_text(&t), &(dt_import_options){.frame_rate_hz = 10});
+    dt_log_sink_set(NULL, NULL);
+    dt_str_fini(&t);
+    return dt_str_text(&said);
+}
+
+static void test_steep_gains(void **state)
+{
+    (void)state;
+    assert_string_equal(hear_change(20, -7.5), "");
+    assert_string_equal(hear_change(5, 4), "");
+    hears(hear_change(5, 7.5), "gain more than 5 m/s", FEET);
+    dt_str_fini(&said);
+}
+
 /* What a table's rows say of their frame rate. */
 static void test_frame_rate_in_rows(void **state)
 {
@@ -588,6 +617,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ngsim_files, begin, finish),
         cmocka_unit_test_setup_teardown(test_ngsim_portal, begin, finish),
         cmocka_unit_test_setup_teardown(test_units_in_doubt, begin, finish),
+        cmocka_unit_test_setup_teardown(test_steep_gains, begin, finish),
         cmocka_unit_test_setup_teardown(test_frame_rate_in_rows, begin, finish),
         cmocka_unit_test_setup_teardown(test_us101_single, begin, finish),
         cmocka_unit_test_setup_teardown(test_highd, begin, finish),

@@ -106,6 +106,18 @@ static void test_steps(void **state)
 #define STEP(t, vehicles) "<timestep time=\"" t "\">" vehicles "</timestep>"
 #define CAR               "<vehicle id=\"a\" x=\"1\" y=\"1\" angle=\"90\" speed=\"8\" type=\"DEFAULT_VEHTYPE\"/>"
 
+/* Blanks around a number, as XML Schema allows them; none within. */
+static void test_blanks(void **state)
+{
+    (void)state;
+    put("t.xml", HEAD STEP("0.00", CAR) STEP("  0.10\n\t ", CAR) "</fcd-export>");
+    assert_true(import("t.xml", NULL)->frame_rate_hz == 10);
+    close_all();
+    assert_ok(dt_fs_remove_tree(at("s")));
+    refuse(HEAD STEP("0 1", CAR) "</fcd-export>", NULL, DT_EDATA, "time is \"0 1\", not a finite number");
+    refuse(HEAD STEP("   ", CAR) "</fcd-export>", NULL, DT_EDATA, "not a finite number");
+}
+
 /* A simulation may begin before its clock's zero, in seconds or as a clock shows them. */
 static void test_times_before_zero(void **state)
 {
@@ -269,6 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_steps, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_steps, begin, finish),
+        cmocka_unit_test_setup_teardown(test_blanks, begin, finish),
         cmocka_unit_test_setup_teardown(test_times_before_zero, begin, finish),
         cmocka_unit_test_setup_teardown(test_ids_and_types, begin, finish),
         cmocka_unit_test_setup_teardown(test_degrees, begin, finish),

@@ -188,6 +188,18 @@ static void test_what_cannot_be_mixed(void **state)
     assert_int_equal(dt_mixed_create(&live.source, &stored.source, N, &m), DT_EDATA);
     assert_non_null(strstr(dt_error_text(), "no sample of stored data"));
     stored.source.count = STORED;
+    const char *const *own = stored.source.symbol;
+    for (uint32_t bytes = 16; bytes <= 17; bytes++) { /* with the prefix 23, and one too many */
+        static const char text[] = "a_name_of_symbols";
+        char name[20];
+        const char *list[DT_SAMPLES_MAX_SYMBOLS] = {name};
+        snprintf(name, sizeof(name), "%.*s", (int)bytes, text);
+        stored.source.symbol = list;
+        assert_int_equal(dt_mixed_create(&live.source, &stored.source, N, &m), bytes == 16 ? DT_OK : DT_EPLUGIN);
+        dt_mixed_destroy(m);
+        m = NULL;
+    }
+    stored.source.symbol = own;
     stored.source.n_symbols = DT_SAMPLES_MAX_SYMBOLS;
     assert_int_equal(dt_mixed_create(&live.source, &stored.source, N, &m), DT_EPLUGIN);
     assert_non_null(strstr(dt_error_text(), "1 + 15 symbols; at most 64 and 15 together"));

@@ -87,6 +87,12 @@ static void step_of(relay *s, const dt_env_io *io, int32_t a, bool over)
 static dt_status relay_step(void *self, const dt_env_io *io)
 {
     relay *s = self;
+    for (int32_t a = 0; a < PLACES; a++) {
+        const bool acts = s->since[a] >= 0 && !(s->teams == ALONE && a == 1);
+        if (acts && io->act_i[a] == (int32_t)(s->step % CHOICES)) {
+            return DT_EPLUGIN; /* that choice was forbidden */
+        }
+    }
     s->step++;
     const bool over = s->step == s->length;
     for (int32_t a = 0; a < PLACES; a++) {

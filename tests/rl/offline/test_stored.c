@@ -7,6 +7,12 @@
 
 #include "worlds.h"
 
+#define sample       stored_sample
+#define read_samples read_stored_samples
+#include "../../../core/rl/offline/round_reader.c"
+#undef sample
+#undef read_samples
+
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -366,9 +372,37 @@ static int drop_dir(void **state)
     return 0;
 }
 
+/* Sums of a sample of two rows, with two costs a row. */
+static void test_sums(void **state)
+{
+    (void)state;
+    static dt_replay p;
+    static dt_rollout r;
+    static dt_buffer all;
+    static dt_layout l;
+    static const float terminated[] = {0, 1};
+    float record[] = {1, -2, /* rewards */ 3, 4, 5, 6 /* costs */};
+    const stored_sample x = {.size = {2}, .record = (char *)record, .terminated = terminated};
+    const size_t at[] = {0, 2 * sizeof(float)};
+    l.spec.n_costs = 2;
+    all.l = &l;
+    r.all = &all;
+    p.r = &r;
+    p.n_fields = 2;
+    p.field[0].kind = DT_REPLAY_REWARD;
+    p.field[1].kind = DT_REPLAY_COST;
+    add_sums(&p, &x, at);
+    add_sums(&p, &x, at);
+    const dt_replay_stats *t = &p.totals;
+    assert_true(t->samples == 2 && t->rows == 4 && t->terminated == 2);
+    assert_true(t->reward == -2 && t->reward_squares == 10);
+    assert_true(t->cost[0] == 16 && t->cost[1] == 20 && t->cost_squares[0] == 68 && t->cost_squares[1] == 104);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums),
         cmocka_unit_test(test_rounds_are_kept),
         cmocka_unit_test(test_rounds_of_a_resumed_run),
         cmocka_unit_test(test_less_than_a_round),

@@ -8,6 +8,8 @@
 
 #include "worlds.h"
 
+#include "rl/experience/service.h"
+
 #include "rl/buffer/buffer_internal.h"
 #include "rl/replay/replay.h"
 #include "rl/rollout/opponents.h"
@@ -101,6 +103,40 @@ static void test_saved_episode_is_too_long(void **state)
         assert_int_equal(dt_rollout_load(r, dt_str_text(&saved), saved.bytes), steps > 7 ? DT_EDATA : DT_OK);
         dt_str_fini(&saved);
     }
+    world_close(&w);
+}
+
+static bool stop_now(void *user)
+{
+    (void)user;
+    return true;
+}
+
+/* A round asks before each of its steps whether to stop. */
+static void test_stop_within_round(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"env.id=counter", NULL};
+    world w;
+    world_begin(&w, settings);
+    w.stage->d.stops = stop_now;
+    assert_int_equal(world_iterate(&w), DT_EINTERRUPTED);
+    assert_non_null(strstr(dt_error_text(), "step 0"));
+    w.stage->d.stops = NULL;
+    dt_error_clear();
+    world_close(&w);
+}
+
+/* An instance on trial is only given choices that its mask permits: the relay fails at others. */
+static void test_trial_obeys_masks(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"env.id=relay", NULL};
+    uint32_t n = 0;
+    world w;
+    world_begin(&w, settings);
+    assert_true(dt_rollout_measure_speed(w.stage->rollout, 10, &n) > 0);
+    assert_true(n > 20);
     world_close(&w);
 }
 
@@ -260,6 +296,8 @@ int main(void)
         cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_saved_episodes),
         cmocka_unit_test(test_saved_episode_is_too_long),
+        cmocka_unit_test(test_stop_within_round),
+        cmocka_unit_test(test_trial_obeys_masks),
         cmocka_unit_test(test_priorities_of_new_samples),
         cmocka_unit_test(test_opponents),
         cmocka_unit_test(test_numbers_of_an_episode),
