@@ -47,6 +47,17 @@ static dt_status add_build_tree(dt_search *s, const char *program_dir)
     return DT_OK;
 }
 
+static dt_status add_installed(dt_search *s)
+{
+    dt_str dir = {0};
+    dt_status st = dt_fs_installed_dir(DTRAIN_PLUGINDIR, &dir);
+    if (st == DT_OK) {
+        st = add_dir(s, dt_str_text(&dir), dir.bytes);
+    }
+    dt_str_fini(&dir);
+    return st;
+}
+
 dt_status dt_search_init(dt_search *s, const dt_loader_desc *desc)
 {
     for (const char *p = desc->plugin_path; p != NULL && *p != '\0';) {
@@ -68,16 +79,7 @@ dt_status dt_search_init(dt_search *s, const dt_loader_desc *desc)
     if (st == DT_ENOMEM) {
         return st; /* without /proc there is no build tree */
     }
-    dt_str installed = {0};
-    if (desc->plugin_dir != NULL) {
-        dt_str_add(&installed, desc->plugin_dir);
-        st = dt_str_status(&installed);
-    } else {
-        st = dt_fs_installed_dir(DTRAIN_PLUGINDIR, &installed);
-    }
-    st = st == DT_OK ? add_dir(s, dt_str_text(&installed), installed.bytes) : st;
-    dt_str_fini(&installed);
-    return st;
+    return desc->plugin_dir != NULL ? add_dir(s, desc->plugin_dir, strlen(desc->plugin_dir)) : add_installed(s);
 }
 
 void dt_search_fini(dt_search *s)
