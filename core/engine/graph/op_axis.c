@@ -284,7 +284,7 @@ const dt_op_info dt_op_one_hot = {
     .shape = "idx[...,K]:i32 -> y[...,i1]",
     .check = check_one_hot,
     .flops = dt_flops_zero,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 static dt_status check_top_k(dt_infer *q)
@@ -323,11 +323,11 @@ const dt_op_info dt_op_top_k = {
     .flops = flops_top_k,
     .grad_in = DT_BIT(0),
     .results = 2,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_top_k_bwd = {
     .shape = "dy[...,K] index[...,K]:i32 -> dx[...,i2]",
     .flops = dt_flops_zero,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };

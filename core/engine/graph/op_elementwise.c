@@ -227,7 +227,7 @@ const dt_op_info dt_op_select = {
     .vjp = vjp_select,
     .flops = dt_flops_zero,
     .grad_in = DT_BIT(1) | DT_BIT(2),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 /* ---- stop, fill, noise ------------------------------------------------------------------------------------------- */

@@ -291,7 +291,7 @@ const dt_op_info dt_op_scatter_add = {
     .flops = dt_flops_elements,
     .grad_in = DT_BIT(0),
     .shape_only = DT_BIT(2),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 /* ---- order of dimensions ----------------------------------------------------------------------------------------- */
@@ -365,7 +365,7 @@ const dt_op_info dt_op_permute = {
     .vjp = vjp_permute,
     .flops = dt_flops_zero,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
@@ -373,7 +373,7 @@ const dt_op_info dt_op_permute = {
 const dt_op_info dt_op_cast = {
     .shape = "x[...]:i32 -> y[...]",
     .flops = dt_flops_zero,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 static dt_status check_constant(dt_infer *q)
@@ -396,5 +396,5 @@ const dt_op_info dt_op_constant = {
     .shape = "-> y[i0]",
     .check = check_constant,
     .flops = dt_flops_zero,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
