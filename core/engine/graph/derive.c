@@ -2,9 +2,7 @@
  *
  * Reverse mode. See derive.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/derive.h"
 #include "engine/graph/op.h"

@@ -2,9 +2,7 @@
  *
  * Running a plan. See plan.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/plan.h"
 #include "engine/graph/plan_internal.h"

@@ -2,9 +2,7 @@
  *
  * Recording a graph: what plugins call through svc/graph.h. See graph.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/graph.h"
 #include "engine/graph/op.h"

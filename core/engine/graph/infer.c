@@ -2,9 +2,7 @@
  *
  * Shape rules. See infer.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/infer.h"
 #include "engine/graph/op.h"

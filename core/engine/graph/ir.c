@@ -2,9 +2,7 @@
  *
  * Values and nodes. See ir.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/ir.h"
 #include "engine/graph/op.h"

@@ -2,9 +2,7 @@
  *
  * Memory plan. See memory_plan.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/memory_plan.h"
 #include "engine/graph/op.h"

@@ -2,9 +2,7 @@
  *
  * Rows of attention over the edges of a ragged graph (CSR by target).
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/op.h"
 #include "base/err.h"

@@ -3,9 +3,7 @@
  * Rows of the ops along an axis: reductions, transposition, products of activations, picking and unfolding. What they
  * work on are numbers; ragged dimensions may come before.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/op.h"
 

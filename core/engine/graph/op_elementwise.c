@@ -2,9 +2,7 @@
  *
  * Rows of the ops that work on each element alone.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/op.h"
 

@@ -2,9 +2,7 @@
  *
  * Rows of the ops that view, move or select data.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/op.h"
 

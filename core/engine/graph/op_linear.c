@@ -2,9 +2,7 @@
  *
  * Rows of the matrix products and of the sums that belong to them.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/op.h"
 

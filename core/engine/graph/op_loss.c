@@ -2,9 +2,7 @@
  *
  * Rows of the sums and losses: f64 scalars that the plan adds up over slices.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/op.h"
 

@@ -3,9 +3,7 @@
  * Rows of the ops that reinforcement learning needs, each a value per row: log-probability and entropy of what was
  * drawn, the clipped surrogate, the loss of a value.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/op.h"
 

@@ -2,9 +2,7 @@
  *
  * Rows of the recurrent layers, whole sequences at once.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/op.h"
 

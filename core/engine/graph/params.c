@@ -2,9 +2,7 @@
  *
  * The parameter table. See params.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/params.h"
 #include "base/err.h"

@@ -2,9 +2,7 @@
  *
  * Dead code, and fusion of neighbouring nodes that one kernel computes. See passes.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/passes.h"
 #include "engine/graph/op.h"

@@ -3,9 +3,7 @@
  * The graph as text, one line per node:
  *   %7 N 256 f32 = linear x=%5 w=perception.in.w b=perception.in.b i0=1
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/op.h"
 #include "engine/graph/storage.h"

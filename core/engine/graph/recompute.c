@@ -7,9 +7,7 @@
  * are cloned together with what they need inside the region, in front of the first backward node that reads one of
  * them.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/graph/passes.h"
 #include "base/err.h"

@@ -2,9 +2,7 @@
  *
  * Element types. See dtype.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/tensor/dtype.h"
 

@@ -2,9 +2,7 @@
  *
  * Shapes. See shape.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "engine/tensor/shape.h"
 #include "engine/tensor/dtype.h"

@@ -2,9 +2,7 @@
  *
  * MANIFEST.json. See manifest.h. The two tables below name every field once, for writing and for reading.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "state/checkpoint/manifest.h"
 #include "base/err.h"

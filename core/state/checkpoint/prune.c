@@ -2,9 +2,7 @@
  *
  * Which checkpoints of a run stay, and how the others go. See checkpoint.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "state/checkpoint/checkpoint.h"
 #include "base/err.h"

@@ -2,9 +2,7 @@
  *
  * safetensors reader and writer. See safetensors.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "state/checkpoint/safetensors.h"
 #include "base/err.h"

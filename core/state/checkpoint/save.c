@@ -2,9 +2,7 @@
  *
  * Saving checkpoints. See checkpoint.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "state/checkpoint/checkpoint.h"
 #include "state/checkpoint/sealed.h"

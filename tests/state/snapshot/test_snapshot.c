@@ -75,7 +75,6 @@ static void assert_stores(world *w, const char *expected)
 static void test_stores(void **state)
 {
     world w;
-    (void)state;
     world_begin(&w, counter);
     assert_int_equal(w.stage->n_datasets, 0);
     w.stage->dataset[0].digest = 0xabc;
@@ -411,7 +410,6 @@ static void test_untrained_shield(void **state)
     dt_handover *h = NULL;
     dt_ckpt_info info;
     world w;
-    (void)state;
     world_begin(&w, counter);
     dt_ckpt_close(save(&w, &d, &info));
     assert_done(dt_handover_open(dir, NULL, &h));
