@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "state/checkpoint/checkpoint.h"
 #include "engine/device/memory.h"
-#include "plan/forecast_env.h"
 #include "dtrain/ext/scene.h"
 #include "plugin/service/plugin_memory.h"
 #include "rl/rollout/rollout.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
-#include "plan/forecast_env.h"
+#include "plan/forecast.h"
 
 #include "base/err.h"
 #include "base/text.h"

@@ -9,7 +9,6 @@ core_libdtcore_la_SOURCES += \
 	core/plan/forecast.c \
 	core/plan/forecast.h \
 	core/plan/forecast_env.c \
-	core/plan/forecast_env.h \
 	core/plan/memory_watch.c \
 	core/plan/memory_watch.h \
 	core/plan/roofline.c \

@@ -15,7 +15,7 @@
 #include "telemetry/report/html.h"
 #include "plan/expect.h"
 #include "plan/fit.h"
-#include "plan/forecast_env.h"
+#include "plan/forecast.h"
 
 #include <math.h>
 #include <stdio.h>

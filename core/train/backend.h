@@ -2,7 +2,7 @@
  *
  * What computes the steps of a trainer: the CPU (cpu.c) or a device (device/). Everything that does not depend on it is
  * done once for both: batches, the order of shards, groups, sums over ranks, schedules and reports (step.c, reduce.c,
- * groups.c, target.c). Threads: [main].
+ * groups.c, update.c). Threads: [main].
  */
 #ifndef DTRAIN_CORE_TRAIN_BACKEND_H
 #define DTRAIN_CORE_TRAIN_BACKEND_H

@@ -16,9 +16,7 @@ core_libdtcore_la_SOURCES += \
 	core/train/groups.c \
 	core/train/infer.c \
 	core/train/join.c core/train/join.h \
-	core/train/micro.c \
 	core/train/mixed.c core/train/mixed.h \
-	core/train/moments.c \
 	core/train/policy.c core/train/policy.h \
 	core/train/pool.c core/train/pool.h \
 	core/train/reduce.c \
@@ -26,7 +24,6 @@ core_libdtcore_la_SOURCES += \
 	core/train/samples.c core/train/samples.h \
 	core/train/state.c \
 	core/train/step.c core/train/step_inputs.c \
-	core/train/target.c \
 	core/train/trainer.c core/train/trainer.h core/train/trainer_internal.h \
 	core/train/update.c \
 	core/train/vector.c

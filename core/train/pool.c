@@ -150,11 +150,6 @@ void dt_pool_stop(dt_pool *p)
     dt_free(p);
 }
 
-uint32_t dt_pool_size(const dt_pool *p)
-{
-    return p->n;
-}
-
 dt_status dt_pool_run(dt_pool *p, dt_pool_job *job, void *user)
 {
     p->job = job;

@@ -16,7 +16,6 @@ typedef dt_status dt_pool_job(void *user, uint32_t worker);
 /* n >= 1 workers, one of them the calling thread. Errors: DT_ENOMEM, DT_EUNSUPPORTED (no thread could be started). */
 dt_status dt_pool_start(uint32_t n, dt_pool **out_p) DT_NODISCARD;
 void dt_pool_stop(dt_pool *p);
-uint32_t dt_pool_size(const dt_pool *p);
 /* job(user, worker) once on every worker; returns when all are back. The first failure in worker order is returned,
  * with its reason recorded on this thread. */
 dt_status dt_pool_run(dt_pool *p, dt_pool_job *job, void *user);

@@ -36,7 +36,7 @@ dt_grad *dt_grad_acquire(dt_trainer *t)
     return g;
 }
 
-void dt_grad_release(dt_trainer *t, dt_grad *g)
+static void release_grad(dt_trainer *t, dt_grad *g)
 {
     pthread_mutex_lock(&t->workers.lock);
     t->workers.grad_free[t->workers.n_grad_free++] = g;
@@ -85,7 +85,7 @@ static void reduce_bucket(dt_trainer *t, uint32_t shard, dt_grad *g, uint32_t bu
         dt_grad *right = m.right;
         dt_tree_add(&t->shape, t->reduce.half, m.parent.height, ((dt_grad *)m.left)->data, right->data, at);
         if (atomic_fetch_sub(&right->n_alive, 1) == 1) {
-            dt_grad_release(t, right);
+            release_grad(t, right);
         }
         node = m.parent;
     }
@@ -95,7 +95,7 @@ void dt_grad_reduce(dt_trainer *t, uint32_t shard, dt_grad *g, uint32_t n)
 {
     DT_TRACE("step", "sum gradients");
     if (t->reduce.n_due == 0) {
-        dt_grad_release(t, g);
+        release_grad(t, g);
     }
     for (; n < t->reduce.n_due; n++) {
         reduce_bucket(t, shard, g, t->reduce.due[n]);

@@ -99,7 +99,7 @@ dt_status dt_create_readers(dt_trainer *t)
     return DT_OK;
 }
 
-dt_status dt_feed_start_or_resume(dt_trainer *t)
+static dt_status start_or_resume_feed(dt_trainer *t)
 {
     if (t->workers.reader != NULL || (t->workers.feed != NULL && !t->workers.feed_is_paused)) {
         return DT_OK;
@@ -127,7 +127,8 @@ void dt_trainer_discard_prefetched(dt_trainer *t)
     }
 }
 
-dt_status dt_advance_window(dt_trainer *t)
+/* [collective] The window of a stream that the step is in can be read. DT_DONE: the stream has ended. */
+static dt_status advance_window(dt_trainer *t)
 {
     const dt_samples *s = t->d.source;
     const uint64_t window = t->state.step / t->state.steps_per_epoch;
@@ -204,7 +205,7 @@ static dt_status compute_step(dt_trainer *t, dt_step_report *out)
     DT_TRY(t->backend->begin(t));
     dt_status st = run_and_reduce(t);
     if (dt_trainer_shrink_on_enomem(t, st)) { /* all ranks do, or none */
-        DT_TRY(dt_feed_start_or_resume(t));
+        DT_TRY(start_or_resume_feed(t));
         st = run_and_reduce(t);
     }
     DT_TRY(dt_trainer_explain_memory(t, st));
@@ -226,7 +227,7 @@ dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report 
     if (t->state.step >= dt_trainer_steps(t)) {
         return DT_DONE;
     }
-    const dt_status turned = dt_advance_window(t);
+    const dt_status turned = advance_window(t);
     if (turned != DT_OK) {
         return turned;
     }
@@ -237,8 +238,8 @@ dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report 
     if (is_empty) {
         return bypass_empty_step(t, out);
     }
-    dt_status st = dt_feed_start_or_resume(t);
-    st = dt_trainer_shrink_on_enomem(t, st) ? dt_feed_start_or_resume(t) : st;
+    dt_status st = start_or_resume_feed(t);
+    st = dt_trainer_shrink_on_enomem(t, st) ? start_or_resume_feed(t) : st;
     DT_TRY(dt_trainer_explain_memory(t, st));
     DT_TRY(compute_step(t, out));
     t->state.params_version++;

@@ -12,7 +12,7 @@
 #ifndef DTRAIN_CORE_TRAIN_TRAINER_H
 #define DTRAIN_CORE_TRAIN_TRAINER_H
 
-#include "engine/amp/monitor.h"
+#include "engine/amp/scaler.h"
 #include "comm/comm.h"
 #include "engine/device/device.h"
 #include "dtrain/svc/train.h"

@@ -49,7 +49,7 @@ typedef struct dt_train_state {
     float *params;
     size_t arena_bytes; /* [table total] floats */
     size_t grad_bytes;  /* [table base_total] floats: what has gradients ends before the target networks */
-    float *moment[2];   /* as params on one rank, of several this rank's slices; see moments.c */
+    float *moment[2];   /* as params on one rank, of several this rank's slices; see arenas.c */
     size_t moment_bytes;
     float *whole[2]; /* while they are open */
     bool is_whole_mapped[2];
@@ -218,7 +218,6 @@ uint64_t dt_reduce_bytes(const dt_trainer *t); /* mapped for nodes of other rank
  * how their gradients are sent, DT_HALF_NONE or the configured one. groups: bits; buckets of others are not summed. */
 dt_status dt_grads_reset(dt_trainer *t, bool has_gradient, uint32_t half, uint32_t groups);
 dt_grad *dt_grad_acquire(dt_trainer *t);
-void dt_grad_release(dt_trainer *t, dt_grad *g);
 /* Offers the shard to the tree and does every addition that becomes due: buckets from the n-th of the order on. */
 void dt_grad_reduce(dt_trainer *t, uint32_t shard, dt_grad *grad, uint32_t n);
 /* The next of the order, n, as the plan's calls end with them; returns how many are offered by now. */
@@ -252,10 +251,10 @@ static inline bool dt_group_is_updated(const dt_trainer *t, uint32_t group) /* b
 {
     return group < t->state.n_groups && (t->scratch.groups >> group & 1) != 0;
 }
-/* moments.c */
+/* arenas.c */
 dt_status dt_moments_create(dt_trainer *t);
 void dt_moments_destroy(dt_trainer *t);
-/* target.c: [main] after an update of parameters that are whole on this rank. */
+/* update.c: [main] after an update of parameters that are whole on this rank. */
 dt_status dt_targets_update(dt_trainer *t);
 /* update.c. [collective] Norm, decision, update, and the parameters of all. */
 dt_status dt_apply_update(dt_trainer *t, dt_step_report *out);
@@ -281,14 +280,11 @@ dt_status dt_trainer_explain_memory(const dt_trainer *t, dt_status st);
 /* state.c: an arena; how many gradient buffers can be alive at once. */
 dt_status dt_map_float_arena(size_t bytes, float **out);
 uint32_t dt_count_live_grads(const dt_trainer *t);
-/* micro.c: workers from n on run no shards any more. Between steps; what the feed read ahead is forgotten. */
+/* state.c: workers from n on run no shards any more. Between steps; what the feed read ahead is forgotten. */
 void dt_trainer_limit_workers(dt_trainer *t, uint32_t n);
 /* That memory ran out with `before` shards at once, and fewer are tried; takes the error back. */
 void dt_trainer_log_smaller_batch(const dt_trainer *t, uint32_t before);
-/* step.c. [collective] The window of a stream that the step is in can be read. DT_DONE: the stream has ended. */
-dt_status dt_advance_window(dt_trainer *t);
 /* step.c */
-dt_status dt_feed_start_or_resume(dt_trainer *t);
 /* run for each shard of this rank, i counting from its first, by so many of the workers; the first failure ends it. */
 dt_status dt_run_shards(dt_trainer *t, uint32_t workers, dt_status (*run)(void *user, uint32_t worker, uint32_t i),
                         void *user);

@@ -6,12 +6,8 @@
 #include "base/err.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MAX_RANKS = 8, RANK_TIMEOUT_S = 30 };
 

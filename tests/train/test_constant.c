@@ -10,13 +10,9 @@
 #include "base/err.h"
 #include "engine/device/host_device.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { STEPS = 8, SET_AT = 3 };
 

@@ -14,22 +14,11 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 enum { STEPS = 11 };
-
-static void says(const char *part)
-{
-    if (strstr(dt_error_text(), part) == NULL) {
-        fail_msg("\"%s\" is not in \"%s\"", part, dt_error_text());
-    }
-}
 
 static void init(toy *t, bool on_device)
 {
@@ -125,20 +114,11 @@ static void test_sgd_and_frozen_tensors(void **state)
     outcome_drop(&device);
 }
 
-static const dt_scaler_config overflowing = {.kind = DT_SCALING_DYNAMIC,
-                                             .initial = 0x1p140,
-                                             .min = 1,
-                                             .max = 0x1p140,
-                                             .growth = 2,
-                                             .backoff = 0x1p-16,
-                                             .interval = 4,
-                                             .hysteresis = 2,
-                                             .max_skips = 5};
-
 /* The device decides by itself, a step before the host knows: schedule, update count and scale must come out alike. */
 static void test_skipped_steps_equal_the_cpu(void **state)
 {
-    const dt_scaler_config scaling = overflowing;
+    dt_scaler_config scaling = toy_overflowing;
+    scaling.hysteresis = 2;
     toy t;
     outcome cpu, device;
     init(&t, false);
@@ -177,7 +157,8 @@ static void test_held_state_counts_all_steps(void **state)
         for (int on = 0; on < 2; on++) {
             toy t;
             init(&t, on != 0);
-            t.config.scaling = overflowing;
+            t.config.scaling = toy_overflowing;
+            t.config.scaling.hysteresis = 2;
             toy_start(&t);
             outcome_run(&t, &o[on], 0, steps);
             outcome_keep(&t, &o[on]);
@@ -367,7 +348,7 @@ static void test_out_of_memory(void **state)
             }
         } else {
             assert_int_equal(st, DT_ENOMEM);
-            says("no room for");
+            assert_error_has("no room for");
             toy_fini(&t);
         }
         assert_int_equal(host_device_read().live_bytes, 0);
@@ -462,7 +443,8 @@ static void on_device_clipped(toy *t)
 static void on_device_scaled(toy *t)
 {
     on_device(t);
-    t->config.scaling = overflowing;
+    t->config.scaling = toy_overflowing;
+    t->config.scaling.hysteresis = 2;
 }
 
 static void on_cpu_alike(toy_change *change, outcome *o)
@@ -580,7 +562,7 @@ static void test_a_rank_that_fails_is_named(void **state)
     for (int i = 0; i < RANKS; i++) {
         assert_int_equal(f[i].st, DT_EDATA);
         assert_int_equal(dt_error_restore(&f[i].why), DT_EDATA);
-        says("sample 3 cannot be read");
+        assert_error_has("sample 3 cannot be read");
         toy_fini(&f[i].t);
     }
     assert_int_equal(host_device_read().live_bytes, 0);
@@ -595,8 +577,8 @@ static void test_ranks_diverge_alike(void **state)
     for (int i = 0; i < RANKS; i++) {
         assert_int_equal(f[i].st, DT_EDIVERGED);
         assert_int_equal(dt_error_restore(&f[i].why), DT_EDIVERGED);
-        says("the gradient of net.");
-        says("is not finite");
+        assert_error_has("the gradient of net.");
+        assert_error_has("is not finite");
         if (i > 0) {
             assert_string_equal(first, dt_error_text());
         }
@@ -621,8 +603,8 @@ static void test_divergence_is_named(void **state)
             st = toy_step(&t, &r);
         }
         assert_int_equal(st, DT_EDIVERGED);
-        says("the gradient of net.");
-        says("is not finite");
+        assert_error_has("the gradient of net.");
+        assert_error_has("is not finite");
         /* the update was not made */
         assert_int_equal(dt_trainer_synchronize(t.trainer), DT_OK);
         for (int64_t i = 0; i < t.params.total; i++) {
@@ -644,19 +626,19 @@ static void test_errors(void **state)
         st = toy_step(&t, &r);
     }
     assert_int_equal(st, DT_EDATA);
-    says("sample 3 cannot be read");
+    assert_error_has("sample 3 cannot be read");
     toy_fini(&t);
 
     init(&t, true);
     t.config.half = DT_HALF_BF16;
     assert_int_equal(toy_try_start(&t), DT_EUNSUPPORTED);
-    says("comm.wire = \"bf16\" rounds gradients where the CPU adds them, and a GPU computes here");
+    assert_error_has("comm.wire = \"bf16\" rounds gradients where the CPU adds them, and a GPU computes here");
     toy_fini(&t);
 
     init(&t, true);
     t.is_parted = true;
     assert_int_equal(toy_try_start(&t), DT_EUNSUPPORTED);
-    says("stores: its port must declare which rows it counts");
+    assert_error_has("stores: its port must declare which rows it counts");
     toy_fini(&t);
     assert_int_equal(host_device_read().live_bytes, 0);
 }

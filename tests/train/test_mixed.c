@@ -11,12 +11,8 @@
 #include "base/err.h"
 #include "train/mixed.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { STEPS = 12, LIVE = 150, STORED = 40, N = 60, IN = 5, KEYS = 3, MOST = STORED * 5 };
 

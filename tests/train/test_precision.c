@@ -12,12 +12,8 @@
 #include "base/mem.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { STEPS = 12 };
 
@@ -33,15 +29,8 @@ static void in_bf16(toy *t)
 /* so large that it overflows until it was lowered twice */
 static void overflowing(toy *t)
 {
-    t->config.scaling = (dt_scaler_config){.kind = DT_SCALING_DYNAMIC,
-                                           .initial = 0x1p140,
-                                           .min = 1,
-                                           .max = 0x1p140,
-                                           .growth = 2,
-                                           .backoff = 0x1p-16,
-                                           .interval = 4,
-                                           .hysteresis = 2,
-                                           .max_skips = 5};
+    t->config.scaling = toy_overflowing;
+    t->config.scaling.hysteresis = 2;
 }
 
 static void overflowing_in_bf16(toy *t)

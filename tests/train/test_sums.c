@@ -10,13 +10,9 @@
 #include "comm/tree_sum.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { STEPS = 8, CUT = 3, MOST = 8 };
 

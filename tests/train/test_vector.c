@@ -12,12 +12,8 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { IN = 5, HIDDEN = 24, OUT = 2, FIRST = HIDDEN * (IN + 1), TOTAL = FIRST + OUT * (HIDDEN + 1) };
 enum { RANKS = 4 };
@@ -26,13 +22,6 @@ typedef struct picture { /* all that is asked for */
     float vector[TOTAL], gradient[TOTAL];
     double value, both[2];
 } picture;
-
-static void says(const char *part)
-{
-    if (strstr(dt_error_text(), part) == NULL) {
-        fail_msg("\"%s\" says nothing of %s", dt_error_text(), part);
-    }
-}
 
 static void with_hidden(toy *t)
 {
@@ -368,33 +357,33 @@ static void test_errors(void **state)
     with_hidden(&t);
     toy_start(&t);
     assert_int_equal(dt_trainer_gradient(t.trainer, "fun", gradient, value), DT_EINVAL);
-    says("no loss fun is recorded; recorded are: mse, hidden");
+    assert_error_has("no loss fun is recorded; recorded are: mse, hidden");
     assert_int_equal(dt_trainer_losses(t.trainer, strange, 1, value), DT_EINVAL);
-    says("no loss fun");
+    assert_error_has("no loss fun");
     assert_int_equal(dt_trainer_losses(t.trainer, names, 2, value), DT_EINVAL);
-    says("loss mse is requested twice");
+    assert_error_has("loss mse is requested twice");
     assert_int_equal(dt_trainer_losses(t.trainer, names, 0, value), DT_EINVAL);
-    says("0 losses are requested; 1 to 16");
+    assert_error_has("0 losses are requested; 1 to 16");
     toy_fini(&t);
 
     toy_init(&t);
     t.apart = "fun";
     assert_int_equal(toy_try_start(&t), DT_EINVAL);
-    says("no loss fun");
+    assert_error_has("no loss fun");
     toy_fini(&t);
 
     toy_init(&t);
     with_hidden(&t);
     t.freeze = "net.?1";
     assert_int_equal(toy_try_start(&t), DT_ECONFIG);
-    says("loss hidden depends on no parameter that is trained");
+    assert_error_has("loss hidden depends on no parameter that is trained");
     toy_fini(&t);
 
     toy_init(&t);
     t.broken_sample = 40;
     toy_start(&t);
     assert_int_equal(dt_trainer_gradient(t.trainer, "mse", gradient, value), DT_EDATA);
-    says("sample 40 cannot be read");
+    assert_error_has("sample 40 cannot be read");
     toy_fini(&t);
 }
 

@@ -8,13 +8,26 @@
 #include "comm/tree_sum.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 enum { IN = 5, OUT = 2 };
+
+const dt_scaler_config toy_overflowing = {.kind = DT_SCALING_DYNAMIC,
+                                          .initial = 0x1p140,
+                                          .min = 1,
+                                          .max = 0x1p140,
+                                          .growth = 2,
+                                          .backoff = 0x1p-16,
+                                          .interval = 4,
+                                          .hysteresis = 1,
+                                          .max_skips = 5};
+
+void assert_error_has(const char *part)
+{
+    if (strstr(dt_error_text(), part) == NULL) {
+        fail_msg("\"%s\" does not contain \"%s\"", dt_error_text(), part);
+    }
+}
 
 static int64_t rows_of(uint64_t sample)
 {

@@ -13,7 +13,11 @@
 
 #include "train/trainer.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+
+#include <cmocka.h>
 
 typedef struct toy {
     dt_data_ops ops;
@@ -49,6 +53,12 @@ typedef struct toy {
     const dt_device_ops *device_ops; /* NULL: the CPU */
     dt_device *device;
 } toy;
+
+/* Its first steps overflow and are skipped. */
+extern const dt_scaler_config toy_overflowing;
+
+/* Does the last error mention this? */
+void assert_error_has(const char *part);
 
 /* Fills config with defaults that callers may change before toy_start. */
 void toy_init(toy *t);

@@ -1,4 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
-	core/engine/amp/monitor.c core/engine/amp/monitor.h \
 	core/engine/amp/scaler.c core/engine/amp/scaler.h

@@ -22,6 +22,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stddef.h>
 
 typedef enum dt_scaling { DT_SCALING_NONE, DT_SCALING_STATIC, DT_SCALING_DYNAMIC } dt_scaling;
 
@@ -46,5 +47,26 @@ void dt_scaler_init(dt_scaler *s, const dt_scaler_config *c);
 void dt_scaler_update(dt_scaler *s, const dt_scaler_config *c, bool is_finite);
 /* Is it time to give up? Without scaling the first step that is not finite ends the run. */
 bool dt_scaler_has_failed(const dt_scaler *s, const dt_scaler_config *c);
+
+/* Watches mixed precision: over windows of DT_AMP_WINDOW steps it compares the loss scale, the share of skipped steps
+ * and the gradient norm with what is normal, and warns once when one of them leaves its range (again after it has
+ * been back). It changes nothing. Threads: one owner.
+ *
+ *   loss scale     1024 .. 16777216, with dynamic scaling
+ *   overflow rate  below 1 %, with scaling
+ *   gradient norm  0.1 .. 10, mean over the window's steps that were not skipped, before clipping */
+enum { DT_AMP_WINDOW = 200 };
+
+typedef struct dt_amp_monitor {
+    uint32_t steps, skipped; /* in this window */
+    double norm_sum;
+    double overflow_rate; /* of the last full window; of this one before there is one */
+    uint32_t out;         /* bits: what was out of its range in the last full window */
+    bool has_window;
+} dt_amp_monitor;
+
+/* One step. Writes a warning (one sentence for each thing that is new) and returns true, or returns false. */
+bool dt_amp_monitor_step(dt_amp_monitor *m, const dt_scaler_config *c, double scale, bool is_finite, double norm,
+                         char *text, size_t bytes);
 
 #endif

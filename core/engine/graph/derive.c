@@ -87,7 +87,7 @@ const dt_shape *dt_derive_shape(const dt_derive *d, int32_t value)
     return &d->ir->value[value].shape;
 }
 
-void dt_derive_fail(dt_derive *d, const char *text)
+static void fail_derivative(dt_derive *d, const char *text)
 {
     if (d->ir->status == DT_OK) {
         d->ir->status = DT_FAIL(DT_EUNSUPPORTED, "%s", text);
@@ -142,7 +142,7 @@ static void derive_nodes(dt_derive *d)
         }
         const dt_op_info *info = dt_op_find(n.op);
         if (info->vjp == NULL) {
-            dt_derive_fail(d, "an op without a derivative is between a loss and a trained parameter");
+            fail_derivative(d, "an op without a derivative is between a loss and a trained parameter");
             return;
         }
         info->vjp(d, &n, d->grad[n.out[0]]);

@@ -23,7 +23,6 @@ void dt_derive_add_grad(dt_derive *d, const dt_node *n, uint32_t k, int32_t grad
 int32_t dt_derive_emit(dt_derive *d, uint32_t op, const int32_t *in, uint32_t n_in, const dt_attr *attr);
 int32_t dt_derive_output(const dt_derive *d, int32_t node, uint32_t k);
 const dt_shape *dt_derive_shape(const dt_derive *d, int32_t value);
-void dt_derive_fail(dt_derive *d, const char *text); /* DT_EUNSUPPORTED */
 
 /* DT_EMIT(d, op, attr, input values...) */
 #define DT_EMIT(d, op, attr, ...)                                                                                      \

@@ -23,7 +23,7 @@ static const char *const set_name[] = {[DT_KERNELS_REF64] = "ref64",
                                        [DT_KERNELS_CPU_BF16] = "cpu_bf16",
                                        [DT_KERNELS_DEVICE] = "device"};
 
-size_t dt_plan_element_bytes(const dt_plan *p, uint32_t dtype)
+static size_t element_bytes(const dt_plan *p, uint32_t dtype)
 {
     return dtype == DT_F32 && p->kernels == DT_KERNELS_REF64 ? sizeof(double) : dt_dtype_bytes(dtype);
 }
@@ -96,7 +96,7 @@ static void add_view(dt_plan *p, int32_t value, uint32_t dtype, bool has_data)
     }
     const dt_value *root = &p->ir.value[root_of(&p->ir, value)];
     if (is_external(root)) {
-        size_t offset = (size_t)root->offset * dt_plan_element_bytes(p, dtype); /* 0 but for parameters */
+        size_t offset = (size_t)root->offset * element_bytes(p, dtype); /* 0 but for parameters */
         p->data[p->n_data++] = (dt_plan_data){.view = at, .kind = root->kind, .index = root->index, .offset = offset};
     } else if (p->memory.block[value] >= 0) {
         p->offset[at] = p->memory.at[p->memory.block[value]].offset;
@@ -314,7 +314,7 @@ static dt_status compile(dt_plan *p, const dt_recorder *r, const dt_plan_desc *d
         return DT_FAIL(DT_EINVAL, "the kernel set %s stores only f32", set_name[p->kernels]);
     }
     DT_TRY(run_passes(p, d));
-    const dt_memory_desc m = {.cap = p->cap, .f32_bytes = dt_plan_element_bytes(p, DT_F32), .reuse = d->reuse};
+    const dt_memory_desc m = {.cap = p->cap, .f32_bytes = element_bytes(p, DT_F32), .reuse = d->reuse};
     DT_TRY(dt_memory_plan(&p->ir, &m, &p->memory));
     DT_TRY(lower(p));
     DT_TRY(find_groups(p));
@@ -422,7 +422,7 @@ size_t dt_plan_touched_bytes(const dt_plan *p, const int64_t *size)
                 }
             }
             if (p->offset[at] != SIZE_MAX) {
-                const size_t bytes = (size_t)dt_view_count(&v) * dt_plan_element_bytes(p, (uint32_t)v.dtype);
+                const size_t bytes = (size_t)dt_view_count(&v) * element_bytes(p, (uint32_t)v.dtype);
                 touch(mark, page, n, p->offset[at], bytes);
             }
         }

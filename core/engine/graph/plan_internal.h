@@ -64,6 +64,4 @@ struct dt_plan {
     uint32_t output_view, loss_view; /* first of each */
 };
 
-size_t dt_plan_element_bytes(const dt_plan *p, uint32_t dtype); /* in the plan's kernel set */
-
 #endif

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,4 +232,36 @@ void dt_doctor_tools(dt_doctor *d)
     } else {
         dt_doctor_add(d, DT_VERDICT_PASS, "MPI", "", "%s", line);
     }
+}
+
+/* ---- a verdict, for people or for scripts ------------------------------------------------------------------------ */
+
+static const char *const verdict_name[DT_VERDICT_END] = {
+    [DT_VERDICT_PASS] = "PASS", [DT_VERDICT_WARN] = "WARN", [DT_VERDICT_FAIL] = "FAIL"};
+
+void dt_doctor_add(dt_doctor *d, dt_verdict v, const char *check, const char *remedy, const char *fmt, ...)
+{
+    dt_str text = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    dt_str_addv(&text, fmt, ap);
+    va_end(ap);
+    if (text.text != NULL) {
+        dt_mask(text.text, true);
+    }
+    d->n[v]++;
+    if (d->json != NULL) {
+        dt_json_obj(d->json, NULL);
+        dt_json_str(d->json, "check", check);
+        dt_json_str(d->json, "verdict", verdict_name[v]);
+        dt_json_str(d->json, "text", dt_str_text(&text));
+        dt_json_str(d->json, "remedy", remedy);
+        dt_json_end(d->json, '}');
+    } else if (v != DT_VERDICT_PASS || !d->is_quiet) {
+        dt_str_addf(d->out, "%s  %-14s %s\n", verdict_name[v], check, dt_str_text(&text));
+        if (*remedy != '\0') {
+            dt_str_addf(d->out, "%21s-> %s\n", "", remedy);
+        }
+    }
+    dt_str_fini(&text);
 }

@@ -56,11 +56,6 @@ const char *dt_st_dtype_name(dt_st_dtype d)
     return dtype_rows[d].name;
 }
 
-uint32_t dt_st_dtype_bits(dt_st_dtype d)
-{
-    return dtype_rows[d].bits;
-}
-
 /* Bytes of a shape, false when they overflow or end inside a byte. */
 static bool shape_bytes(dt_st_dtype dtype, const int64_t *dim, uint32_t n_dims, size_t *out_p)
 {

@@ -33,7 +33,6 @@ typedef enum dt_st_dtype {
 } dt_st_dtype;
 
 const char *dt_st_dtype_name(dt_st_dtype d); /* "F32" */
-uint32_t dt_st_dtype_bits(dt_st_dtype d);
 
 typedef struct dt_st_tensor {
     const char *name;

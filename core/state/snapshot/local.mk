@@ -6,12 +6,7 @@ core_libdtcore_la_SOURCES += \
 	core/state/snapshot/mismatch.h \
 	core/state/snapshot/snapshot.c \
 	core/state/snapshot/snapshot.h \
-	core/state/snapshot/snapshot_load.c \
 	core/state/snapshot/snapshot_blobs.c \
-	core/state/snapshot/snapshot_blobs.h \
 	core/state/snapshot/snapshot_shards.c \
-	core/state/snapshot/snapshot_shards.h \
 	core/state/snapshot/snapshot_state.c \
-	core/state/snapshot/snapshot_state.h \
-	core/state/snapshot/snapshot_tensors.c \
-	core/state/snapshot/snapshot_tensors.h
+	core/state/snapshot/snapshot_state.h

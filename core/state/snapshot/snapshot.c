@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Saving; snapshot_load.c is the other way. See snapshot.h.
+ * Saving and loading a stage. See snapshot.h.
  */
 #include <config.h>
 
 #include "rl/experience/service.h"
 #include "state/snapshot/snapshot.h"
-#include "state/snapshot/snapshot_blobs.h"
-#include "state/snapshot/snapshot_shards.h"
 #include "state/snapshot/snapshot_state.h"
-#include "state/snapshot/snapshot_tensors.h"
 
 #include "engine/backend/kernel.h"
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "state/snapshot/mismatch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -274,4 +272,154 @@ dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir)
                                .best = 1, /* where there is a metric */
                                .min = min};
     return dt_ckpt_prune(run_dir, &keep);
+}
+
+/* ---- loading into a stage ---------------------------------------------------------------------------------------- */
+
+static dt_status load_model(dt_stage *s, const dt_ckpt *c, const dt_tensor_list *l)
+{
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        DT_TRY(dt_mismatch_check_constants(s, &s->model[i], dt_ckpt_model(c), dt_ckpt_info_get(c)->path, c, ""));
+    }
+    const dt_status st = dt_ckpt_load_model(c, l->t, l->n, DT_LOAD_EXACT);
+    return dt_mismatch_explain(st, s, c);
+}
+
+static dt_status load_tensors(dt_stage *s, const dt_ckpt *c)
+{
+    dt_tensor_list model = {0}, optim = {0};
+    dt_status st = dt_trainer_open_moments(s->trainer, false);
+    if (st == DT_OK) {
+        st = dt_tensors_list_model(s, &model);
+    }
+    if (st == DT_OK) {
+        st = dt_tensors_list_optim(s, &optim);
+    }
+    if (st == DT_OK) {
+        st = load_model(s, c, &model);
+    }
+    if (st == DT_OK) {
+        st = dt_ckpt_load_optim(c, optim.t, optim.n, DT_LOAD_EXACT);
+    }
+    dt_trainer_close_moments(s->trainer, st == DT_OK);
+    dt_tensor_list_fini(&model);
+    dt_tensor_list_fini(&optim);
+    return st;
+}
+
+static dt_status load_all(dt_stage *s, const dt_ckpt *c, const dt_state *state)
+{
+    DT_TRY(load_tensors(s, c));
+    DT_TRY(dt_state_apply(state, c, s));
+    return dt_blobs_load(s, c);
+}
+
+dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
+{
+    dt_state state;
+    const dt_ckpt_info *info = dt_ckpt_info_get(c);
+    if (s->trainer == NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer to load %s into", s->d.phase->desc.id, info->path);
+    }
+    if (strcmp(info->phase, s->d.phase->desc.id) != 0) {
+        return DT_FAIL(DT_ECONFIG, "%s belongs to phase %s, not to %s", info->path, info->phase, s->d.phase->desc.id);
+    }
+    dt_status st = dt_state_read(c, &state);
+    if (st == DT_OK) {
+        st = load_all(s, c, &state);
+    }
+    dt_state_fini(&state);
+    return st < 0 ? DT_CONTEXT(st, "loading %s", info->path) : st;
+}
+
+static dt_status load_acting(dt_stage *s, const dt_ckpt *c)
+{
+    dt_snapshot_place place;
+    DT_TRY(dt_snapshot_position(c, &place));
+    dt_trainer_step_number_set(s->trainer, place.step);
+    return dt_blobs_load_acting(s, c);
+}
+
+dt_status dt_snapshot_load_acting(dt_stage *s, const char *dir)
+{
+    dt_ckpt *c = NULL;
+    DT_TRY(dt_ckpt_open_acting(dir, &c));
+    const bool is_same = strcmp(dt_ckpt_info_get(c)->phase, s->d.phase->desc.id) == 0;
+    const dt_status st = is_same && s->trainer != NULL ? load_acting(s, c) : DT_OK;
+    dt_ckpt_close(c);
+    return st < 0 ? DT_CONTEXT(st, "state of %s in %s", s->d.phase->desc.id, dir) : st;
+}
+
+/* ---- tensors of a stage ------------------------------------------------------------------------------------------ */
+
+void dt_tensor_list_fini(dt_tensor_list *l)
+{
+    if (l->name != NULL) {
+        for (uint32_t i = 0; i < l->cap; i++) {
+            dt_str_fini(&l->name[i]);
+        }
+    }
+    dt_free(l->name);
+    dt_free(l->t);
+}
+
+/* Of shadows there are values alone. */
+static dt_status add_arena(dt_tensor_list *l, const dt_param_table *table, const char *prefix, float *arena)
+{
+    const bool are_moments = prefix[0] != '\0';
+    if (arena != NULL) {
+        for (uint32_t i = 0; i < table->n; i++) {
+            const dt_param *p = &table->param[i];
+            if (p->is_shadow && are_moments) {
+                continue;
+            }
+            dt_str_addf(&l->name[l->n], "%s%s", prefix, p->name);
+            DT_TRY(dt_str_status(&l->name[l->n]));
+            l->t[l->n] = (dt_ckpt_tensor){
+                .name = dt_str_text(&l->name[l->n]), .dim = p->dim, .n_dims = p->n_dims, .data = arena + p->offset};
+            l->n++;
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status list_init(dt_tensor_list *l, uint32_t cap)
+{
+    memset(l, 0, sizeof(*l));
+    l->cap = cap;
+    l->t = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->t));
+    l->name = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->name));
+    return l->t != NULL && l->name != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint's tensors");
+}
+
+dt_status dt_tensors_list_model(dt_stage *s, dt_tensor_list *l)
+{
+    DT_TRY(list_init(l, s->params.n));
+    DT_TRY(dt_trainer_synchronize(s->trainer));
+    return add_arena(l, &s->params, "", dt_trainer_params(s->trainer));
+}
+
+dt_status dt_tensors_list_optim(dt_stage *s, dt_tensor_list *l)
+{
+    DT_TRY(list_init(l, 2 * s->params.n));
+    DT_TRY(dt_trainer_synchronize(s->trainer));
+    DT_TRY(add_arena(l, &s->params, "m.", dt_trainer_moment(s->trainer, 0)));
+    return add_arena(l, &s->params, "v.", dt_trainer_moment(s->trainer, 1));
+}
+
+dt_status dt_tensors_check_finite(const dt_tensor_list *l)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        int64_t count = 1;
+        for (uint32_t k = 0; k < l->t[i].n_dims; k++) {
+            count *= l->t[i].dim[k];
+        }
+        for (int64_t k = 0; k < count; k++) {
+            if (!isfinite(l->t[i].data[k])) {
+                return DT_FAIL(DT_EDIVERGED, "%s is %g at element %lld: nothing of it is saved", l->t[i].name,
+                               (double)l->t[i].data[k], (long long)k);
+            }
+        }
+    }
+    return DT_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Between a stage and a checkpoint: what of a running phase is saved, and how it is loaded. A checkpoint holds tensors
- * (snapshot_tensors.c), fields of state.json (one table: snapshot_state.c) and blobs (one table: snapshot_blobs.c); the
+ * (snapshot.c), fields of state.json (one table: snapshot_state.c) and blobs (one table: snapshot_blobs.c); the
  * order of samples, the schedule and random numbers follow from the step. Threads: [main]; rank 0 saves, the others
  * write shards where there are some, every rank loads.
  */

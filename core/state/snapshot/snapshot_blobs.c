@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See snapshot_blobs.h. A new blob is a row here and its name in checkpoint/load.c.
+ * See snapshot_state.h. A new blob is a row here and its name in checkpoint/load.c.
  */
 #include <config.h>
 
-#include "state/snapshot/snapshot_blobs.h"
+#include "state/snapshot/snapshot_state.h"
 
 #include "base/err.h"
 #include "base/fp_mode.h"
@@ -148,7 +148,6 @@ static dt_status save_step_inputs(dt_stage *s, dt_str *out)
 
 static dt_status load_step_inputs(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blob *blob)
 {
-    (void)c;
     return s->trainer != NULL ? dt_trainer_step_inputs_load(s->trainer, blob->data, blob->bytes) : DT_OK;
 }
 

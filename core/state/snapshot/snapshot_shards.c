@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
-#include "state/snapshot/snapshot_shards.h"
+#include "state/snapshot/snapshot_state.h"
 
 #include "base/err.h"
 #include "base/mem.h"

@@ -18,8 +18,8 @@
  * State: arenas live on the device. dt_train_device_download brings them to the host's arenas; the next step takes them
  * back in case they were changed. Threads: [main], packing on the workers.
  *
- * device.c: life, memory, shape classes; slots.c: sums of gradients; step.c: the step; results.c: what it found; ranks.c:
- * its end where there are several ranks.
+ * device.c: life, memory, shape classes; slots.c: sums of gradients; step.c: the step; results.c: what it found;
+ * ranks.c: its end where there are several ranks.
  */
 #ifndef DTRAIN_CORE_TRAIN_DEVICE_INTERNAL_H
 #define DTRAIN_CORE_TRAIN_DEVICE_INTERNAL_H
@@ -204,7 +204,7 @@ dt_status dt_device_ranks_reduce(dt_trainer *t, uint32_t groups, dt_status mine)
 /* [collective] The rest of a step that was launched from b: norm, update of this rank's slices, parameters of all. */
 dt_status dt_device_ranks_update(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b) DT_NODISCARD;
 
-/* step.c: parts of a step, see backend.h; target networks of groups that f updates, after the parameters of all ranks */
+/* step.c: target networks of groups that f updates, after the parameters of all ranks; parts of a step (backend.h) */
 dt_status dt_device_update_targets(const dt_trainer *t, const dt_device_finish *f) DT_NODISCARD;
 dt_status dt_device_begin_step(dt_trainer *t) DT_NODISCARD;
 dt_status dt_device_run_shards(dt_trainer *t) DT_NODISCARD;

@@ -296,7 +296,7 @@ static dt_status clear_other_groups(const dt_trainer *t, uint32_t groups)
 
 /* Launches the update of a target network if it is due; the kernel reads from the step's result whether it was applied,
  * so that the host does not wait. Parameters that are adjacent in both networks are blended by one launch. The CPU's:
- * train/target.c. */
+ * train/update.c. */
 static dt_status update_target(const dt_trainer *t, const dt_device_finish *f, uint32_t target)
 {
     const dt_train_device *d = t->device;

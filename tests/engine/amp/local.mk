@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-dt_tests += tests/engine/amp/test_monitor tests/engine/amp/test_scaler
+dt_tests += tests/engine/amp/test_scaler

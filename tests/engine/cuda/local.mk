@@ -36,9 +36,7 @@ tests_engine_cuda_test_train_SOURCES = tests/engine/cuda/test_train.c tests/engi
 tests_engine_cuda_test_train_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/train
 tests_engine_cuda_test_nccl_SOURCES = tests/engine/cuda/test_nccl.c tests/engine/cuda/open.h
 tests_engine_cuda_test_nccl_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-tests_engine_cuda_test_finish_SOURCES = tests/engine/cuda/test_finish.c tests/engine/cuda/open.h \
-	tests/engine/device/host_device.c tests/engine/device/host_device.h \
-	tests/engine/device/host_work.c tests/engine/device/host_work.h
+tests_engine_cuda_test_finish_SOURCES = tests/engine/cuda/test_finish.c tests/engine/cuda/open.h $(host_device_sources)
 tests_engine_cuda_test_finish_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 if HAVE_EMULATION
 dt_tests += tests/engine/cuda/test_finish tests/engine/cuda/test_kernels tests/engine/cuda/test_nccl tests/engine/cuda/test_train

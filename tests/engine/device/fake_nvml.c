@@ -6,7 +6,7 @@
  * wrong: "init", "memory", "busy" (the other program on the GPU, not this one), "gone" (every look fails); or what
  * there is to tell: "alone" (no other program), "hot", "braked", "slow", "capped", "set" (clocks), "errors" and "no
  * ecc" (memory), "unloaded" (no persistence mode), "crowd" (more programs than anybody asked for), and "hostile":
- * numbers that cannot be, texts that do not end and drive terminals.
+ * numbers that cannot be, texts that do not end and drive terminals. It is NCCL, too, as far as doctor asks it.
  */
 #include <config.h>
 
@@ -32,6 +32,7 @@ int nvmlDeviceGetPersistenceMode(void *device, int *is_on);
 int nvmlDeviceGetEccMode(void *device, int *is_on, int *after_restart);
 int nvmlDeviceGetTotalEccErrors(void *device, int kind, int since, unsigned long long *n);
 int nvmlSystemGetProcessName(unsigned pid, char *text, unsigned bytes);
+int ncclGetVersion(int *version);
 
 enum { NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, UNKNOWN = 999, DRIVER = 9 };
 
@@ -216,5 +217,18 @@ DT_EXPORT int nvmlDeviceGetTotalEccErrors(void *device, int kind, int since, uns
 {
     *n = goes_wrong("hostile") ? ~0ULL : goes_wrong("errors") ? 3 : 0;
     return goes_wrong("gone") || kind != 1 || since != 0 ? UNKNOWN : 0;
+}
+#endif
+
+#ifndef FAKE_NVML_USELESS
+/* The version is what FAKE_NCCL says. */
+DT_EXPORT int ncclGetVersion(int *version)
+{
+    const char *said = getenv("FAKE_NCCL");
+    if (said == NULL || strcmp(said, "fails") == 0) {
+        return 1;
+    }
+    *version = (int)strtol(said, NULL, 10);
+    return 0;
 }
 #endif

@@ -2,7 +2,6 @@
 #include <config.h>
 
 #include "engine/device/host_device.h"
-#include "engine/device/host_work.h"
 
 #include "engine/amp/scaler.h"
 #include "engine/backend/kernel.h"
@@ -87,20 +86,15 @@ static void count_one(uint64_t *n)
     pthread_mutex_unlock(&lock);
 }
 
-static order *push(orders *q)
+static dt_status issue(dt_device_stream *s, const order *o)
 {
+    orders *q = s->capturing != NULL ? &s->capturing->list : &s->queue;
     if (q->n == q->cap) {
         q->cap = q->cap == 0 ? 64 : 2 * q->cap;
         q->at = realloc(q->at, q->cap * sizeof(*q->at));
     }
-    order *o = &q->at[q->n++];
-    memset(o, 0, sizeof(*o));
-    return o;
-}
-
-static order *issue(dt_device_stream *s)
-{
-    return push(s->capturing != NULL ? &s->capturing->list : &s->queue);
+    q->at[q->n++] = *o;
+    return DT_OK;
 }
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
@@ -116,14 +110,11 @@ static dt_status may_launch(const char *what)
 static dt_status run_kernel(const dt_device_args *a, uint32_t op)
 {
     DT_TRY(may_launch("a kernel"));
-    order *o = issue(a->stream);
-    o->kind = ORDER_KERNEL;
-    o->op = op;
-    o->args = *a;
-    memcpy(o->view, a->in, a->n_in * sizeof(*a->in));
-    memcpy(o->view + a->n_in, a->out, a->n_out * sizeof(*a->out));
+    order o = {.kind = ORDER_KERNEL, .op = op, .args = *a};
+    memcpy(o.view, a->in, a->n_in * sizeof(*a->in));
+    memcpy(o.view + a->n_in, a->out, a->n_out * sizeof(*a->out));
     count_one(&counts.launches);
-    return DT_OK;
+    return issue(a->stream, &o);
 }
 
 /* ---- running queues ---------------------------------------------------------------------------------------------- */
@@ -340,23 +331,17 @@ static void event_destroy(dt_device *d, dt_device_event *e)
 
 static dt_status event_record(dt_device *d, dt_device_event *e, dt_device_stream *s)
 {
-    order *o = issue(s);
-    o->kind = ORDER_RECORD;
-    o->event = e;
+    order o = {.kind = ORDER_RECORD, .event = e};
     if (s->capturing == NULL) {
-        o->ticket = ++e->issued;
+        o.ticket = ++e->issued;
         e->stream = s;
     }
-    return DT_OK;
+    return issue(s, &o);
 }
 
 static dt_status event_wait(dt_device *d, dt_device_event *e, dt_device_stream *s)
 {
-    order *o = issue(s);
-    o->kind = ORDER_WAIT;
-    o->event = e;
-    o->ticket = e->issued;
-    return DT_OK;
+    return issue(s, &(order){.kind = ORDER_WAIT, .event = e, .ticket = e->issued});
 }
 
 static dt_status event_sync(dt_device *d, dt_device_event *e)
@@ -386,21 +371,12 @@ static dt_status event_ms(dt_device *d, dt_device_event *from, dt_device_event *
 
 static dt_status copy(dt_device *d, void *to, const void *from, size_t bytes, uint32_t direction, dt_device_stream *s)
 {
-    order *o = issue(s);
-    o->kind = ORDER_COPY;
-    o->to = to;
-    o->from = from;
-    o->bytes = bytes;
-    return DT_OK;
+    return issue(s, &(order){.kind = ORDER_COPY, .to = to, .from = from, .bytes = bytes});
 }
 
 static dt_status zero(dt_device *d, void *device, size_t bytes, dt_device_stream *s)
 {
-    order *o = issue(s);
-    o->kind = ORDER_ZERO;
-    o->to = device;
-    o->bytes = bytes;
-    return DT_OK;
+    return issue(s, &(order){.kind = ORDER_ZERO, .to = device, .bytes = bytes});
 }
 
 static dt_status capture_begin(dt_device *d, dt_device_stream *s)
@@ -428,9 +404,6 @@ static void graph_destroy(dt_device *d, dt_device_graph *g)
 static dt_status graph_launch(dt_device *d, dt_device_graph *g, dt_device_stream *s)
 {
     DT_TRY(may_launch("a graph"));
-    order *o = issue(s);
-    o->kind = ORDER_GRAPH;
-    o->graph = g;
     for (size_t i = 0; i < g->list.n; i++) {
         if (g->list.at[i].kind == ORDER_RECORD) {
             g->list.at[i].event->issued++;
@@ -438,7 +411,7 @@ static dt_status graph_launch(dt_device *d, dt_device_graph *g, dt_device_stream
         }
     }
     count_one(&counts.graph_launches);
-    return DT_OK;
+    return issue(s, &(order){.kind = ORDER_GRAPH, .graph = g});
 }
 
 static uint32_t graph_nodes(const dt_device_graph *g)
@@ -448,10 +421,7 @@ static uint32_t graph_nodes(const dt_device_graph *g)
 
 static dt_status begin(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
 {
-    order *o = issue(s);
-    o->kind = ORDER_BEGIN;
-    o->finish = *f;
-    return DT_OK;
+    return issue(s, &(order){.kind = ORDER_BEGIN, .finish = *f});
 }
 
 static dt_status issue_end(const dt_device_finish *f, dt_device_stream *s, int kind)
@@ -459,11 +429,9 @@ static dt_status issue_end(const dt_device_finish *f, dt_device_stream *s, int k
     if (f->n_slices > MAX_SLICES) {
         return DT_FAIL(DT_EINVAL, "%u slices, at most %d are possible", f->n_slices, MAX_SLICES);
     }
-    order *o = issue(s);
-    o->kind = kind;
-    o->finish = *f;
-    memcpy(o->slice, f->slice, f->n_slices * sizeof(*f->slice));
-    return DT_OK;
+    order o = {.kind = kind, .finish = *f};
+    memcpy(o.slice, f->slice, f->n_slices * sizeof(*f->slice));
+    return issue(s, &o);
 }
 
 static dt_status sum(dt_device *d, const dt_device_sums *f, dt_device_stream *s)
@@ -471,11 +439,9 @@ static dt_status sum(dt_device *d, const dt_device_sums *f, dt_device_stream *s)
     if (f->n_pieces > DT_DEVICE_PIECES) {
         return DT_FAIL(DT_EINVAL, "%u gradients in one sum, at most %d are possible", f->n_pieces, DT_DEVICE_PIECES);
     }
-    order *o = issue(s);
-    o->kind = ORDER_SUM;
-    o->sums = *f;
-    memcpy(o->piece, f->piece, f->n_pieces * sizeof(*f->piece));
-    return DT_OK;
+    order o = {.kind = ORDER_SUM, .sums = *f};
+    memcpy(o.piece, f->piece, f->n_pieces * sizeof(*f->piece));
+    return issue(s, &o);
 }
 
 static dt_status measure_slices(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
@@ -490,20 +456,12 @@ static dt_status apply(dt_device *d, const dt_device_finish *f, dt_device_stream
 
 static dt_status add(dt_device *d, float *to, const float *from, int64_t n, dt_device_stream *s)
 {
-    order *o = issue(s);
-    o->kind = ORDER_ADD;
-    o->to = to;
-    o->from = from;
-    o->bytes = (size_t)n; /* elements */
-    return DT_OK;
+    return issue(s, &(order){.kind = ORDER_ADD, .to = to, .from = from, .bytes = (size_t)n /* elements */});
 }
 
 static dt_status blend(dt_device *d, const dt_device_blend *b, dt_device_stream *s)
 {
-    order *o = issue(s);
-    o->kind = ORDER_BLEND;
-    o->blend = *b;
-    return DT_OK;
+    return issue(s, &(order){.kind = ORDER_BLEND, .blend = *b});
 }
 
 /* One launcher per op, because a kernel is not told which op it is. */
@@ -570,6 +528,15 @@ const dt_device_ops *host_device_ops(void)
                                       .add = add,
                                       .blend = blend};
     return &ops;
+}
+
+/* As a module under CUDA's name (backend_cuda.la), so that whole runs take the device path on a machine without a GPU:
+ * its folder is on DTRAIN_PLUGIN_PATH, with --device cuda. */
+const dt_device_ops *dt_device_module(const dt_device_host *host);
+
+DT_EXPORT const dt_device_ops *dt_device_module(const dt_device_host *host)
+{
+    return host_device_ops();
 }
 
 dt_device *host_device(void)

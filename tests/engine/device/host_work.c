@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
-#include "engine/device/host_work.h"
+#include "engine/device/host_device.h"
 
 #include "engine/amp/scaler.h"
 #include "comm/tree_sum.h"

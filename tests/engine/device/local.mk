@@ -2,7 +2,7 @@
 dt_tests += tests/engine/device/test_open
 tests_engine_device_test_open_SOURCES = tests/engine/device/test_open.c
 
-# NVIDIA's management library, as tests want it
+# NVIDIA's management library, as tests want it, and NCCL, as doctor asks it
 check_LTLIBRARIES += tests/engine/device/libnvidia-ml.la tests/engine/device/fake_nvml_old.la tests/engine/device/fake_nvml_useless.la
 tests_engine_device_libnvidia_ml_la_SOURCES = tests/engine/device/fake_nvml.c
 tests_engine_device_libnvidia_ml_la_LDFLAGS = -shared -version-info 1:0:0 -rpath /nowhere
@@ -12,19 +12,14 @@ tests_engine_device_fake_nvml_old_la_LDFLAGS = -module -avoid-version -shared -r
 tests_engine_device_fake_nvml_useless_la_SOURCES = tests/engine/device/fake_nvml.c
 tests_engine_device_fake_nvml_useless_la_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_NVML_USELESS
 tests_engine_device_fake_nvml_useless_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
-# and NCCL, as doctor asks it
-check_LTLIBRARIES += tests/engine/device/fake_nccl.la
-tests_engine_device_fake_nccl_la_SOURCES = tests/engine/device/fake_nccl.c
-tests_engine_device_fake_nccl_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 dt_tests += tests/engine/device/test_nvml
-tests_engine_device_test_nvml_SOURCES = tests/engine/device/test_nvml.c tests/engine/device/host_device.c tests/engine/device/host_device.h \
-	tests/engine/device/host_work.c tests/engine/device/host_work.h
+host_device_sources = tests/engine/device/host_device.c tests/engine/device/host_device.h tests/engine/device/host_work.c
+tests_engine_device_test_nvml_SOURCES = tests/engine/device/test_nvml.c $(host_device_sources)
 tests_engine_device_test_nvml_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 
 # whole runs on the device path without a GPU
 check_LTLIBRARIES += tests/engine/device/backend_cuda.la
-tests_engine_device_backend_cuda_la_SOURCES = tests/engine/device/fake_cuda.c tests/engine/device/host_device.c tests/engine/device/host_device.h \
-	tests/engine/device/host_work.c tests/engine/device/host_work.h
+tests_engine_device_backend_cuda_la_SOURCES = $(host_device_sources)
 tests_engine_device_backend_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_engine_device_backend_cuda_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere $(DT_SAN) \
 	-export-symbols-regex '^dt_device_module$$'

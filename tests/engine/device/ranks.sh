@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Several processes with a device each, which is one of host memory here (fake_cuda.c): all three phases end in the bits
+# Several processes with a device each, which is one of host memory here (host_device.c): all three phases end in the bits
 # of one process, on any number of them, resumed on another one, and where one was killed; so do phases whose losses
 # move models of their own. What cannot work is refused.
 set -u

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Whole runs of phase 1 on a device: the CPU's losses, replay equal to launching kernel by kernel, any group of shards,
-# stopped and resumed, killed and resumed, evaluation. Without arguments the device is one of host memory (fake_cuda.c),
+# stopped and resumed, killed and resumed, evaluation. Without arguments the device is one of host memory (host_device.c),
 # whose kernels are the CPU's, and bits must be equal; `run.sh gpu` takes the GPU, and then losses must be close.
 set -u
 

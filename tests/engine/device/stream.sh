@@ -3,7 +3,7 @@
 #
 # Phase 1 on a device, from a folder of stores that grows: to the bits of the same samples in one store, whenever they
 # come, on one process or two, after a stop, a kill and a time-out. Without arguments the device is one of host memory
-# (fake_cuda.c), whose bits are the CPU's; `stream.sh emulated` takes the emulated GPU, tests/engine/cuda/, where a step
+# (host_device.c), whose bits are the CPU's; `stream.sh emulated` takes the emulated GPU, tests/engine/cuda/, where a step
 # takes seconds: the cases that differ in nothing but the host's work are run there with DT_LONG=1 alone.
 set -u
 

@@ -153,6 +153,7 @@ typedef struct bench {
     dt_graph *g;
     double *value; /* parameters, arena layout */
     slice s;
+    dt_ir ir; /* bench_ir */
 } bench;
 
 static inline void bench_graph(bench *b, const model *m)
@@ -193,6 +194,7 @@ static inline void bench_open(bench *b, const model *m, int64_t N, int64_t S, in
 
 static inline void bench_close(bench *b)
 {
+    dt_ir_fini(&b->ir);
     slice_fini(&b->s);
     dt_graph_destroy(b->g);
     dt_free(b->value);
@@ -200,10 +202,11 @@ static inline void bench_close(bench *b)
 }
 
 /* A copy of what was recorded, for passes to work on. */
-static inline void bench_ir(bench *b, dt_ir *out)
+static inline dt_ir *bench_ir(bench *b)
 {
-    assert_int_equal(dt_ir_copy(&((dt_recorder *)b->g)->ir, out), DT_OK);
-    dt_ir_index(out);
+    assert_int_equal(dt_ir_copy(&((dt_recorder *)b->g)->ir, &b->ir), DT_OK);
+    dt_ir_index(&b->ir);
+    return &b->ir;
 }
 
 static inline void assert_ir(const dt_ir *ir, const char *want)

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-dt_tests += tests/engine/graph/test_dead tests/engine/graph/test_derive tests/engine/graph/test_fuse tests/engine/graph/test_graph \
+dt_tests += tests/engine/graph/test_derive tests/engine/graph/test_passes tests/engine/graph/test_graph \
 	tests/engine/graph/test_leaf_grads tests/engine/graph/test_memory_plan tests/engine/graph/test_params tests/engine/graph/test_select tests/engine/graph/test_plan \
-	tests/engine/graph/test_recompute tests/engine/graph/test_storage
-tests_engine_graph_test_dead_SOURCES = tests/engine/graph/test_dead.c tests/engine/graph/harness.h
+	tests/engine/graph/test_storage
 tests_engine_graph_test_derive_SOURCES = tests/engine/graph/test_derive.c tests/engine/graph/harness.h
-tests_engine_graph_test_fuse_SOURCES = tests/engine/graph/test_fuse.c tests/engine/graph/harness.h
+tests_engine_graph_test_passes_SOURCES = tests/engine/graph/test_passes.c tests/engine/graph/harness.h
 tests_engine_graph_test_leaf_grads_SOURCES = tests/engine/graph/test_leaf_grads.c tests/engine/graph/harness.h
 tests_engine_graph_test_memory_plan_SOURCES = tests/engine/graph/test_memory_plan.c tests/engine/graph/harness.h
 tests_engine_graph_test_select_SOURCES = tests/engine/graph/test_select.c tests/engine/graph/harness.h
 tests_engine_graph_test_plan_SOURCES = tests/engine/graph/test_plan.c tests/engine/graph/harness.h
-tests_engine_graph_test_recompute_SOURCES = tests/engine/graph/test_recompute.c tests/engine/graph/harness.h
 tests_engine_graph_test_storage_SOURCES = tests/engine/graph/test_storage.c tests/engine/graph/harness.h

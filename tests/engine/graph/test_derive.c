@@ -22,29 +22,27 @@ static void test_nodes(void **state)
 {
     bench b;
     bench_open(&b, &both, 2, 1, 1);
-    dt_ir ir = {0};
-    bench_ir(&b, &ir);
-    assert_int_equal(dt_derive_run(&ir), DT_OK);
-    assert_int_equal(dt_pass_drop_dead(&ir), DT_OK);
-    assert_ir(&ir, "%3 N 3 f32 = linear x=nodes w=m.w0 b=m.b0\n"
-                   "%4 N 3 f32 = unary x=%3 i0=1\n"
-                   "%7 N 2 f32 = linear x=%4 w=m.w1 b=m.b1\n"
-                   "%8 N 2 f32 = binary a=%7 b=%7 i0=3\n"
-                   "%9 N 2 f32 = binary a=%8 b=m.b1 i0=1\n"
-                   "%10 1 f64 = sum x=%9\n"
-                   "%12 N 2 f32 = sum_bwd ds=seed(sum) x=%9\n"
-                   "+grad(m.b1) 2 f32 = colsum dy=%12\n"
-                   "%14 N 2 f32 = binary a=%12 b=%7 i0=3\n"
-                   "%15 N 2 f32 = binary a=%12 b=%7 i0=3\n"
-                   "%16 N 2 f32 = binary a=%14 b=%15 i0=1\n"
-                   "+grad(m.w1) 2 3 f32 = linear_dw x=%4 dy=%16\n"
-                   "+grad(m.b1) 2 f32 = colsum dy=%16\n"
-                   "%19 N 3 f32 = linear_dx dy=%16 w=m.w1\n"
-                   "%20 N 3 f32 = unary_bwd dy=%19 s=%4 i0=1\n"
-                   "+grad(m.w0) 3 5 f32 = linear_dw x=nodes dy=%20\n"
-                   "+grad(m.b0) 3 f32 = colsum dy=%20\n"
-                   "loss sum = 1 * %10 / N\n");
-    dt_ir_fini(&ir);
+    dt_ir *ir = bench_ir(&b);
+    assert_int_equal(dt_derive_run(ir), DT_OK);
+    assert_int_equal(dt_pass_drop_dead(ir), DT_OK);
+    assert_ir(ir, "%3 N 3 f32 = linear x=nodes w=m.w0 b=m.b0\n"
+                  "%4 N 3 f32 = unary x=%3 i0=1\n"
+                  "%7 N 2 f32 = linear x=%4 w=m.w1 b=m.b1\n"
+                  "%8 N 2 f32 = binary a=%7 b=%7 i0=3\n"
+                  "%9 N 2 f32 = binary a=%8 b=m.b1 i0=1\n"
+                  "%10 1 f64 = sum x=%9\n"
+                  "%12 N 2 f32 = sum_bwd ds=seed(sum) x=%9\n"
+                  "+grad(m.b1) 2 f32 = colsum dy=%12\n"
+                  "%14 N 2 f32 = binary a=%12 b=%7 i0=3\n"
+                  "%15 N 2 f32 = binary a=%12 b=%7 i0=3\n"
+                  "%16 N 2 f32 = binary a=%14 b=%15 i0=1\n"
+                  "+grad(m.w1) 2 3 f32 = linear_dw x=%4 dy=%16\n"
+                  "+grad(m.b1) 2 f32 = colsum dy=%16\n"
+                  "%19 N 3 f32 = linear_dx dy=%16 w=m.w1\n"
+                  "%20 N 3 f32 = unary_bwd dy=%19 s=%4 i0=1\n"
+                  "+grad(m.w0) 3 5 f32 = linear_dw x=nodes dy=%20\n"
+                  "+grad(m.b0) 3 f32 = colsum dy=%20\n"
+                  "loss sum = 1 * %10 / N\n");
     bench_close(&b);
 }
 
@@ -57,18 +55,16 @@ static void test_frozen(void **state)
     assert_int_equal(dt_param_table_freeze(&b.params, "m.?0", &n), DT_OK);
     bench_graph(&b, &both);
     slice_init(&b.s, 2, 1, 1, 1);
-    dt_ir ir = {0};
-    bench_ir(&b, &ir);
-    assert_int_equal(dt_derive_run(&ir), DT_OK);
+    dt_ir *ir = bench_ir(&b);
+    assert_int_equal(dt_derive_run(ir), DT_OK);
     dt_str s = {0};
-    dt_ir_print(&ir, &s);
+    dt_ir_print(ir, &s);
     assert_null(strstr(dt_str_text(&s), "grad(m.w0)"));
     assert_null(strstr(dt_str_text(&s), "grad(m.b0)"));
     assert_null(strstr(dt_str_text(&s), "linear_dx"));
     assert_null(strstr(dt_str_text(&s), "unary_bwd"));
     assert_non_null(strstr(dt_str_text(&s), "+grad(m.w1)"));
     dt_str_fini(&s);
-    dt_ir_fini(&ir);
     bench_close(&b);
 }
 
@@ -86,11 +82,10 @@ static void test_explicit_adds(void **state)
     static const model m = {s, record_shared};
     bench b;
     bench_open(&b, &m, 2, 1, 1);
-    dt_ir ir = {0};
-    bench_ir(&b, &ir);
-    assert_int_equal(dt_derive_run(&ir), DT_OK);
+    dt_ir *ir = bench_ir(&b);
+    assert_int_equal(dt_derive_run(ir), DT_OK);
     dt_str text = {0};
-    dt_ir_print(&ir, &text);
+    dt_ir_print(ir, &text);
     static const char *const want[] = {
         "grad(m.c) 2 f32 = binary a=grad(m.c) b=%",
         "grad(m.b) 2 f32 = binary a=grad(m.b) b=%",
@@ -104,7 +99,6 @@ static void test_explicit_adds(void **state)
     }
     assert_null(strstr(dt_str_text(&text), "+grad(m.b)"));
     dt_str_fini(&text);
-    dt_ir_fini(&ir);
     bench_close(&b);
 }
 
@@ -126,30 +120,28 @@ static void test_results(void **state)
     static const model m = {s, record_results};
     bench b;
     bench_open(&b, &m, 2, 1, 1);
-    dt_ir ir = {0};
-    bench_ir(&b, &ir);
-    assert_int_equal(dt_derive_run(&ir), DT_OK);
-    assert_int_equal(dt_pass_drop_dead(&ir), DT_OK);
-    assert_ir(&ir, "%2 N 3 f32 = linear x=nodes w=m.w\n"
-                   "%4 N f32, %5 N f32 = categorical logits=%2 action=action i0=1\n"
-                   "%8 N f32, -, %10 N f32 = ppo_clip log_prob=%4 old=label advantage=label_weight f0=0.2 f1=0.25\n"
-                   "%11 1 f64 = sum x=%5\n"
-                   "%12 1 f64 = sum x=%10\n"
-                   "%13 N 2 f32 = slice x=%2 i1=2\n"
-                   "%15 N f32, - = gaussian mean=%13 log_std=m.s action=%13\n"
-                   "%17 1 f64 = sum x=%15\n"
-                   "%21 N f32 = sum_bwd ds=seed(log_prob) x=%15\n"
-                   "%22 N 2 f32, %23 N 2 f32 = gaussian_bwd dlog_prob=%21 mean=%13 log_std=m.s action=%13\n"
-                   "+grad(m.s) 2 f32 = colsum dy=%23\n"
-                   "%25 N 3 f32 = slice_bwd dy=%22 i1=2 i2=3\n"
-                   "%27 N f32 = sum_bwd ds=seed(entropy) x=%5\n"
-                   "%28 N 3 f32 = categorical_bwd dentropy=%27 logits=%2 action=action i0=1\n"
-                   "%29 N 3 f32 = binary a=%25 b=%28 i0=1\n"
-                   "+grad(m.w) 3 5 f32 = linear_dw x=nodes dy=%29\n"
-                   "loss entropy = 1 * %11 / N\n"
-                   "loss clipped = 1 * %12 / N\n"
-                   "loss log_prob = 1 * %17 / N\n");
-    dt_ir_fini(&ir);
+    dt_ir *ir = bench_ir(&b);
+    assert_int_equal(dt_derive_run(ir), DT_OK);
+    assert_int_equal(dt_pass_drop_dead(ir), DT_OK);
+    assert_ir(ir, "%2 N 3 f32 = linear x=nodes w=m.w\n"
+                  "%4 N f32, %5 N f32 = categorical logits=%2 action=action i0=1\n"
+                  "%8 N f32, -, %10 N f32 = ppo_clip log_prob=%4 old=label advantage=label_weight f0=0.2 f1=0.25\n"
+                  "%11 1 f64 = sum x=%5\n"
+                  "%12 1 f64 = sum x=%10\n"
+                  "%13 N 2 f32 = slice x=%2 i1=2\n"
+                  "%15 N f32, - = gaussian mean=%13 log_std=m.s action=%13\n"
+                  "%17 1 f64 = sum x=%15\n"
+                  "%21 N f32 = sum_bwd ds=seed(log_prob) x=%15\n"
+                  "%22 N 2 f32, %23 N 2 f32 = gaussian_bwd dlog_prob=%21 mean=%13 log_std=m.s action=%13\n"
+                  "+grad(m.s) 2 f32 = colsum dy=%23\n"
+                  "%25 N 3 f32 = slice_bwd dy=%22 i1=2 i2=3\n"
+                  "%27 N f32 = sum_bwd ds=seed(entropy) x=%5\n"
+                  "%28 N 3 f32 = categorical_bwd dentropy=%27 logits=%2 action=action i0=1\n"
+                  "%29 N 3 f32 = binary a=%25 b=%28 i0=1\n"
+                  "+grad(m.w) 3 5 f32 = linear_dw x=nodes dy=%29\n"
+                  "loss entropy = 1 * %11 / N\n"
+                  "loss clipped = 1 * %12 / N\n"
+                  "loss log_prob = 1 * %17 / N\n");
     bench_close(&b);
 }
 

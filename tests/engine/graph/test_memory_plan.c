@@ -22,11 +22,10 @@ static void test_blocks_do_not_overlap(void **state)
     for (int k = 0; k < N_MODELS; k++) {
         bench b;
         bench_open(&b, models[k].m, 2, 1, 1);
-        dt_ir ir = {0};
-        bench_ir(&b, &ir);
-        assert_int_equal(dt_derive_run(&ir), DT_OK);
-        assert_int_equal(dt_pass_drop_dead(&ir), DT_OK);
-        dt_memory m = plan(&ir, true), apart = plan(&ir, false);
+        dt_ir *ir = bench_ir(&b);
+        assert_int_equal(dt_derive_run(ir), DT_OK);
+        assert_int_equal(dt_pass_drop_dead(ir), DT_OK);
+        dt_memory m = plan(ir, true), apart = plan(ir, false);
         assert_true(m.n_blocks > 10);
         size_t sum = 0;
         for (int32_t i = 0; i < m.n_blocks; i++) {
@@ -49,7 +48,6 @@ static void test_blocks_do_not_overlap(void **state)
         assert_true((double)m.bytes < 1.25 * (double)m.lower_bound_bytes); /* far above: a bug in the search */
         dt_memory_fini(&m);
         dt_memory_fini(&apart);
-        dt_ir_fini(&ir);
         bench_close(&b);
     }
 }
@@ -72,25 +70,23 @@ static void test_sharing(void **state)
     static const model chain = {spec, record_chain};
     bench b;
     bench_open(&b, &chain, 2, 1, 1);
-    dt_ir ir = {0};
-    bench_ir(&b, &ir);
-    dt_memory m = plan(&ir, true);
+    dt_ir *ir = bench_ir(&b);
+    dt_memory m = plan(ir, true);
     static const int32_t want[10] = {-1, -1, 0, 0, 0, 0, 0, 1, 2, 3};
     for (int v = 0; v < 10; v++) {
         assert_int_equal(m.block[v], want[v]);
     }
     assert_int_equal(m.at[0].first, 0);
     assert_int_equal(m.at[0].last, 5);
-    assert_int_equal(m.at[2].last, ir.n_nodes);
-    assert_int_equal(m.at[3].last, ir.n_nodes);
+    assert_int_equal(m.at[2].last, ir->n_nodes);
+    assert_int_equal(m.at[3].last, ir->n_nodes);
     dt_memory_fini(&m);
-    m = plan(&ir, false);
+    m = plan(ir, false);
     static const int32_t apart[10] = {-1, -1, 0, 1, 1, 1, 2, 3, 4, 5};
     for (int v = 0; v < 10; v++) {
         assert_int_equal(m.block[v], apart[v]);
     }
     dt_memory_fini(&m);
-    dt_ir_fini(&ir);
     bench_close(&b);
 }
 
@@ -107,17 +103,15 @@ static void test_shape_only(void **state)
     static const model gather = {spec, record_gather};
     bench b;
     bench_open(&b, &gather, 2, 1, 1);
-    dt_ir ir = {0};
-    bench_ir(&b, &ir);
-    assert_int_equal(dt_derive_run(&ir), DT_OK);
-    dt_memory m = plan(&ir, true);
-    for (int32_t i = 0; i < ir.n_nodes; i++) {
-        if (ir.node[i].op == DT_OPX_GATHER) {
-            assert_int_equal(m.at[m.block[ir.node[i].in[0]]].last, i);
+    dt_ir *ir = bench_ir(&b);
+    assert_int_equal(dt_derive_run(ir), DT_OK);
+    dt_memory m = plan(ir, true);
+    for (int32_t i = 0; i < ir->n_nodes; i++) {
+        if (ir->node[i].op == DT_OPX_GATHER) {
+            assert_int_equal(m.at[m.block[ir->node[i].in[0]]].last, i);
         }
     }
     dt_memory_fini(&m);
-    dt_ir_fini(&ir);
     bench_close(&b);
 }
 

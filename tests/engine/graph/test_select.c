@@ -41,12 +41,10 @@ static void test_pick(void **state)
     assert_string_equal(loss[0].symbol, "B");
     assert_string_equal(loss[1].name, "both");
     assert_int_equal(dt_graph_select_losses(b.g, names, 1), DT_OK);
-    dt_ir ir = {0};
-    bench_ir(&b, &ir);
-    assert_int_equal(ir.n_losses, 1);
-    assert_int_equal(ir.n_outputs, 0);
-    assert_string_equal(ir.loss[0].name, "one");
-    dt_ir_fini(&ir);
+    dt_ir *ir = bench_ir(&b);
+    assert_int_equal(ir->n_losses, 1);
+    assert_int_equal(ir->n_outputs, 0);
+    assert_string_equal(ir->loss[0].name, "one");
     bench_close(&b);
 }
 
@@ -58,12 +56,10 @@ static void test_drop(void **state)
     dt_graph_remove_loss(b.g, 0);
     assert_int_equal(dt_graph_losses(b.g, &loss), 1);
     assert_string_equal(loss[0].name, "one");
-    dt_ir ir = {0};
-    bench_ir(&b, &ir);
-    assert_int_equal(ir.n_losses, 1);
-    assert_int_equal(ir.n_outputs, 1); /* those stay */
-    assert_string_equal(ir.loss[0].name, "one");
-    dt_ir_fini(&ir);
+    dt_ir *ir = bench_ir(&b);
+    assert_int_equal(ir->n_losses, 1);
+    assert_int_equal(ir->n_outputs, 1); /* those stay */
+    assert_string_equal(ir->loss[0].name, "one");
     bench_close(&b);
 }
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-dt_tests += tests/engine/optim/test_optim tests/engine/optim/test_schedule
+dt_tests += tests/engine/optim/test_optim

@@ -461,7 +461,7 @@ static void test_nccl(void **state)
                  {"-1", "WARN  NCCL           its library reports version -1, which is invalid\n"},
                  {"2147483647", "which is invalid\n"},
                  {"fails", "WARN  NCCL           no usable libnccl.so.2"}};
-    doctor.nccl = library(path, "fake_nccl.so");
+    doctor.nccl = library(path, "libnvidia-ml.so.1");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         dt_str_clear(&out);
         setenv("FAKE_NCCL", cases[i].version, 1);
@@ -470,7 +470,7 @@ static void test_nccl(void **state)
         says(cases[i].says);
     }
     /* one that is no NCCL */
-    doctor.nccl = library(path, "libnvidia-ml.so.1");
+    doctor.nccl = library(path, "fake_nvml_useless.so");
     dt_doctor_nccl(&doctor, 2);
     says("WARN  NCCL           no usable libnccl.so.2");
 }

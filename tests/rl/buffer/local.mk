@@ -14,7 +14,5 @@ tests_rl_buffer_test_lists_SOURCES = tests/rl/buffer/test_lists.c $(rollout_worl
 tests_rl_buffer_test_replay_SOURCES = tests/rl/buffer/test_replay.c $(rollout_worlds)
 tests_rl_buffer_test_workers_SOURCES = tests/rl/buffer/test_workers.c $(rollout_worlds)
 tests_rl_buffer_test_process_spec_SOURCES = tests/rl/buffer/test_process_spec.c
-tests_rl_buffer_test_asked_SOURCES = tests/rl/buffer/test_asked.c $(rollout_worlds) \
-	tests/engine/device/host_device.c tests/engine/device/host_device.h \
-	tests/engine/device/host_work.c tests/engine/device/host_work.h
+tests_rl_buffer_test_asked_SOURCES = tests/rl/buffer/test_asked.c $(rollout_worlds) $(host_device_sources)
 tests_rl_buffer_test_asked_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/rl/buffer

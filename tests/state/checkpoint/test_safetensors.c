@@ -334,7 +334,6 @@ static void test_what_is_allowed(void **state)
     assert_string_equal(dt_safetensors_metadata(s, "k"), "");
     assert_int_equal(dt_safetensors_find(s, "b")->bytes, 1);
     assert_string_equal(dt_st_dtype_name(dt_safetensors_find(s, "b")->dtype), "F4");
-    assert_int_equal(dt_st_dtype_bits(DT_ST_C64), 64);
     dt_safetensors_close(s);
     dt_safetensors_close(NULL);
 }

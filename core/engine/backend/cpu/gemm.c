@@ -393,19 +393,6 @@ static size_t block_floats(const block *b)
     return (size_t)(b->K * ((b->N + NR - 1) / NR * NR));
 }
 
-/* An empty sum is the bias, or 0. */
-static void no_terms(const dt_gemm *g)
-{
-    if (!g->accum) {
-        for (int64_t m = 0; m < g->M; m++) {
-            for (int64_t n = 0; n < g->N; n++) {
-                g->c[m * g->c_row + n] = g->bias != NULL ? g->bias[n] : 0;
-            }
-            CPU(apply)(g->fn, g->f0, g->c + m * g->c_row, g->c + m * g->c_row, g->N);
-        }
-    }
-}
-
 /* a . b in 16 lanes, halved to VL: along k, four times 16 lanes at a time. */
 static ALWAYS_INLINE vf dot(const float *a, const float *b, int64_t K)
 {
@@ -545,7 +532,7 @@ void CPU(gemm)(const dt_gemm *g, float *scratch)
         return;
     }
     if (g->K == 0) {
-        no_terms(g);
+        write_empty_sum(g);
         return;
     }
     if (is_thin(g)) {
@@ -583,7 +570,7 @@ void CPU(gemm_packed)(const dt_gemm *g, const float *packed, float *scratch)
         return;
     }
     if (g->K == 0) {
-        no_terms(g);
+        write_empty_sum(g);
         return;
     }
     block b = {0};

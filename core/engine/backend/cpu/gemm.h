@@ -71,4 +71,17 @@ static inline size_t dt_gemm_floats(int64_t N, int64_t K)
     return (full > half ? full : half) + dt_gemm_tile_floats(K);
 }
 
+/* An empty sum is the bias, or 0. */
+static inline void write_empty_sum(const dt_gemm *g)
+{
+    if (!g->accum) {
+        for (int64_t m = 0; m < g->M; m++) {
+            for (int64_t n = 0; n < g->N; n++) {
+                g->c[m * g->c_row + n] = g->bias != NULL ? g->bias[n] : 0;
+            }
+            CPU(apply)(g->fn, g->f0, g->c + m * g->c_row, g->c + m * g->c_row, g->N);
+        }
+    }
+}
+
 #endif

@@ -356,19 +356,6 @@ static void run_block(const dt_gemm *g, const block *b, const uint32_t *panels, 
     }
 }
 
-/* An empty sum is the bias, or 0. */
-static void no_terms(const dt_gemm *g)
-{
-    if (!g->accum) {
-        for (int64_t m = 0; m < g->M; m++) {
-            for (int64_t n = 0; n < g->N; n++) {
-                g->c[m * g->c_row + n] = g->bias != NULL ? g->bias[n] : 0;
-            }
-            CPU(apply)(g->fn, g->f0, g->c + m * g->c_row, g->c + m * g->c_row, g->N);
-        }
-    }
-}
-
 /* packed: all of B, or NULL to pack block by block into scratch. */
 static void run(const dt_gemm *g, const uint32_t *packed, uint32_t *scratch)
 {
@@ -376,7 +363,7 @@ static void run(const dt_gemm *g, const uint32_t *packed, uint32_t *scratch)
         return;
     }
     if (g->K == 0) {
-        no_terms(g);
+        write_empty_sum(g);
         return;
     }
     uint32_t *panels = scratch + dt_gemm_tile_floats(g->K);

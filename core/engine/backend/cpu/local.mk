@@ -14,7 +14,6 @@ cpu_isa_sources = core/engine/backend/cpu/attention.h core/engine/backend/cpu/cp
 	core/engine/backend/cpu/axis.c \
 	core/engine/backend/cpu/binary.c \
 	core/engine/backend/cpu/copy.c \
-	core/engine/backend/cpu/cumsum.c \
 	core/engine/backend/cpu/dropout.c \
 	core/engine/backend/cpu/gat.c \
 	core/engine/backend/cpu/gemm.c \
@@ -24,11 +23,9 @@ cpu_isa_sources = core/engine/backend/cpu/attention.h core/engine/backend/cpu/cp
 	core/engine/backend/cpu/linear.c \
 	core/engine/backend/cpu/loss.c \
 	core/engine/backend/cpu/lstm.c \
-	core/engine/backend/cpu/matmul.c \
 	core/engine/backend/cpu/noise.c \
 	core/engine/backend/cpu/policy.c \
 	core/engine/backend/cpu/reduce.c \
-	core/engine/backend/cpu/segment_mean.c \
 	core/engine/backend/cpu/softmax.c \
 	core/engine/backend/cpu/unary.c
 

@@ -136,42 +136,16 @@ static ALWAYS_INLINE void gradient(const dt_kernel_args *a, const uint32_t op)
     }
 }
 
-void CPU(gaussian_nll)(const dt_kernel_args *a)
-{
-    total(a, DT_OPX_GAUSSIAN_NLL);
-}
-
-void CPU(gaussian_nll_bwd)(const dt_kernel_args *a)
-{
-    gradient(a, DT_OPX_GAUSSIAN_NLL);
-}
-
-void CPU(bce_logits)(const dt_kernel_args *a)
-{
-    total(a, DT_OPX_BCE_LOGITS);
-}
-
-void CPU(bce_logits_bwd)(const dt_kernel_args *a)
-{
-    gradient(a, DT_OPX_BCE_LOGITS);
-}
-
-void CPU(mse)(const dt_kernel_args *a)
-{
-    total(a, DT_OPX_MSE);
-}
-
-void CPU(mse_bwd)(const dt_kernel_args *a)
-{
-    gradient(a, DT_OPX_MSE);
-}
-
-void CPU(huber)(const dt_kernel_args *a)
-{
-    total(a, DT_OPX_HUBER);
-}
-
-void CPU(huber_bwd)(const dt_kernel_args *a)
-{
-    gradient(a, DT_OPX_HUBER);
-}
+#define LOSS(name, ID)                                                                                                 \
+    void CPU(name)(const dt_kernel_args *a)                                                                            \
+    {                                                                                                                  \
+        total(a, DT_OPX_##ID);                                                                                         \
+    }                                                                                                                  \
+    void CPU(name##_bwd)(const dt_kernel_args *a)                                                                      \
+    {                                                                                                                  \
+        gradient(a, DT_OPX_##ID);                                                                                      \
+    }
+LOSS(gaussian_nll, GAUSSIAN_NLL)
+LOSS(bce_logits, BCE_LOGITS)
+LOSS(mse, MSE)
+LOSS(huber, HUBER)

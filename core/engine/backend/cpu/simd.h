@@ -17,27 +17,64 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-#if defined(DT_ISA_AVX512)
+#if defined(DT_ISA_AVX512) || defined(DT_ISA_AVX2)
 
 #    include <immintrin.h>
 
+#    if defined(DT_ISA_AVX512)
+#        define MM(name) _mm512_##name
+#        define MMI      __m512i
 enum { VL = 16 };
 typedef __m512 vf;
 typedef int32_t vi __attribute__((vector_size(64)));
 typedef uint32_t vu __attribute__((vector_size(64)));
+#    else
+#        define MM(name) _mm256_##name
+#        define MMI      __m256i
+enum { VL = 8 };
+typedef __m256 vf;
+typedef int32_t vi __attribute__((vector_size(32)));
+typedef uint32_t vu __attribute__((vector_size(32)));
+#    endif
 
 static ALWAYS_INLINE vf vf_set(float x)
 {
-    return _mm512_set1_ps(x);
+    return MM(set1_ps)(x);
 }
 static ALWAYS_INLINE vf vf_load(const float *p)
 {
-    return _mm512_loadu_ps(p);
+    return MM(loadu_ps)(p);
 }
 static ALWAYS_INLINE void vf_store(float *p, vf x)
 {
-    _mm512_storeu_ps(p, x);
+    MM(storeu_ps)(p, x);
 }
+static ALWAYS_INLINE vf vf_fma(vf a, vf b, vf c) /* a b + c */
+{
+    return MM(fmadd_ps)(a, b, c);
+}
+static ALWAYS_INLINE vf vf_max(vf a, vf b) /* b when either is NaN */
+{
+    return MM(max_ps)(a, b);
+}
+static ALWAYS_INLINE vf vf_min(vf a, vf b)
+{
+    return MM(min_ps)(a, b);
+}
+static ALWAYS_INLINE vf vf_sqrt(vf a)
+{
+    return MM(sqrt_ps)(a);
+}
+static ALWAYS_INLINE vi vi_of(vf a) /* a holds whole numbers */
+{
+    return (vi)MM(cvtps_epi32)(a);
+}
+static ALWAYS_INLINE vf vf_of(vi a)
+{
+    return MM(cvtepi32_ps)((MMI)a);
+}
+
+#    if defined(DT_ISA_AVX512)
 /* the first n of VL elements; the others read as 0 and are not written */
 static ALWAYS_INLINE vf vf_load_n(const float *p, int64_t n)
 {
@@ -46,22 +83,6 @@ static ALWAYS_INLINE vf vf_load_n(const float *p, int64_t n)
 static ALWAYS_INLINE void vf_store_n(float *p, vf x, int64_t n)
 {
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), x);
-}
-static ALWAYS_INLINE vf vf_fma(vf a, vf b, vf c) /* a b + c */
-{
-    return _mm512_fmadd_ps(a, b, c);
-}
-static ALWAYS_INLINE vf vf_max(vf a, vf b) /* b when either is NaN */
-{
-    return _mm512_max_ps(a, b);
-}
-static ALWAYS_INLINE vf vf_min(vf a, vf b)
-{
-    return _mm512_min_ps(a, b);
-}
-static ALWAYS_INLINE vf vf_sqrt(vf a)
-{
-    return _mm512_sqrt_ps(a);
 }
 static ALWAYS_INLINE vf vf_abs(vf a)
 {
@@ -83,44 +104,15 @@ static ALWAYS_INLINE vf vf_round(vf a)
 {
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-static ALWAYS_INLINE vi vi_of(vf a) /* a holds whole numbers */
-{
-    return (vi)_mm512_cvtps_epi32(a);
-}
-static ALWAYS_INLINE vf vf_of(vi a)
-{
-    return _mm512_cvtepi32_ps((__m512i)a);
-}
 static ALWAYS_INLINE vf vf_scale(vf a, vf n) /* a 2^n */
 {
     return _mm512_scalef_ps(a, n);
 }
-
-#elif defined(DT_ISA_AVX2)
-
-#    include <immintrin.h>
-
-enum { VL = 8 };
-typedef __m256 vf;
-typedef int32_t vi __attribute__((vector_size(32)));
-typedef uint32_t vu __attribute__((vector_size(32)));
-
+#    else
 static ALWAYS_INLINE __m256i vm_first(int64_t n)
 {
     static const int32_t ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
     return _mm256_loadu_si256((const __m256i *)(ones + 8 - n));
-}
-static ALWAYS_INLINE vf vf_set(float x)
-{
-    return _mm256_set1_ps(x);
-}
-static ALWAYS_INLINE vf vf_load(const float *p)
-{
-    return _mm256_loadu_ps(p);
-}
-static ALWAYS_INLINE void vf_store(float *p, vf x)
-{
-    _mm256_storeu_ps(p, x);
 }
 static ALWAYS_INLINE vf vf_load_n(const float *p, int64_t n)
 {
@@ -129,22 +121,6 @@ static ALWAYS_INLINE vf vf_load_n(const float *p, int64_t n)
 static ALWAYS_INLINE void vf_store_n(float *p, vf x, int64_t n)
 {
     _mm256_maskstore_ps(p, vm_first(n), x);
-}
-static ALWAYS_INLINE vf vf_fma(vf a, vf b, vf c)
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
-static ALWAYS_INLINE vf vf_max(vf a, vf b)
-{
-    return _mm256_max_ps(a, b);
-}
-static ALWAYS_INLINE vf vf_min(vf a, vf b)
-{
-    return _mm256_min_ps(a, b);
-}
-static ALWAYS_INLINE vf vf_sqrt(vf a)
-{
-    return _mm256_sqrt_ps(a);
 }
 static ALWAYS_INLINE vf vf_abs(vf a)
 {
@@ -166,14 +142,6 @@ static ALWAYS_INLINE vf vf_round(vf a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-static ALWAYS_INLINE vi vi_of(vf a)
-{
-    return (vi)_mm256_cvtps_epi32(a);
-}
-static ALWAYS_INLINE vf vf_of(vi a)
-{
-    return _mm256_cvtepi32_ps((__m256i)a);
-}
 /* in two steps, so that results below the normal range and above the largest number come out right */
 static ALWAYS_INLINE vf vf_scale(vf a, vf n)
 {
@@ -182,6 +150,9 @@ static ALWAYS_INLINE vf vf_scale(vf a, vf n)
     const __m256i high = _mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(k, half), bias), 23);
     return _mm256_mul_ps(_mm256_mul_ps(a, _mm256_castsi256_ps(low)), _mm256_castsi256_ps(high));
 }
+#    endif
+#    undef MM
+#    undef MMI
 
 #else
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running sum over the last dim but one, a thread for each sum; they are short. See cuda.h; engine/backend/ref/cumsum.c
+ * Running sum over the last dim but one, a thread for each sum; they are short. See cuda.h; engine/backend/ref/axis.c
  * has the plain loops.
  */
 #include "engine/backend/cuda/stored.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mean over runs of rows. See cuda.h; engine/backend/ref/segment_mean.c has the plain loops.
+ * Mean over runs of rows. See cuda.h; engine/backend/ref/reduce.c has the plain loops.
  */
 #include "engine/backend/cuda/stored.h"
 

@@ -5,7 +5,6 @@ ref_sources = core/engine/backend/ref/ref.h \
 	core/engine/backend/ref/axis.c \
 	core/engine/backend/ref/binary.c \
 	core/engine/backend/ref/copy.c \
-	core/engine/backend/ref/cumsum.c \
 	core/engine/backend/ref/dropout.c \
 	core/engine/backend/ref/gat.c \
 	core/engine/backend/ref/graph_qk.c \
@@ -16,7 +15,6 @@ ref_sources = core/engine/backend/ref/ref.h \
 	core/engine/backend/ref/lstm.c \
 	core/engine/backend/ref/policy.c \
 	core/engine/backend/ref/reduce.c \
-	core/engine/backend/ref/segment_mean.c \
 	core/engine/backend/ref/softmax.c \
 	core/engine/backend/ref/unary.c
 
