@@ -155,6 +155,9 @@ static const dt_option checkpoint_table[] = {
         "steps between checkpoints; 0 = not by steps"),
     ROW(dt_checkpoint_opts, every_seconds, I64, DT_OPT_NEUTRAL, "60", "s", 0, 1e9, NULL,
         "seconds between checkpoints; 0 = not by time"),
+    ROW(dt_checkpoint_opts, mirror_seconds, I64, DT_OPT_NEUTRAL, "5", "s", 0, 1e9, NULL,
+        "several processes: seconds between copies of the state in memory, from which a restart continues; "
+        "0 = none"),
     ROW(dt_checkpoint_opts, keep_last, I64, DT_OPT_NEUTRAL, "5", "1", 1, 1000000, NULL,
         "checkpoints kept, not counting the best and the ends of phases"),
     ROW(dt_checkpoint_opts, wait_s, I64, DT_OPT_NEUTRAL, "600", "s", 0, 1e9, NULL,

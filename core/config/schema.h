@@ -60,9 +60,10 @@ typedef struct dt_amp_opts {
 
 typedef struct dt_checkpoint_opts {
     int64_t every_steps, every_seconds, keep_last, wait_s;
-    double shard_mb;     /* 0: never */
-    const char *best_by; /* "", a result of evaluation, or min: and one */
-    uint32_t hand_on;    /* DT_HAND_ON_* */
+    double shard_mb;        /* 0: never */
+    int64_t mirror_seconds; /* 0: never */
+    const char *best_by;    /* "", a result of evaluation, or min: and one */
+    uint32_t hand_on;       /* DT_HAND_ON_* */
 } dt_checkpoint_opts;
 
 typedef struct dt_engine_opts {

@@ -13,7 +13,7 @@ core_libdtcore_la_SOURCES += \
 	core/run/rank.c core/run/rank.h \
 	core/run/rank_evaluate.c \
 	core/run/rank_finish.c \
-	core/run/rank_load.c \
+	core/run/rank_load.c core/run/rank_mirror.c \
 	core/run/rank_loop.c \
 	core/run/rank_requests.c \
 	core/run/rank_phase.c \

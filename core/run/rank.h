@@ -38,7 +38,8 @@ enum {
     DT_REQUEST_SAVE = 2u,
     DT_REQUEST_END = 4u,
     DT_REQUEST_GRADIENT = 8u,
-    DT_REQUEST_RESIZE = 16u
+    DT_REQUEST_RESIZE = 16u,
+    DT_REQUEST_MIRROR = 32u
 };
 
 typedef struct dt_rank_message { /* of a rank to all, after an iteration */
@@ -66,6 +67,10 @@ typedef struct dt_rank {
     pthread_t thread;
     dt_stage *stage;
     double last_save_s, rate_s;
+    struct {
+        double at_s, took_s; /* the last one */
+        bool is_off;         /* one failed */
+    } mirror;
     double save_again_s;     /* rank 0: not before, after saves that failed */
     uint32_t n_failed_saves; /* rank 0: in a row */
     uint64_t rate_samples, last_saved_step;
@@ -126,6 +131,22 @@ dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must);
  * saved, so that no more is lost than what failed. backup: taken before the iteration that failed; NULL: the stage
  * as it is. On a device steps are under way that have not been checked: there the last checkpoint has to do. */
 dt_status dt_rank_save_after_failure(dt_rank *k, dt_status st, const dt_snapshot_backup *backup);
+
+/* What one of several ranks has of the state goes to rank 0 for this time; of a replay, what all have together.
+ * is_due_p: rank 0's counts. */
+dt_status dt_rank_open_state(dt_rank *k, uint32_t *is_due_p);
+void dt_rank_close_state(const dt_rank *k);
+dt_snapshot_desc dt_rank_describe_snapshot(const dt_rank *k);
+
+/* ---- rank_mirror.c ---------------------------------------------------------------------------------------------- */
+
+bool dt_rank_mirror_is_due(const dt_rank *k); /* rank 0 */
+/* [collective] Errors: those of the communicator, DT_EDIVERGED. */
+dt_status dt_rank_mirror(dt_rank *k);
+/* Is the mirror of a run newer than its checkpoints? out: its folder. */
+bool dt_mirror_find(const char *run, dt_str *out);
+void dt_mirror_remove(const char *run);
+void dt_mirror_remove_later(const char *run, uint64_t step); /* one of a later step, or that is damaged */
 
 /* ---- rank_evaluate.c -------------------------------------------------------------------------------------------- */
 

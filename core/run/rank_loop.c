@@ -106,6 +106,8 @@ static dt_status save_if_requested(dt_rank *k, const iteration *it)
     const bool stops = (it->requests & DT_REQUEST_STOP) != 0;
     if (stops || (it->requests & DT_REQUEST_SAVE) != 0) {
         DT_TRY(dt_rank_save(k, false, stops));
+    } else if ((it->requests & DT_REQUEST_MIRROR) != 0) {
+        DT_TRY(dt_rank_mirror(k));
     }
     if ((it->requests & DT_REQUEST_RESIZE) != 0 && k->is_first_here) {
         *k->r->d->resized_p = true;

@@ -143,6 +143,7 @@ static dt_status rewind_run(dt_rank *k, uint64_t begin)
     uint32_t n = 0;
     dt_rundir_rewind(r->d->dir, r->base_step + begin);
     DT_TRY(dt_ckpt_supersede_later(dt_rundir_path(r->d->dir), r->base_step + begin, &n));
+    dt_mirror_remove_later(dt_rundir_path(r->d->dir), r->base_step + begin);
     if (n > 0) {
         dt_log(DT_LOG_WARN,
                "%u checkpoint%s after step %llu moved to checkpoints/superseded: the run continues from here", n,

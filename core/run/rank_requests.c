@@ -33,10 +33,19 @@ static bool is_checkpoint_due(const dt_rank *k, const dt_progress *p)
     return k->n_failed_saves > 0 ? now >= k->save_again_s : steps || seconds || epochs;
 }
 
+/* A restart looks for a mirror where there is a checkpoint: the first one is a checkpoint. */
+static uint32_t request_mirror(const dt_rank *k, uint32_t requests)
+{
+    if ((requests & DT_REQUEST_SAVE) != 0 || k->n_failed_saves > 0 || !dt_rank_mirror_is_due(k)) {
+        return 0;
+    }
+    return k->last_saved_step == UINT64_MAX ? DT_REQUEST_SAVE : DT_REQUEST_MIRROR;
+}
+
 /* The launcher has other hosts or slots: they join where the state is saved anyway. */
 static bool is_resize_due(const dt_rank *k, uint32_t requests)
 {
-    return k->r->d->processes != NULL && (requests & DT_REQUEST_SAVE) != 0 &&
+    return k->r->d->processes != NULL && (requests & (DT_REQUEST_SAVE | DT_REQUEST_MIRROR)) != 0 &&
            dt_board_resize_is_requested(dt_processes_board(k->comm));
 }
 
@@ -50,6 +59,7 @@ dt_status dt_rank_exchange_requests(dt_rank *k, const dt_progress *p, uint32_t *
     }
     if (dt_rank_is_first(k)) {
         requests |= is_checkpoint_due(k, p) ? DT_REQUEST_SAVE : 0;
+        requests |= request_mirror(k, requests);
         requests |= is_resize_due(k, requests) ? DT_REQUEST_STOP | DT_REQUEST_RESIZE : 0;
         requests |= k->stop.time > 0 && dt_rank_phase_s(k) >= k->stop.time ? DT_REQUEST_END : 0;
         requests |= dt_rank_histograms_due(k, p) ? DT_REQUEST_GRADIENT : 0;

@@ -31,7 +31,7 @@ static uint32_t count_shards(const dt_rank *k)
     return n < 2 ? 1 : n < most ? (uint32_t)n : most;
 }
 
-static dt_snapshot_desc describe_snapshot(const dt_rank *k)
+dt_snapshot_desc dt_rank_describe_snapshot(const dt_rank *k)
 {
     const dt_run_context *r = k->r;
     return (dt_snapshot_desc){.run_dir = dt_rundir_path(r->d->dir),
@@ -73,7 +73,7 @@ static dt_status try_save(dt_rank *k, bool phase_end)
 {
     const uint64_t step = dt_rank_global_step(k);
     DT_TRACE_N("run", "checkpoint", "step", step);
-    dt_snapshot_desc d = describe_snapshot(k);
+    dt_snapshot_desc d = dt_rank_describe_snapshot(k);
     d.phase_end = phase_end;
     const dt_status st = write_checkpoint(k, &d);
     if (!dt_rank_is_first(k)) {
@@ -209,8 +209,7 @@ static dt_status save_until_done(dt_rank *k, bool phase_end, bool must, bool is_
     }
 }
 
-/* What one of several ranks has of the state goes to rank 0 for this time; of a replay, what all have together. */
-static dt_status open_state(dt_rank *k, uint32_t *is_due_p)
+dt_status dt_rank_open_state(dt_rank *k, uint32_t *is_due_p)
 {
     if (k->stage->trainer == NULL) {
         return DT_OK;
@@ -225,7 +224,7 @@ static dt_status open_state(dt_rank *k, uint32_t *is_due_p)
     return dt_trainer_open_moments(k->stage->trainer, true);
 }
 
-static void close_state(const dt_rank *k)
+void dt_rank_close_state(const dt_rank *k)
 {
     if (k->stage->trainer != NULL) {
         dt_trainer_close_moments(k->stage->trainer, false);
@@ -235,18 +234,18 @@ static void close_state(const dt_rank *k)
 dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must)
 {
     uint32_t is_due = phase_end || k->last_saved_step != dt_rank_global_step(k);
-    DT_TRY(open_state(k, &is_due));
+    DT_TRY(dt_rank_open_state(k, &is_due));
     dt_activity_set(DT_ACTIVITY_SAVE, 0, 0);
     const dt_status st = save_until_done(k, phase_end, must, is_due);
     dt_activity_set(DT_ACTIVITY_NONE, 0, 0);
-    close_state(k);
+    dt_rank_close_state(k);
     return st;
 }
 
 static void save_good_state(dt_rank *k, const dt_snapshot_backup *backup)
 {
     const uint64_t step = dt_rank_global_step(k);
-    dt_snapshot_desc d = describe_snapshot(k);
+    dt_snapshot_desc d = dt_rank_describe_snapshot(k);
     d.backup = backup;
     const dt_status st = write_checkpoint(k, &d);
     if (!dt_rank_is_first(k)) {
@@ -274,11 +273,11 @@ dt_status dt_rank_save_after_failure(dt_rank *k, dt_status st, const dt_snapshot
     dt_error_save(reason, st);
     const bool is_alone = dt_comm_size(k->comm) == 1;
     /* where the communicator itself failed nothing can be brought together any more */
-    const bool is_whole = open_state(k, &is_due) == DT_OK;
+    const bool is_whole = dt_rank_open_state(k, &is_due) == DT_OK;
     if (is_due && is_whole) {
         save_good_state(k, backup);
     }
-    close_state(k);
+    dt_rank_close_state(k);
     st = dt_error_restore(reason);
     dt_free(reason);
     return is_alone || !is_whole ? st : dt_comm_agree(k->comm, st); /* no rank waits for another after this */

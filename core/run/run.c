@@ -113,11 +113,27 @@ static dt_status run_ranks(dt_run_context *r)
     return st;
 }
 
+/* From the mirror of a run, where it is newer than its checkpoints. */
+static dt_status find_own_start(dt_run_context *r)
+{
+    const char *from = r->d->resume;
+    dt_str mirror = {0};
+    dt_status st = DT_AGAIN;
+    if (from != NULL && r->d->processes != NULL && dt_rundir_is_run(from) && dt_mirror_find(from, &mirror)) {
+        st = dt_run_start_find(r->d->session, dt_str_text(&mirror), true, &r->start);
+    }
+    if (st < 0) {
+        dt_log(DT_LOG_WARN, "continuing from the last checkpoint: %s", dt_error_text());
+        dt_error_clear();
+    }
+    dt_str_fini(&mirror);
+    return st == DT_OK ? DT_OK : dt_run_start_find(r->d->session, from, false, &r->start);
+}
+
 static dt_status find_start(dt_run_context *r)
 {
     dt_comm *c = r->d->processes;
-    const dt_status st =
-        c == NULL || dt_comm_rank(c) == 0 ? dt_run_start_find(r->d->session, r->d->resume, false, &r->start) : DT_OK;
+    const dt_status st = c == NULL || dt_comm_rank(c) == 0 ? find_own_start(r) : DT_OK;
     DT_TRY(c != NULL ? dt_comm_agree(c, st) : st);
     DT_TRY(c != NULL ? dt_run_start_share(c, &r->start) : DT_OK);
     if (r->start.resume != NULL) {
@@ -194,6 +210,9 @@ dt_status dt_run(const dt_run_desc *d)
         dt_error_save(&reason, st);
         if (st < 0 && st != DT_EINTERRUPTED && is_first) {
             dt_event_files_end(r.metrics, false);
+        }
+        if (is_first && d->processes != NULL && (st >= 0 || (st == DT_EINTERRUPTED && !*d->resized_p))) {
+            dt_mirror_remove(dt_rundir_path(d->dir)); /* a checkpoint is as new */
         }
         dt_profile_steps_end(&r.profile, st >= 0 || st == DT_EINTERRUPTED);
         dt_trace_fini();

@@ -56,6 +56,34 @@ same_all lost "a process was left out, and joined again"
 cases=$((cases + 1))
 [ -z "$(pgrep -f "$work/lost ")" ] || fail "processes are left"
 
+# --- what a lost process costs is what followed the last mirror, here the last step ---
+DTRAIN_FAULT="comm.begin:90@$work/here,run.mirror:1+" timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" \
+    --run-dir "$work/mirrored" --threads 1 --nproc 2 --set checkpoint.every_steps=0 >"$work/out" 2>"$work/err" &
+job=$!
+await "$work/here"
+recorded=$(wc -l <"$work/mirrored/metrics.jsonl")
+kill -KILL "$(rank_of 1 mirrored)"
+await_line "restart 1 of 3" "$work/err"
+while kill -0 $job 2>/dev/null; do
+    rm -f "$work/here"
+    sleep 0.1
+done
+wait $job
+code=$?
+cases=$((cases + 1))
+[ $code -eq 0 ] || fail "mirrors: exit code $code"
+resumed=$(sed -n 's/.*resuming .*mirrored\/mirror\/checkpoints\/step-0*\([0-9]*\) .*/\1/p' "$work/mirrored/train.log")
+cases=$((cases + 1))
+[ -n "$resumed" ] && [ "$resumed" -gt 1 ] && [ "$resumed" -ge $((recorded - 1)) ] ||
+    fail "mirrors: continued from step '$resumed', $recorded were recorded"
+same mirrored "from a mirror"
+cases=$((cases + 1))
+cut -d, -f1,2 "$work/whole/metrics.jsonl" >"$work/a"
+cut -d, -f1,2 "$work/mirrored/metrics.jsonl" >"$work/b"
+cmp -s "$work/a" "$work/b" || fail "mirrors: other records"
+cases=$((cases + 1))
+[ ! -e "$work/mirrored/mirror" ] || fail "a mirror is left"
+
 # --- one process, by the hostfile: supervised as several are, and another number by a resume ---
 printf 'localhost slots=1\n' >"$work/hosts"
 train 0 hosted --nnodes 1:2 --hostfile "$work/hosts" --phase 1

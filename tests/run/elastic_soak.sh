@@ -14,6 +14,7 @@ wanted=${DT_CHANGES:-10}
 seed=${DT_CHANGES_SEED:-1}
 echo "DT_CHANGES_SEED=$seed"
 limit=0
+data='batch = 16; shards = 8;'
 save='every_steps = 1; keep_last = 3;'
 job <<END
 phase2_ppo = { train_batch = 40; fragment = 8; sgd_epochs = 1; };
@@ -38,10 +39,12 @@ resize() { # N slots; renamed, so that no half of it is read
 }
 
 runs=0 kills=0 requests=0
-begin() {
+begin() { # every other run has mirrors in place of checkpoints
     random 8
     resize $((number + 1))
-    "$dtrain" run --config "$work/job.cfg" --run-dir "$work/run$runs" --resume auto --threads 1 --nproc 1:8 \
+    mirrors="--set checkpoint.every_steps=$((runs % 2 == 0)) --set checkpoint.mirror_seconds=1"
+    # shellcheck disable=SC2086 # options
+    DTRAIN_FAULT=launch.wait:1+ "$dtrain" run --config "$work/job.cfg" --run-dir "$work/run$runs" --resume auto --threads 1 $mirrors --nproc 1:8 \
         --hostfile "$work/hosts" --max-restarts 1000000 >>"$work/out" 2>>"$work/err" &
     launcher=$!
 }
@@ -54,7 +57,11 @@ finish_run() {
     code=$?
     cases=$((cases + 1))
     [ $code -eq 0 ] || fail "run $runs: exit code $code"
-    same_all run$runs "run $runs"
+    if [ $((runs % 2)) -eq 0 ]; then
+        same_all run$runs "run $runs"
+    else
+        same run$runs "run $runs, mirrored"
+    fi
     records whole >"$work/a"
     records run$runs >"$work/b"
     cases=$((cases + 1))

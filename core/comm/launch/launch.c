@@ -592,9 +592,13 @@ static bool prepare_restart(job *j, uint64_t n, int *code_p)
         return false;
     }
     const double wait_s = dt_launch_wait_next(&j->wait, newest_step(j));
-    dt_log(DT_LOG_WARN, "restarting the %u processes%s%s%s, restart %llu of %llu, in %g s", j->n,
-           j->is_elastic ? ", or those that remain," : "", j->run != NULL ? " from the last checkpoint of " : "",
-           j->run != NULL ? j->run : "", (unsigned long long)n + 1, (unsigned long long)j->d->max_restarts, wait_s);
+    char what[48] = "the processes that remain";
+    if (!j->is_elastic) {
+        snprintf(what, sizeof(what), "the %u processes", j->n);
+    }
+    dt_log(DT_LOG_WARN, "restarting %s%s%s, restart %llu of %llu, in %g s", what,
+           j->run != NULL ? " from the last checkpoint of " : "", j->run != NULL ? j->run : "",
+           (unsigned long long)n + 1, (unsigned long long)j->d->max_restarts, wait_s);
     return wait_to_restart(j, wait_s, code_p);
 }
 
