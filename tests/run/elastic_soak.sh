@@ -26,6 +26,10 @@ END
 train 0 whole
 enough_states 3
 
+began=$(date +%s%N)
+train 0 start --nproc 8 --phase 1 --max-steps 1
+span=$((($(date +%s%N) - began) * 3 / 1000000)) # ms: a life of 8 processes starts and ends, and twice as long again
+
 random() { # N: the next number below N, in $number
     seed=$(((seed * 1103515245 + 12345) % 2147483648))
     number=$((seed / 1024 % $1)) # the low bits repeat soon
@@ -75,7 +79,7 @@ finish_run() {
 : >"$work/err"
 begin
 while [ $((total + $(changed))) -lt "$wanted" ] && [ $failed -eq 0 ]; do
-    random 4000
+    random "$span"
     sleep "$(printf '%d.%03d' $((number / 1000)) $((number % 1000)))"
     if ! kill -0 $launcher 2>/dev/null; then
         finish_run
