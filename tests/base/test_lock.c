@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/lock.h"
 
 static char path[64];
@@ -54,7 +55,13 @@ static void test_one_holder(void **state)
     dt_lock_release(fd);
     assert_false(dt_lock_is_held(path));
     assert_int_equal(dt_lock_check(path), DT_OK);
+    char expected[64], text[4096] = {0}; /* of a longer holder before nothing is left */
+    memset(text, 'x', 400);
+    assert_int_equal(dt_fs_write_atomic(path, text, strlen(text)), DT_OK);
     assert_int_equal(dt_lock_acquire(path, &fd), DT_OK);
+    const ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    snprintf(expected, sizeof(expected), "process %ld on ", (long)getpid());
+    assert_true(n > 0 && n < 400 && strncmp(text, expected, strlen(expected)) == 0 && text[n - 1] == '\n');
     dt_lock_release(fd);
     dt_lock_release(-1);
 }

@@ -101,6 +101,13 @@ static void test_spans(void **state)
     }
     work(1);
     char *text = written(1 + 3 + 2 * 5);
+    uint64_t n_times = 0;
+    for (const char *at = text; (at = strstr(at, "\"ts\":")) != NULL; n_times++) { /* microseconds, to the nanosecond */
+        at += strlen("\"ts\":");
+        at += strspn(at, "0123456789");
+        assert_true(*at == '.' && strspn(at + 1, "0123456789") == 3);
+    }
+    assert_true(n_times >= 1 + 3 + 2 * 5);
     assert_int_equal(count(text, "\"name\":\"outer\""), 2 + 2 * 3);
     assert_int_equal(count(text, "\"name\":\"inner\""), 1 + 2 * 2);
     assert_int_equal(count(text, "\"args\":{\"depth\":0}"), 3);

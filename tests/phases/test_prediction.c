@@ -304,9 +304,26 @@ static void test_horizon_is_within_the_future(void **unused)
     }
 }
 
+static dt_status check_seconds(double history_s, double horizon_s)
+{
+    mock_host host;
+    mock_host_init(&host);
+    const prediction_config c = {.rate_hz = 10, .history_s = history_s, .horizon_s = horizon_s, .nll_weight = 1};
+    return prediction_check(&host.host, "phase1", &c);
+}
+
+/* History and horizon hold a step each. */
+static void test_seconds(void **state)
+{
+    (void)state;
+    assert_int_equal(check_seconds(0.1, 0.1), DT_OK);
+    assert_int_equal(check_seconds(0.1, 0.04), DT_ECONFIG);
+    assert_int_equal(check_seconds(0.04, 0.1), DT_ECONFIG);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_losses_are_as_defined),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_seconds), cmocka_unit_test(test_losses_are_as_defined),
                                        cmocka_unit_test(test_horizon_is_within_the_future)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

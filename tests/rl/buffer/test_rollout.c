@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "dtrain/svc/metrics.h"
 #include "rl/rollout/rollout.h"
 #include "rl/experience/service.h"
 #include "state/snapshot/snapshot.h"
@@ -697,6 +698,30 @@ static void test_unknown_metric(void **state)
     world_close(&w);
 }
 
+static void test_many_pictures(void **state)
+{
+    (void)state;
+    enum { MANY = 200 };
+    world w;
+    begin(&w, "counter", NULL);
+    const dt_host *h = &w.stage->host;
+    const dt_metrics_api *m = h->service(h, DT_SVC_METRICS);
+    for (int i = 0; i < MANY; i++) {
+        const float value = (float)i;
+        char key[32];
+        snprintf(key, sizeof(key), "traffic/%d", i);
+        m->picture(h, key, &value, 0, 1);
+    }
+    assert_int_equal(w.stage->results.n_pictures, MANY);
+    for (int i = 0; i < MANY; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "traffic/%d", i);
+        assert_string_equal(w.stage->results.picture[i].key, key);
+        assert_true(w.stage->results.picture[i].n == 1 && w.stage->results.picture[i].value[0] == i);
+    }
+    world_close(&w);
+}
+
 /* In training a reset is given how many episodes the instance had; no episode of an evaluation depends on that. */
 static void test_number_of_episode(void **state)
 {
@@ -1041,6 +1066,7 @@ int main(void)
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_unknown_metric),
         cmocka_unit_test(test_number_of_episode),
+        cmocka_unit_test(test_many_pictures),
         cmocka_unit_test(test_foreign_actions),
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_evaluate),

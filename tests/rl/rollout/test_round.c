@@ -236,6 +236,27 @@ static void test_normalised_rewards(void **state)
 }
 
 /* y_t = r_t + gamma ((1 - lambda) V_{t+1} + lambda y_{t+1}) for the rows that acted, in their order. */
+/* The sum begins anew at an end, also where an agent acts in the next step. */
+static void test_running_returns_end(void **state)
+{
+    (void)state;
+    static const uint8_t end[] = {TERMINATED, TRUNCATED};
+    for (size_t i = 0; i < sizeof(end); i++) {
+        dt_returns x = {0};
+        round_of r;
+        open_round(&r);
+        for (int t = 0; t < STEPS; t++) {
+            r.b.flag[r.first + (size_t)t * PLACES] = t == 1 ? end[i] : GOES_ON;
+            r.b.reward[r.first + (size_t)t * PLACES] = (float)(1 << t);
+        }
+        assert_int_equal(dt_returns_init(&x, PLACES), DT_OK);
+        dt_returns_normalise_rewards(&x, &(dt_rollout_desc){.gamma = 0.5}, &r.b);
+        assert_near(x.running[0], 4 * 0.5 + 8);
+        dt_returns_fini(&x);
+        close_round(&r);
+    }
+}
+
 static void test_returns_of_values(void **state)
 {
     (void)state;
@@ -496,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_means),
         cmocka_unit_test(test_summary),
         cmocka_unit_test(test_normalised_rewards),
+        cmocka_unit_test(test_running_returns_end),
         cmocka_unit_test(test_returns_of_values),
         cmocka_unit_test(test_estimates),
         cmocka_unit_test(test_observations),

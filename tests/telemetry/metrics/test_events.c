@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of what core/telemetry/metrics/{events,png}.c count, draw and write: records are taken apart by a reader that
- * knows the format alone. tests/peers has TensorBoard read the files themselves.
+ * Tests of what core/telemetry/metrics/{events,png}.c and core/telemetry/tensorboard/event_pictures.c count, draw and
+ * write: records are taken apart by a reader that knows the format alone. tests/peers has TensorBoard read the files
+ * themselves.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,6 +23,58 @@
 #include "base/str.h"
 #include "telemetry/metrics/events.h"
 #include "telemetry/metrics/png.h"
+
+#define dt_canvas_png   take_canvas
+#define dt_events_image no_image
+static dt_status take_canvas(const dt_canvas *c, dt_str *out);
+static dt_status no_image(dt_events *e, uint64_t step, const char *tag, uint32_t width, uint32_t height,
+                          const dt_str *png);
+#include "../../../core/telemetry/tensorboard/event_pictures.c"
+#undef dt_canvas_png
+#undef dt_events_image
+
+/* ---- a matrix ---------------------------------------------------------------------------------------------------- */
+
+static uint8_t pixel[4], color[DT_CANVAS_COLORS][3];
+
+static dt_status take_canvas(const dt_canvas *c, dt_str *out)
+{
+    (void)out;
+    assert_true(c->width == 2 && c->height == 2);
+    memcpy(pixel, c->pixel, sizeof(pixel));
+    memcpy(color, c->color, sizeof(color));
+    return DT_OK;
+}
+
+static dt_status no_image(dt_events *e, uint64_t step, const char *tag, uint32_t width, uint32_t height,
+                          const dt_str *png)
+{
+    (void)e, (void)step, (void)width, (void)height, (void)png;
+    assert_string_equal(tag, "weights/world.w");
+    return DT_OK;
+}
+
+/* From blue, the greatest magnitude below zero, over white, zero, to red. */
+static void test_matrix(void **state)
+{
+    (void)state;
+    char name[] = "world.w";
+    const dt_param p = {.name = name, .dim = {2, 2}, .n_dims = 2, .count = 4};
+    static const float value[] = {-4, 2, 0, 1}, unknown[] = {NAN, 1, -1, 0};
+    assert_int_equal(dt_event_matrix(NULL, 1, &p, value), DT_OK);
+    assert_true(pixel[0] == 1 && pixel[1] == 192 && pixel[2] == 128 && pixel[3] == 160);
+    static const struct {
+        int at;
+        uint8_t color[3];
+    } expected[] = {{1, {0, 0, 180}}, {128, {255, 255, 255}}, {192, {217, 126, 126}}, {255, {180, 0, 0}}};
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        assert_memory_equal(color[expected[i].at], expected[i].color, 3);
+    }
+    assert_int_equal(dt_event_matrix(NULL, 1, &p, unknown), DT_OK);
+    assert_true(pixel[0] == 128 && pixel[1] == 255 && pixel[2] == 1 && pixel[3] == 128);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 
 static void test_histogram(void **state)
 {
@@ -467,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_end_is_taken_off),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_png),
+        cmocka_unit_test(test_matrix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
