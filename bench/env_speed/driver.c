@@ -61,15 +61,27 @@ static dt_status empty_reset(void *self, const dt_env_io *io, uint64_t seed)
     return DT_OK;
 }
 
+static dt_status step_at(empty *s, const dt_env_io *io, uint32_t i)
+{
+    const bool is_over = ++s->step == EPISODE;
+    ((float *)io->obs[0])[4 * (size_t)i] = (float)s->step;
+    io->reward[i] = (float)io->act_i[i];
+    io->truncated[i] = is_over;
+    io->alive[i] = !is_over;
+    return is_over ? DT_DONE : DT_OK;
+}
+
 static dt_status empty_step(void *self, const dt_env_io *io)
 {
-    empty *s = self;
-    const bool is_over = ++s->step == EPISODE;
-    ((float *)io->obs[0])[0] = (float)s->step;
-    io->reward[0] = (float)io->act_i[0];
-    io->truncated[0] = is_over;
-    io->alive[0] = !is_over;
-    return is_over ? DT_DONE : DT_OK;
+    return step_at(self, io, 0);
+}
+
+static dt_status empty_step_many(void *const *self, uint32_t n, const dt_env_io *io, dt_status *status)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        status[i] = step_at(self[i], io, i);
+    }
+    return DT_OK;
 }
 
 static void empty_destroy(void *self)
@@ -81,9 +93,13 @@ DT_ENV_DEFINE(empty_env, "empty", "computes nothing", "none", empty, empty, NULL
               DT_OPS(DT_SET(create, empty_create), DT_SET(spec, empty_spec), DT_SET(reset, empty_reset),
                      DT_SET(step, empty_step), DT_SET(destroy, empty_destroy)),
               DT_SET(flags, DT_COMP_DETERMINISTIC));
-static const dt_component *const components[] = {&empty_env};
+DT_ENV_DEFINE(many_env, "many", "computes nothing, many instances in a call", "none", empty, empty, NULL,
+              DT_OPS(DT_SET(create, empty_create), DT_SET(spec, empty_spec), DT_SET(reset, empty_reset),
+                     DT_SET(step, empty_step), DT_SET(destroy, empty_destroy), DT_SET(step_many, empty_step_many)),
+              DT_SET(flags, DT_COMP_DETERMINISTIC));
+static const dt_component *const components[] = {&empty_env, &many_env};
 static const dt_plugin plugin = {DT_PLUGIN_PREFIX,        .name = "empty",   .version = "1",          .vendor = "bench",
-                                 .license = "Apache-2.0", .n_components = 1, .components = components};
+                                 .license = "Apache-2.0", .n_components = 2, .components = components};
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
@@ -93,7 +109,7 @@ typedef struct bench {
     void **self;
     uint32_t n;
     double seconds;
-    atomic_uint n_restarts;
+    atomic_uint n_restarts, n_lost;
 } bench;
 
 static uint64_t seed_of(void *user, uint32_t number, uint64_t episode)
@@ -204,12 +220,13 @@ static void measure_tracks(bench *b, const char *how, uint32_t threads)
 
 /* ---- instances --------------------------------------------------------------------------------------------------- */
 
-static void in_threads(bench *b)
+static void in_threads(bench *b, const dt_env_ops *ops, const char *how)
 {
+    printf("%s\n", how);
     for (uint32_t i = 0; i < b->n; i++) {
         b->self[i] = dt_alloc(sizeof(empty));
     }
-    b->kind = (dt_vector_kind){.id = "empty", .ops = &empty_env_ops_, .max_steps = EPISODE};
+    b->kind = (dt_vector_kind){.id = "empty", .ops = ops, .max_steps = EPISODE};
     measure_rounds(b, "rounds, 1 thread", 0);
     measure_rounds(b, "rounds, 2 threads", 1);
     measure_tracks(b, "own groups, 1 thread", 1);
@@ -219,19 +236,24 @@ static void in_threads(bench *b)
     }
 }
 
-static void in_processes(bench *b, uint32_t workers)
+static void in_processes(bench *b, bool many, uint32_t workers)
 {
-    static const char request[] = "\0empty\0"
-                                  "0\0"
-                                  "0";
+    static const char requests[2][32] = {"\0empty\0"
+                                         "0\0"
+                                         "0",
+                                         "\0many\0"
+                                         "0\0"
+                                         "0"};
     const dt_process_desc d = {.id = "empty",
-                               .request = request,
-                               .request_bytes = sizeof(request),
+                               .request = requests[many],
+                               .request_bytes = many ? 10 : 11,
                                .places = (b->n + workers - 1) / workers,
                                .timeout_s = 60,
                                .startup_s = 60,
                                .ring_bytes = UINT32_MAX,
-                               .n_restarts = &b->n_restarts};
+                               .n_restarts = &b->n_restarts,
+                               .n_lost = &b->n_lost,
+                               .is_deterministic = true};
     char how[64];
     snprintf(how, sizeof(how), "%u worker process%s", workers, workers == 1 ? "" : "es");
     for (uint32_t i = 0; i < b->n; i++) {
@@ -265,9 +287,12 @@ int main(int argc, char **argv)
     must(empty_spec(NULL, &spec));
     must(dt_layout_init(&b.layout, "empty", &spec));
     b.self = dt_alloc_n(b.n, sizeof(*b.self));
-    in_threads(&b);
-    in_processes(&b, 1);
-    in_processes(&b, 2);
-    in_processes(&b, b.n);
+    in_threads(&b, &empty_env_ops_, "step");
+    in_processes(&b, false, 1);
+    in_processes(&b, false, 2);
+    in_processes(&b, false, b.n);
+    in_threads(&b, &many_env_ops_, "step_many");
+    in_processes(&b, true, 1);
+    in_processes(&b, true, 2);
     return 0;
 }

@@ -38,6 +38,7 @@ static const struct status_row {
     ROW(DT_EUNSUPPORTED, "this build or machine cannot do it")
     ROW(DT_EPLUGIN, "a plugin broke its contract")
     ROW(DT_EINTERRUPTED, "stopped on request, state saved")
+    ROW(DT_EBROKEN, "an instance of an environment is broken")
     ROW(DT_ECOMM, "a collective failed or timed out")
     ROW(DT_EPEER, "another rank died or reported an error")
     ROW(DT_EDIVERGED, "loss or gradients are not finite")

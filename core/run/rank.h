@@ -99,7 +99,7 @@ typedef struct dt_rank {
     uint64_t n_empty;        /* rank 0: steps without a sample that were recorded */
     uint64_t epoch;          /* epochs of the phase that are done */
     uint32_t pending;        /* DT_PENDING_* */
-    uint32_t restarts;       /* of workers of this rank's environments, as far as they are known */
+    uint32_t n_lost;         /* instances of this rank's environments, as far as they are known */
     dt_forecast forecast;    /* rank 0 */
     bool has_peak;           /* rank 0: the peak of resident memory is that of the phase */
     dt_memory_watch watch;

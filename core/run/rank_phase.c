@@ -225,7 +225,7 @@ static void reset_counters(dt_rank *k, int64_t index)
     k->from_part = begin > 0 ? NAN : 0;
     k->has_stepped = false;
     k->rate_s = k->rate = 0;
-    k->restarts = 0;
+    k->n_lost = 0;
     k->rate_samples = 0;
     k->iterations = begin; /* where a phase does not count them, each is one step of the trainer */
     k->last_saved_step = begin > 0 ? dt_rank_global_step(k) : UINT64_MAX;

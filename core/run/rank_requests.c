@@ -74,10 +74,10 @@ dt_status dt_rank_exchange_requests(dt_rank *k, const dt_progress *p, uint32_t *
 
 dt_status dt_rank_record_lost_workers(dt_rank *k, uint64_t step)
 {
-    const uint32_t restarts = atomic_load(&k->stage->env.n_restarts);
-    uint32_t lost = restarts - k->restarts;
-    k->restarts = restarts;
-    if (!k->stage->env.in_process) {
+    const uint32_t all = atomic_load(&k->stage->env.n_lost);
+    uint32_t lost = all - k->n_lost;
+    k->n_lost = all;
+    if (!k->stage->env.can_restart) {
         return DT_OK;
     }
     const dt_rank_message mine = {.requests = lost};

@@ -248,6 +248,7 @@ bool dt_status_is_retryable(dt_status st)
     case DT_ENOMEM:
     case DT_EIO:
     case DT_EPLUGIN:
+    case DT_EBROKEN:
     case DT_ECOMM:
     case DT_EPEER:
     case DT_EDIVERGED:

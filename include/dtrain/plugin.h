@@ -269,7 +269,14 @@ typedef struct dt_data_ops {
  * reset of Gymnasium 1.0, Towers et al. 2024).
  *
  * Same configuration, same seed and number (episode) of reset, same actions: same bits, whatever else the instance did
- * before. A host that resumes a run repeats the episode from its seed and number by the actions it has kept. */
+ * before. A host that resumes a run repeats the episode from its seed and number by the actions it has kept.
+ *
+ * An instance that cannot continue, such as one whose own simulator process is gone, returns DT_EBROKEN from reset or
+ * step (DT_EIO means the same there), with a reason. The host destroys it and creates it again, as it replaces a worker
+ * process that crashed, at most env.restarts times; then it is an error of the run. A component with
+ * DT_COMP_DETERMINISTIC in its flags keeps the promise above also in another process: in worker processes a lost
+ * episode is repeated from its actions up to the step that failed, and results stay the same. Otherwise, and where a
+ * repeated episode differs, the episode counts as truncated before that step. Other errors end the phase. */
 /* What n columns of an observation hold: first, first + stride, ... of the last number of its port's dims. For people
  * and for programs that make the observation elsewhere: `dtrain show` and exported policies say it. */
 typedef struct dt_column {
@@ -334,6 +341,11 @@ typedef struct dt_env_ops {
     dt_status (*reset)(void *self, const dt_env_io *io, uint64_t seed);    /* [worker] */
     dt_status (*step)(void *self, const dt_env_io *io);                    /* [worker] DT_DONE: the episode is over */
     void (*destroy)(void *self);                                           /* [worker] once per create */
+    /* [worker] Optional: a step of n instances of one configuration in one call, with the same bits as n calls of step.
+     * Every array of io is contiguous: [n, ...] of what step has, instance by instance, n * n_symbols sizes and n times
+     * a ragged port's capacity among them; outputs are zeroed and masks ones before, as for step. status: out [n], what
+     * step returns of each. Returns DT_OK, or the error of all. */
+    dt_status (*step_many)(void *const *self, uint32_t n, const dt_env_io *io, dt_status *status);
 } dt_env_ops;
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------- */

@@ -49,6 +49,7 @@ enum {
     DT_EUNSUPPORTED = -23, /* this build or machine cannot do it */
     DT_EPLUGIN = -24,      /* a plugin broke its contract */
     DT_EINTERRUPTED = -25, /* asked to stop by a signal or a time limit, state saved */
+    DT_EBROKEN = -26,      /* this instance of an environment is broken; the host creates it again */
 
     /* the whole job is lost */
     DT_ECOMM = -40,    /* a collective failed or timed out */

@@ -40,7 +40,8 @@ for point in fs.write:12 fs.fsync:6 fs.rename:4; do
     fi
 done
 
-# --- a worker process of an environment dies: the run goes on, and says from where on it cannot be repeated ---
+# --- a worker process of an environment dies: the run goes on. Episodes of an environment that is declared
+# deterministic are repeated; of another one the run says from where on it cannot be repeated ---
 ppo="$dtrain --plugin phase2_ppo --set env.id=cartpole --set env.isolation=process --set env.instances=2
      --set env.restarts=100 --set phase2_ppo.fragment=100 --set phase2_ppo.train_batch=200 --set data.batch=100
      --set phase2_ppo.sgd_epochs=1 --set phase2_ppo.iterations=4 --set training.eval_interval=0 --threads 2 -q"
@@ -48,6 +49,13 @@ mark='"not_reproducible_from_step":'
 points=$((points + 2))
 $ppo --run-dir "$work/alive" 2>"$work/err" || bad "PPO in worker processes"
 ! grep -q "$mark" "$work/alive/meta.json" || bad "a run that lost nothing is marked"
+DTRAIN_FAULT=env.step:150! $ppo --run-dir "$work/repeated" 2>"$work/err" || bad "PPO with lost workers, repeated"
+! grep -q "$mark" "$work/repeated/meta.json" || bad "repeated episodes: the run is marked"
+grep -q '"env/restarts":[1-9]' "$work/repeated/metrics.jsonl" || bad "no worker was lost"
+[ "$(state_hash "$work/repeated")" = "$(state_hash "$work/alive")" ] || bad "repeated episodes: another state"
+DTRAIN_PLUGIN_PATH=${DT_BUILDDIR:-.}/tests/run/.libs
+export DTRAIN_PLUGIN_PATH
+ppo="$ppo --set env.id=stubborn --set models.controller=controller_mlp"
 DTRAIN_FAULT=env.step:150! $ppo --run-dir "$work/lost" 2>"$work/err" || bad "PPO with lost workers"
 grep -q "${mark}2" "$work/lost/meta.json" || bad "the run is not marked from step 2 on: $(cat "$work/lost/meta.json")"
 grep -q '"exit_code":0' "$work/lost/meta.json" || bad "no exit code beside the mark"

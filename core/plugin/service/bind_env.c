@@ -122,6 +122,35 @@ static dt_status finish(const maker *m, void *self)
     return check_spec(m, &spec);
 }
 
+/* In place of one that is broken. */
+static dt_status create_again(void *user, uint32_t number, void *self)
+{
+    const dt_env_restart *r = user;
+    const maker m = maker_of(r->e, r->with, number);
+    const dt_component *c = &m.comp->desc;
+    dt_env_spec spec = {.struct_size = sizeof(spec)};
+    dt_status st = DT_OK;
+    DT_FP_GUARD(c->id, "destroy", m.comp->ops.env.destroy(self));
+    memset(self, 0, c->state_size > 0 ? c->state_size : 1);
+    DT_FP_GUARD(c->id, "create", st = m.comp->ops.env.create(self, &r->e->stage->host, m.with->config));
+    DT_TRY(st > 0 ? DT_OK : st);
+    DT_TRY_PLUGIN(m.comp->ops.env.spec(self, &spec), "spec");
+    return dt_layout_compare(dt_env_layout(r->e, r->with), &spec);
+}
+
+const dt_vector_restart *dt_env_restart_table(dt_env *e, dt_env_setup *with)
+{
+    dt_env_restart *r = with == &e->evaluation ? &e->restart_of_evaluation : &e->restart_of_training;
+    *r = (dt_env_restart){.e = e,
+                          .with = with,
+                          .table = {.user = r,
+                                    .create = create_again,
+                                    .most = (uint32_t)e->opts.restarts,
+                                    .n_restarts = &e->n_restarts,
+                                    .n_lost = &e->n_lost}};
+    return e->can_restart && !e->in_process ? &r->table : NULL;
+}
+
 static dt_status make_and_check_here(const maker *m, void **self_p)
 {
     DT_TRY(make_here(m, self_p));
@@ -176,7 +205,9 @@ static dt_status start_process(const maker *m, uint32_t places, void **self_p)
                                    e->opts.startup_timeout_s > 0 ? e->opts.startup_timeout_s : e->opts.timeout_s,
                                .ring_bytes = (uint64_t)(e->opts.ring_mb * 1e6),
                                .restarts = (uint32_t)e->opts.restarts,
+                               .is_deterministic = (m->comp->desc.flags & DT_COMP_DETERMINISTIC) != 0,
                                .n_restarts = &e->n_restarts,
+                               .n_lost = &e->n_lost,
                                .stops = e->stage->d.stops,
                                .stops_user = e->stage->d.stops_user};
     dt_process_instance *x = NULL;
@@ -349,8 +380,10 @@ static dt_status choose_isolation(dt_env *e)
         needs = (c->desc.flags & DT_COMP_PROCESS) != 0 ? c : needs;
         all_ours = all_ours && c->plugin->desc.vendor != NULL && strcmp(c->plugin->desc.vendor, "dtrain") == 0;
     }
+    e->can_restart = needs != NULL || !all_ours;
     e->in_process = e->opts.isolation == DT_ISOLATION_PROCESS ||
                     (e->opts.isolation == DT_ISOLATION_AUTO && (needs != NULL || !all_ours));
+    e->can_restart = e->can_restart || e->in_process;
     e->ops = e->in_process ? &dt_process_ops : &e->comp->ops.env;
     if (needs != NULL && !e->in_process && (e->opts.instances > 1 || e->n_mix > 0)) {
         return DT_FAIL(DT_ECONFIG, "%s allows one instance per process: leave env.isolation = \"auto\"%s",
@@ -445,6 +478,7 @@ static dt_status list_kinds(dt_env *e)
         e->kind[i] = (dt_vector_kind){.id = m.comp->desc.id,
                                       .ops = e->in_process ? &dt_process_ops : &m.comp->ops.env,
                                       .async = e->in_process ? &dt_process_async : NULL,
+                                      .restart = dt_env_restart_table(e, &e->training),
                                       .max_steps = m.with->max_steps};
     }
     return DT_OK;

@@ -33,6 +33,12 @@ typedef struct dt_env_evaluation_option { /* an option that training and evaluat
     const char *value, *trained;
 } dt_env_evaluation_option;
 
+typedef struct dt_env_restart { /* of instances in this process, made with a setup */
+    struct dt_env *e;
+    dt_env_setup *with;
+    dt_vector_restart table;
+} dt_env_restart;
+
 struct dt_env { /* a bound environment */
     struct dt_stage *stage;
     const dt_loaded *comp;
@@ -47,8 +53,11 @@ struct dt_env { /* a bound environment */
     uint32_t number;        /* of it in the run */
     const dt_env_ops *ops;  /* of comp */
     bool in_process;        /* instances run in worker processes */
-    atomic_uint n_restarts; /* of workers */
-    atomic_uint n_cut;      /* episodes that went on past the last step that the spec allows, or an evaluation */
+    atomic_uint n_restarts; /* of instances */
+    atomic_uint n_lost;     /* of them those that make the run irreproducible */
+    bool can_restart;       /* instances that are broken or lost are created again */
+    dt_env_restart restart_of_training, restart_of_evaluation;
+    atomic_uint n_cut; /* episodes that went on past the last step that the spec allows, or an evaluation */
     dt_layout layout, evaluation_layout; /* of evaluations: where their options leave teams out, with fewer places */
     dt_env_opts opts;
     int64_t learner; /* the team that learns; -1: all, or there is one */
@@ -71,7 +80,9 @@ dt_status dt_env_create_others(dt_env *e, uint32_t first, uint32_t n, void **sel
 /* Worker processes of n instances of training. */
 uint32_t dt_env_count_workers(const dt_env *e, uint32_t n);
 void dt_env_destroy_instances(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n,
-                              void *const *self);                        /* NULL ones: none */
+                              void *const *self); /* NULL ones: none */
+/* How instances of this setup in this process are created again; NULL: they are not. */
+const dt_vector_restart *dt_env_restart_table(dt_env *e, dt_env_setup *with);
 const dt_layout *dt_env_layout(const dt_env *e, const dt_env_setup *of); /* once one was made */
 /* The first instance, which plays no episode, made again: where a process can have one alone, or as one of another
  * number. */

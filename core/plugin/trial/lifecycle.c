@@ -281,6 +281,15 @@ static bool destroy_env(dt_checker *k, env_life *l, dt_probe_env *p)
     return true;
 }
 
+/* The same game by step_many, in both instances where the process holds two. */
+static dt_status play_many(dt_checker *k, env_life *l, dt_probe_env *second)
+{
+    dt_probe_env *both[] = {second, &l->first};
+    DT_TRY(dt_probe_env_play_many(both, l->first.is_created ? 2 : 1, l->trace));
+    dt_check_pass(k, &l->env->desc, "step_many gives the results of step");
+    return DT_OK;
+}
+
 /* The same game in a second instance, in parallel with the first one where the process may hold two. */
 static void play_again(dt_checker *k, env_life *l, bool is_played)
 {
@@ -302,6 +311,10 @@ static void play_again(dt_checker *k, env_life *l, bool is_played)
         if (st == DT_OK) {
             dt_check_pass(k, c, "the same seeds and actions give identical results in another instance");
         }
+    }
+    if (st == DT_OK && is_played && l->env->ops.env.step_many != NULL && dt_check_may(k, c, "step_many", true)) {
+        step = "step_many";
+        st = play_many(k, l, &second);
     }
     if (st < 0) {
         (void)dt_check_fail_status(k, c, step, st);

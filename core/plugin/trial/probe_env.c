@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "dtrain/random.h"
 #include "dtrain/svc/rng.h"
+#include "rl/env/batch.h"
 #include "rl/env/check.h"
 #include "plugin/trial/guard.h"
 
@@ -419,5 +420,139 @@ dt_status dt_probe_env_replay(dt_probe_env *p, const dt_probe_trace *trace)
     }
     dt_free(hash);
     game_fini(&g);
+    return st;
+}
+
+/* ---- many at a time ---------------------------------------------------------------------------------------------- */
+
+enum { MOST_TOGETHER = 2, GAP = (DT_GUARD_BYTES + 63) / 64 * 64 };
+
+typedef struct together { /* instances that are stepped in one call */
+    game g[MOST_TOGETHER];
+    uint32_t n, n_active;
+    uint32_t active[MOST_TOGETHER]; /* of g, in the order of the call */
+    uint8_t *memory;
+    size_t bytes;
+} together;
+
+static dt_status check_batch(const together *x, const dt_batch *b)
+{
+    const uint8_t *at = x->memory;
+    for (uint32_t k = 0; k <= b->n_arrays; k++) {
+        const uint8_t *next = k < b->n_arrays ? (const uint8_t *)b->array[k].begin : x->memory + x->bytes;
+        DT_TRY(dt_guard_check(at, (size_t)(next - at), "step_many", k > 0 ? b->array[k - 1].name : NULL,
+                              k < b->n_arrays ? b->array[k].name : NULL));
+        at = next + (k < b->n_arrays ? b->n * b->array[k].bytes : 0);
+    }
+    const dt_batch_array *act = &b->array[b->n_arrays - 2];
+    for (uint32_t i = 0; i < b->n; i++) {
+        const game *g = &x->g[x->active[i]];
+        if (memcmp(act[0].begin + i * act[0].bytes, g->drawn_i, act[0].bytes) != 0 ||
+            memcmp(act[1].begin + i * act[1].bytes, g->drawn_f, act[1].bytes) != 0) {
+            return DT_FAIL(DT_EPLUGIN, "step_many changes the actions it was given");
+        }
+    }
+    return DT_OK;
+}
+
+/* A step of all active ones; their records and statuses. */
+static dt_status step_together(together *x, dt_status *status)
+{
+    dt_batch b;
+    void *self[MOST_TOGETHER];
+    x->bytes = dt_batch_bytes(x->g[0].l, x->n_active, GAP);
+    memset(x->memory, DT_GUARD, x->bytes);
+    dt_batch_init(&b, x->g[0].l, x->n_active, GAP, (char *)x->memory);
+    dt_batch_clear(&b);
+    for (uint32_t i = 0; i < x->n_active; i++) {
+        game *g = &x->g[x->active[i]];
+        memcpy(g->record + g->l->act_i, g->drawn_i, g->fixed[ACT_I].bytes);
+        memcpy(g->record + g->l->act_f, g->drawn_f, g->fixed[ACT_F].bytes);
+        dt_batch_put_actions(&b, i, g->record);
+        self[i] = g->self;
+    }
+    dt_trial_call(x->g[0].trial, "step_many");
+    dt_error_clear();
+    const dt_status st = x->g[0].ops->step_many(self, x->n_active, &b.io, status);
+    DT_TRY_PLUGIN(st, "step_many");
+    DT_TRY(check_batch(x, &b));
+    for (uint32_t i = 0; i < x->n_active; i++) {
+        dt_batch_take_outputs(&b, i, x->g[x->active[i]].record);
+    }
+    return DT_OK;
+}
+
+static dt_status compare_many(game *g, const dt_probe_trace *trace, uint32_t e, uint32_t t, dt_status st)
+{
+    uint64_t hash[DT_PROBE_ENV_ARRAYS];
+    const uint32_t n_calls = trace->first[e + 1] - trace->first[e];
+    if (st != DT_OK && st != DT_DONE) {
+        return st < 0 ? st : DT_FAIL(DT_EPLUGIN, "step_many reports status %d, expected DT_OK or DT_DONE", (int)st);
+    }
+    if (st == DT_DONE && t + 1 < n_calls) {
+        return DT_FAIL(DT_EPLUGIN, "seed %u: step_many ends the episode after %u steps, step after %u", e + 1, t,
+                       n_calls - 1);
+    }
+    DT_TRY(dt_check_record(g->l, g->record, g->acted, st == DT_DONE));
+    fingerprint(g, st == DT_DONE, hash);
+    for (uint32_t i = 0; i < g->n_arrays; i++) {
+        if (hash[i] != trace->hash[trace->first[e] + t][i]) {
+            return DT_FAIL(DT_EPLUGIN,
+                           "seed %u, step %u: %s differs between step_many and step; they must agree bit for "
+                           "bit",
+                           e + 1, t, g->array[i].name);
+        }
+    }
+    return DT_OK;
+}
+
+/* Episodes e, e + 1, ... side by side, a step of those that go on in each call. */
+static dt_status play_together(together *x, const dt_probe_trace *trace, uint32_t e, uint32_t n)
+{
+    uint64_t hash[DT_PROBE_ENV_ARRAYS];
+    dt_status status[MOST_TOGETHER];
+    for (uint32_t k = 0; k < n; k++) {
+        memset(x->g[k].drawn_i, 0, x->g[k].fixed[ACT_I].bytes);
+        memset(x->g[k].drawn_f, 0, x->g[k].fixed[ACT_F].bytes);
+        DT_TRY(reset(&x->g[k], e + k + 1, hash));
+    }
+    for (uint32_t t = 1; t < DT_PROBE_ENV_CALLS; t++) {
+        x->n_active = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            if (t < trace->first[e + k + 1] - trace->first[e + k]) {
+                draw_actions(&x->g[k], e + k + 1, t);
+                x->active[x->n_active++] = k;
+            }
+        }
+        if (x->n_active == 0) {
+            break;
+        }
+        DT_TRY(step_together(x, status));
+        for (uint32_t i = 0; i < x->n_active; i++) {
+            DT_TRY(compare_many(&x->g[x->active[i]], trace, e + x->active[i], t, status[i]));
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_probe_env_play_many(dt_probe_env *const *p, uint32_t n, const dt_probe_trace *trace)
+{
+    together x = {.n = 0};
+    dt_status st = DT_OK;
+    for (; x.n < n && x.n < MOST_TOGETHER && st == DT_OK; x.n += st == DT_OK) {
+        st = game_init(&x.g[x.n], p[x.n]);
+    }
+    x.bytes = st == DT_OK ? dt_batch_bytes(x.g[0].l, x.n, GAP) : 0;
+    x.memory = dt_alloc(x.bytes + 1);
+    if (st == DT_OK && x.memory == NULL) {
+        st = DT_FAIL(DT_ENOMEM, "no memory for buffers of %zu bytes", x.bytes);
+    }
+    for (uint32_t e = 0; e < trace->n_episodes && st == DT_OK; e += x.n) {
+        st = play_together(&x, trace, e, trace->n_episodes - e < x.n ? trace->n_episodes - e : x.n);
+    }
+    for (uint32_t i = 0; i < x.n; i++) {
+        game_fini(&x.g[i]);
+    }
+    dt_free(x.memory);
     return st;
 }

@@ -195,3 +195,47 @@ dt_status dt_check_record(const dt_layout *l, const char *record, const uint8_t 
     DT_TRY(check_masks(l, record));
     return acted != NULL ? check_earned(l, record) : DT_OK;
 }
+
+/* ---- whole records ----------------------------------------------------------------------------------------------- */
+
+void dt_truncate_record(const dt_layout *l, const char *kept, char *record)
+{
+    const uint32_t A = l->spec.n_agents;
+    memcpy(record, kept, l->reward);
+    memset(record + l->reward, 0, l->out_bytes - l->reward);
+    memset(record + l->mask, 1, (size_t)A * l->n_choices);
+    memcpy(record + l->truncated, kept + l->alive, A);
+    memset(record + l->alive, 0, A);
+    for (uint32_t m = 0; m < l->spec.n_metrics; m++) {
+        ((double *)(void *)(record + l->metric))[m] = NAN;
+    }
+}
+
+const char *dt_compare_records(const dt_layout *l, const char *a, const char *b)
+{
+    const dt_env_spec *s = &l->spec;
+    const size_t A = s->n_agents;
+    const struct {
+        const char *name;
+        size_t at, bytes;
+    } fixed[] = {{"size", l->size, s->n_symbols * sizeof(int64_t)},
+                 {"alive", l->alive, A},
+                 {"reward", l->reward, A * sizeof(float)},
+                 {"cost", l->cost, A * s->n_costs * sizeof(float)},
+                 {"terminated", l->terminated, A},
+                 {"truncated", l->truncated, A},
+                 {"mask", l->mask, A * l->n_choices}};
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+        if (memcmp(a + fixed[i].at, b + fixed[i].at, fixed[i].bytes) != 0) {
+            return fixed[i].name;
+        }
+    }
+    for (uint32_t i = 0; i < s->n_obs; i++) {
+        const dt_obs_port *o = &l->obs[i];
+        const size_t rows = (size_t)dt_layout_rows(l, o, (const int64_t *)(const void *)(a + l->size));
+        if (memcmp(a + o->offset, b + o->offset, rows * o->row_bytes) != 0) {
+            return o->port->name;
+        }
+    }
+    return NULL;
+}

@@ -11,4 +11,10 @@
  * Errors: DT_EPLUGIN names port or array, row and value. */
 dt_status dt_check_record(const dt_layout *l, const char *record, const uint8_t *acted, bool is_over) DT_NODISCARD;
 
+/* The record of an episode that is lost in its step: the observations of kept, the record before, stay; its agents are
+ * truncated, rewards are 0 and metrics unknown. */
+void dt_truncate_record(const dt_layout *l, const char *kept, char *record);
+/* The name of an array that counts and differs, as bits, between two records without DT_DONE; NULL: none. */
+const char *dt_compare_records(const dt_layout *l, const char *a, const char *b);
+
 #endif

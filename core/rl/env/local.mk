@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
+	core/rl/env/batch.c \
+	core/rl/env/batch.h \
 	core/rl/env/check.c \
 	core/rl/env/check.h \
 	core/rl/env/described.c \

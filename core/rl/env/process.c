@@ -228,6 +228,12 @@ dt_status dt_process_died(dt_process *p)
     return dt_process_report_lost(p, how);
 }
 
+dt_status dt_process_overwritten(dt_process *p)
+{
+    dt_process_kill(p);
+    return dt_process_report_lost(p, "wrote over the memory that it shares with the host");
+}
+
 dt_status dt_process_interrupt(dt_process *p)
 {
     dt_process_kill(p);
@@ -275,7 +281,7 @@ dt_status dt_process_missing_message(dt_process *p, dt_wire_result r, const char
 dt_status dt_process_check_status(int32_t status)
 {
     const bool is_possible = (status >= DT_EDATA && status <= DT_EINVAL) || status == DT_ENOMEM || status == DT_EIO ||
-                             status == DT_EUNSUPPORTED || status >= 0;
+                             status == DT_EUNSUPPORTED || status == DT_EBROKEN || status >= 0;
     return is_possible ? (dt_status)status : DT_EPLUGIN;
 }
 
@@ -330,6 +336,8 @@ static void free_process(dt_process *p)
     dt_process_close(p);
     for (uint32_t i = 0; i < p->d.places && p->instance != NULL; i++) {
         dt_free(p->instance[i].kept);
+        dt_free(p->instance[i].log);
+        dt_free(p->instance[i].repeated);
     }
     dt_free(p->instance);
     dt_free(p->sent);

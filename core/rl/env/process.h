@@ -3,10 +3,12 @@
  * Instances in worker processes. To the host each is an environment like any other (dt_process_ops), and one that is
  * stepped together with others (dt_process_async); what it calls happens in a worker, this program started again with
  * the verb "env-worker", over memory that both share. A worker has one or several instances of the same configuration.
- * A worker that dies, does not answer in time, or returns invalid data costs the episodes of its instances: each one's
- * step is reported as the episode's last, its agents truncated with their observations of the step before, and the next
- * episode begins in a new worker. Invalid data cost only the episode of their instance, which is created again. What
- * the worker wrote to its standard output and error is part of the warning.
+ *
+ * A worker that dies or does not answer in time is replaced; an instance that returns invalid data, DT_EBROKEN or
+ * DT_EIO is created again, in its worker. Where the environment is declared deterministic lost episodes are
+ * repeated from their seed and actions, up to the step under way: the results are the same. Otherwise, and where that
+ * fails, they count as truncated: the step is reported as the episode's last, its agents truncated with their
+ * observations of the step before. What the worker wrote to its standard output and error is part of the warning.
  *
  * A worker leads a process group of its own: a thread of it ends it, and all that it started and left in that group, as
  * soon as the host is gone, however that came about and whatever the environment does at that time; the host ends the
@@ -34,7 +36,9 @@ typedef struct dt_process_desc {
     double startup_s;        /* of the creation of an instance */
     uint64_t ring_bytes;     /* shared memory at most */
     uint32_t restarts;       /* of an instance, before the run stops */
+    bool is_deterministic;   /* lost episodes are repeated from their actions */
     atomic_uint *n_restarts; /* of all instances: added to */
+    atomic_uint *n_lost;     /* the same, where the results are not those of a run without the loss */
     bool (*stops)(
         void *user); /* NULL: never. Asked a few times a second by the thread that waits for a worker [any]: true gives
                                 * it up, with DT_EINTERRUPTED */
@@ -68,7 +72,7 @@ uint64_t dt_process_bytes(const dt_process_instance *x, uint64_t *shared_p);
 /* Of all workers of this process together, what they share counted once; n_p: how many. Any thread; allocates nothing.
  */
 uint64_t dt_process_all_bytes(uint32_t *n_p);
-/* Begins to end an instance. Of several, all are notified before the first is destroyed: then workers end side by side. */
+/* Begins to end an instance. Of several, all are notified before the first is destroyed: workers end side by side. */
 void dt_process_begin_end(dt_process_instance *x);
 extern const dt_env_ops dt_process_ops; /* no create. Gives up with DT_EIO */
 extern const dt_env_async dt_process_async;

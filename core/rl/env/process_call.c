@@ -51,8 +51,7 @@ static dt_status read_answered(dt_process *p)
 {
     const uint32_t answered = atomic_load_explicit(&control_of(p)->answered, memory_order_acquire);
     if (answered - p->answered > p->asked - p->answered) {
-        dt_process_kill(p);
-        return dt_process_report_lost(p, "wrote over the memory that it shares with the host");
+        return dt_process_overwritten(p);
     }
     p->answered = answered;
     return DT_OK;

@@ -26,6 +26,13 @@ struct dt_process_instance {
     uint64_t seed, episode; /* of the last reset */
     char *kept;             /* the last record that was right */
     uint32_t restarts;
+    uint32_t crashes; /* in the step under way */
+
+    /* of an environment that is declared deterministic: the episode's actions so far */
+    char *log;
+    uint64_t n_logged, log_cap; /* steps */
+    bool is_logged;             /* all of them */
+    char *repeated;             /* a record, to compare with kept */
 };
 
 struct dt_process {
@@ -70,6 +77,7 @@ void dt_process_read_output(dt_process *p);
 /* Why the worker is no more, with what it wrote last: DT_EIO. died: it does not answer any more, or has ended. */
 dt_status dt_process_report_lost(dt_process *p, const char *how) DT_NODISCARD;
 dt_status dt_process_died(dt_process *p) DT_NODISCARD;
+dt_status dt_process_overwritten(dt_process *p) DT_NODISCARD; /* it wrote what cannot be into the shared memory */
 dt_status dt_process_interrupt(dt_process *p) DT_NODISCARD;
 bool dt_process_goes_on(void *process); /* read its output; false: asked to stop */
 dt_wire_patience dt_process_patience(dt_process *p, double timeout_s);

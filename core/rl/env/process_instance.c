@@ -11,11 +11,12 @@
 #include "base/mem.h"
 #include "rl/env/check.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { BROKEN = -1000 }; /* the host's own, of take_result: this instance is of no use any more, its worker is */
+/* The host's own: this instance is of no use any more, its worker is; its episode cannot be continued. */
+enum { BROKEN = -1000, GONE = -1001 };
+enum { MOST_CRASHES = 2, LOG_BYTES = 1 << 26 }; /* in one step; of the actions of an episode */
 
 static char *record_of(const dt_process_instance *x)
 {
@@ -47,7 +48,7 @@ static dt_status wait_for_create(const dt_process_instance *x)
 {
     DT_TRY(dt_process_wait(x->p, x->number));
     const dt_status st = read_status(x);
-    return st > 0 ? DT_FAIL(DT_EIO, "its process wrote over the memory that it shares with the host") : st;
+    return st > 0 ? dt_process_overwritten(x->p) : st;
 }
 
 dt_process_instance *dt_process_begin_instance(dt_process_instance *other)
@@ -86,8 +87,11 @@ static dt_status count_restart(dt_process_instance *x, const char *what)
     }
     x->restarts++;
     atomic_fetch_add(p->d.n_restarts, 1);
-    dt_log(DT_LOG_WARN, "environment %s: %s. %s (restart %u of %u); from now on the run is not reproducible", p->d.id,
-           why, what, x->restarts, p->d.restarts);
+    if (!p->d.is_deterministic) {
+        atomic_fetch_add(p->d.n_lost, 1);
+    }
+    dt_log(DT_LOG_WARN, "environment %s: %s. %s (restart %u of %u)%s", p->d.id, why, what, x->restarts, p->d.restarts,
+           p->d.is_deterministic ? "" : "; from now on the run is not reproducible");
     return DT_OK;
 }
 
@@ -119,11 +123,14 @@ static dt_status open_replacement(dt_process *p)
 static dt_status restart_worker(dt_process *p, uint32_t place)
 {
     dt_process_instance *x = &p->instance[place];
+    const char *what = p->d.is_deterministic ? "A new process repeats the episodes of its instances"
+                       : p->n_used > 1       ? "The episodes of all instances in it count as truncated, a new process "
+                                               "begins the next ones"
+                                             : "Its episode counts as truncated, a new process begins the next one";
     dt_status st = DT_EIO;
-    while (st == DT_EIO) {
-        DT_TRY(count_restart(x, p->n_used > 1 ? "The episodes of all instances in it count as truncated, a new process "
-                                                "begins the next ones"
-                                              : "Its episode counts as truncated, a new process begins the next one"));
+    x->crashes++;
+    while (st == DT_EIO || st == DT_EBROKEN) {
+        DT_TRY(count_restart(x, what));
         st = open_replacement(p);
     }
     return st;
@@ -132,11 +139,107 @@ static dt_status restart_worker(dt_process *p, uint32_t place)
 /* The instance alone, in the same worker. */
 static dt_status restart_instance(dt_process_instance *x)
 {
-    DT_TRY(count_restart(x, "Its episode counts as truncated, a new instance begins the next one"));
+    DT_TRY(count_restart(x, x->p->d.is_deterministic
+                                ? "A new instance repeats its episode"
+                                : "Its episode counts as truncated, a new instance begins the next one"));
+    x->crashes++;
     push_create(x);
     dt_process_flush(x->p);
     const dt_status st = wait_for_create(x);
-    return st == DT_EIO ? restart_worker(x->p, dt_process_blamed(x->p, x->place)) : st;
+    return st == DT_EIO || st == DT_EBROKEN ? restart_worker(x->p, dt_process_blamed(x->p, x->place)) : st;
+}
+
+/* ---- repeating an episode ---------------------------------------------------------------------------------------- */
+
+static size_t action_bytes(const dt_process *p)
+{
+    return p->l->record_bytes - p->l->act_i;
+}
+
+/* The actions of the step just made; where there is no memory for them the episode cannot be repeated. */
+static void log_actions(dt_process_instance *x, const dt_env_io *io)
+{
+    const dt_layout *l = x->p->l;
+    const size_t bytes = action_bytes(x->p);
+    if (!x->is_logged) {
+        return;
+    }
+    if (x->n_logged == x->log_cap) {
+        const uint64_t cap = x->log_cap > 0 ? 2 * x->log_cap : 64;
+        char *grown = cap <= LOG_BYTES / (bytes + 1) ? dt_realloc(x->log, cap * bytes) : NULL;
+        x->is_logged = grown != NULL;
+        if (grown == NULL) {
+            return;
+        }
+        x->log = grown;
+        x->log_cap = cap;
+    }
+    char *at = x->log + x->n_logged++ * bytes;
+    memcpy(at, io->act_i, l->act_f - l->act_i);
+    memcpy(at + (l->act_f - l->act_i), io->act_f, l->record_bytes - l->act_f);
+}
+
+static dt_status call_again(dt_process_instance *x, uint32_t call)
+{
+    x->number =
+        dt_process_push(x->p, &(dt_wire_call){.call = call, .place = x->place, .seed = x->seed, .episode = x->episode});
+    dt_process_flush(x->p);
+    DT_TRY(dt_process_wait(x->p, x->number));
+    const int32_t status = *dt_wire_status(&x->p->m, x->p->map, x->place);
+    return status == DT_OK ? DT_OK : GONE;
+}
+
+static dt_status repeat_calls(dt_process_instance *x)
+{
+    const size_t bytes = action_bytes(x->p);
+    DT_TRY(call_again(x, DT_CALL_RESET));
+    for (uint64_t i = 0; i < x->n_logged; i++) {
+        memcpy(record_of(x) + x->p->l->act_i, x->log + i * bytes, bytes);
+        DT_TRY(call_again(x, DT_CALL_STEP));
+    }
+    return DT_OK;
+}
+
+/* What the last of them left is what it left before. */
+static dt_status check_repeated(dt_process_instance *x, dt_status st)
+{
+    const dt_layout *l = x->p->l;
+    const char *differs = "the end of the episode";
+    if (st == DT_OK) {
+        memcpy(x->repeated, record_of(x), l->record_bytes); /* a copy: it may change */
+        differs = dt_compare_records(l, x->kept, x->repeated);
+    }
+    if (differs == NULL) {
+        return DT_OK;
+    }
+    (void)DT_FAIL(DT_EPLUGIN,
+                  "its episode %llu was repeated with the same seed and actions, and after %llu steps %s differs; it "
+                  "declares DT_COMP_DETERMINISTIC, which it is not",
+                  (unsigned long long)x->episode, (unsigned long long)x->n_logged, differs);
+    DT_TRY(count_restart(x, "Its episode counts as truncated"));
+    return GONE;
+}
+
+/* The episode up to the step under way, in a worker that has not seen it. GONE: it counts as truncated. */
+static dt_status repeat_episode(dt_process_instance *x)
+{
+    dt_process *p = x->p;
+    if (!p->d.is_deterministic) {
+        return GONE;
+    }
+    if (!x->is_logged || x->crashes >= MOST_CRASHES) {
+        dt_log(DT_LOG_WARN, "environment %s: %s, so that it counts as truncated", p->d.id,
+               x->is_logged ? "the step of its episode was lost again when it was repeated"
+                            : "its episode is too long to be repeated");
+        return GONE;
+    }
+    const dt_status st = repeat_calls(x);
+    if (st != DT_OK && st != GONE) {
+        return st;
+    }
+    DT_TRY(check_repeated(x, st));
+    x->playing_in = p->generation;
+    return DT_OK;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -164,18 +267,23 @@ static void begin_reset(void *self, const dt_env_io *io, uint64_t seed)
     post(x);
 }
 
+static void post_step(dt_process_instance *x, const dt_env_io *io)
+{
+    const dt_layout *l = x->p->l;
+    char *record = record_of(x);
+    memcpy(record + l->act_i, io->act_i, l->act_f - l->act_i);
+    memcpy(record + l->act_f, io->act_f, l->record_bytes - l->act_f);
+    post(x);
+}
+
 static void begin_step(void *self, const dt_env_io *io)
 {
     dt_process_instance *x = self;
-    const dt_layout *l = x->p->l;
     x->p->is_given_up = false;
     x->call = DT_CALL_STEP;
     x->posted_in = 0;
     if (x->playing_in == x->p->generation && x->p->pid > 0) {
-        char *record = record_of(x);
-        memcpy(record + l->act_i, io->act_i, l->act_f - l->act_i);
-        memcpy(record + l->act_f, io->act_f, l->record_bytes - l->act_f);
-        post(x);
+        post_step(x, io);
     }
 }
 
@@ -207,35 +315,54 @@ static dt_status take_result(dt_process_instance *x, const dt_env_io *io)
     DT_TRY(dt_process_wait(x->p, x->number));
     const dt_status st = read_status(x);
     if (st < 0) {
-        return st == DT_EIO ? DT_EPLUGIN : st;
+        return st == DT_EIO || st == DT_EBROKEN ? BROKEN : st;
     }
-    if (!is_step && st != DT_OK) {
-        return st;
+    if (st > (is_step ? DT_DONE : DT_OK)) {
+        return dt_process_overwritten(x->p);
     }
     const dt_status right = is_step ? take_record(x, io, (const uint8_t *)x->kept + l->alive, st == DT_DONE)
                                     : take_record(x, io, NULL, false);
     return right >= 0 ? st : is_step ? BROKEN : right;
 }
 
-/* What the agents saw last stays; rewards are 0. */
-static void truncate_episode(const dt_process_instance *x, const dt_env_io *io)
-{
-    const dt_layout *l = x->p->l;
-    char *record = io->obs[0];
-    memcpy(record, x->kept, l->reward);
-    memset(record + l->reward, 0, l->out_bytes - l->reward);
-    memset(record + l->mask, 1, (size_t)l->spec.n_agents * l->n_choices);
-    memcpy(io->truncated, x->kept + l->alive, l->spec.n_agents);
-    memset(io->alive, 0, l->spec.n_agents);
-    for (uint32_t m = 0; m < l->spec.n_metrics; m++) {
-        io->metric[m] = NAN;
-    }
-}
-
 static dt_status allocate_kept(dt_process_instance *x)
 {
-    x->kept = x->kept != NULL ? x->kept : dt_alloc(x->p->l->record_bytes);
-    return x->kept != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for environment %s", x->p->d.id);
+    const size_t bytes = x->p->l->record_bytes;
+    x->kept = x->kept != NULL ? x->kept : dt_alloc(bytes);
+    x->repeated = x->repeated != NULL || !x->p->d.is_deterministic ? x->repeated : dt_alloc(bytes);
+    return x->kept != NULL && (x->repeated != NULL || !x->p->d.is_deterministic)
+               ? DT_OK
+               : DT_FAIL(DT_ENOMEM, "out of memory for environment %s", x->p->d.id);
+}
+
+/* The answer to the call under way, which is posted to a worker that has not got it. */
+static dt_status take_answer(dt_process_instance *x, const dt_env_io *io)
+{
+    dt_process *p = x->p;
+    if (p->pid == 0) { /* lost between two calls */
+        return p->is_given_up ? dt_process_interrupt(p) : dt_process_died(p);
+    }
+    if (x->posted_in != p->generation && x->call == DT_CALL_STEP) {
+        DT_TRY(x->playing_in != p->generation ? repeat_episode(x) : DT_OK);
+        post_step(x, io);
+    } else if (x->posted_in != p->generation) {
+        post(x);
+    }
+    dt_process_flush(p);
+    const dt_status st = take_result(x, io);
+    x->posted_in = 0;
+    return st;
+}
+
+static void keep_log(dt_process_instance *x, const dt_env_io *io, dt_status st)
+{
+    x->crashes = 0;
+    if (x->call == DT_CALL_RESET) {
+        x->n_logged = 0;
+        x->is_logged = x->p->d.is_deterministic;
+    } else if (st == DT_OK) {
+        log_actions(x, io);
+    }
 }
 
 static dt_status finish(void *self, const dt_env_io *io)
@@ -244,28 +371,22 @@ static dt_status finish(void *self, const dt_env_io *io)
     dt_process *p = x->p;
     DT_TRY(allocate_kept(x));
     for (;;) {
-        dt_status st = DT_EIO;
-        bool was_posted = x->posted_in == p->generation;
-        if (was_posted) {
-            st = take_result(x, io);
-            x->posted_in = 0;
-        } else if (p->pid == 0) { /* lost between two calls */
-            st = p->is_given_up ? dt_process_interrupt(p) : dt_process_died(p);
-            was_posted = true;
-        }
-        if (was_posted && st != DT_EIO && st != BROKEN) {
-            return st;
-        }
-        if (was_posted) {
-            DT_TRY(st == BROKEN ? restart_instance(x) : restart_worker(p, dt_process_blamed(p, x->place)));
-        }
-        if (x->call == DT_CALL_STEP) {
+        const dt_status st = take_answer(x, io);
+        if (st == GONE) {
+            atomic_fetch_add(p->d.n_lost, 1);
+            x->crashes = 0;
             x->playing_in = 0;
-            truncate_episode(x, io);
+            dt_truncate_record(p->l, x->kept, io->obs[0]); /* observations come first */
             return DT_DONE;
         }
-        post(x);
-        dt_process_flush(p);
+        if (st != DT_EIO && st != BROKEN) {
+            if (st >= 0) {
+                keep_log(x, io, st);
+            }
+            return st;
+        }
+        x->playing_in = 0;
+        DT_TRY(st == BROKEN ? restart_instance(x) : restart_worker(p, dt_process_blamed(p, x->place)));
     }
 }
 

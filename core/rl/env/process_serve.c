@@ -10,6 +10,7 @@
 #include "base/fp_mode.h"
 #include "base/fault.h"
 #include "base/mem.h"
+#include "rl/env/batch.h"
 #include "rl/env/process_spec.h"
 #include "rl/env/process_wire.h"
 
@@ -93,6 +94,13 @@ typedef struct server {
     char *map;
     dt_wire_spin spin;
     uint32_t answered; /* as the host sees it */
+
+    /* of an environment that has step_many, [places]: the calls of a batch */
+    uint32_t *place;
+    void **stepped;
+    char **record;
+    dt_status *result;
+    char *batch;
 } server;
 
 static bool is_watched;
@@ -145,6 +153,16 @@ static dt_status send_spec(server *s, const dt_process_worker *w, void **first, 
     return st;
 }
 
+static bool allocate_batch(server *s)
+{
+    s->place = dt_alloc_n(s->m.places, sizeof(*s->place));
+    s->stepped = dt_alloc_n(s->m.places, sizeof(*s->stepped));
+    s->record = dt_alloc_n(s->m.places, sizeof(*s->record));
+    s->result = dt_alloc_n(s->m.places, sizeof(*s->result));
+    s->batch = dt_alloc(dt_batch_bytes(&s->l, s->m.places, 0));
+    return s->place != NULL && s->stepped != NULL && s->record != NULL && s->result != NULL && s->batch != NULL;
+}
+
 /* The host says how much it shares, and for how many instances: as many bytes as they take here, too. */
 static bool map_shared_memory(server *s, void *first)
 {
@@ -162,6 +180,9 @@ static bool map_shared_memory(server *s, void *first)
         return false;
     }
     s->self = dt_alloc_n(s->m.places, sizeof(*s->self));
+    if (s->ops->step_many != NULL && !allocate_batch(s)) {
+        return false;
+    }
     void *map = mmap(NULL, s->m.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, DT_WIRE_MEMORY, 0);
     if (s->self == NULL || map == MAP_FAILED) {
         return false;
@@ -210,6 +231,19 @@ static dt_status run_create(server *s, void **self)
     return dt_layout_compare(&s->l, &spec);
 }
 
+/* DT_OK, DT_DONE of a step, or an error: the host takes anything else for memory that was written over. */
+static void set_status(server *s, uint32_t place, dt_status st)
+{
+    if (st > DT_DONE) {
+        st = DT_FAIL(DT_EPLUGIN, "step returned %d", (int)st);
+    }
+    if (st < 0) {
+        snprintf(dt_wire_error(&s->m, s->map, place), DT_WIRE_ERROR_BYTES, "%s",
+                 dt_error_text()[0] != '\0' ? dt_error_text() : "it failed");
+    }
+    *dt_wire_status(&s->m, s->map, place) = (int32_t)st;
+}
+
 static void run_call(server *s, const dt_wire_call *c)
 {
     dt_env_io io;
@@ -223,11 +257,39 @@ static void run_call(server *s, const dt_wire_call *c)
         dt_layout_io(&s->l, dt_wire_record(&s->m, s->map, c->place), obs, &io);
         st = c->call == DT_CALL_STEP ? run_step(s, *self, &io) : run_reset(s, *self, &io, c);
     }
-    if (st < 0) {
-        snprintf(dt_wire_error(&s->m, s->map, c->place), DT_WIRE_ERROR_BYTES, "%s",
-                 dt_error_text()[0] != '\0' ? dt_error_text() : "it failed");
+    set_status(s, c->place, st);
+}
+
+/* A legal call of the ring: those that the host made. */
+static bool read_call(server *s, uint32_t number, dt_wire_call *out)
+{
+    *out = *dt_wire_ring(&s->m, s->map, number);
+    return out->place < s->m.places && out->call >= DT_CALL_RESET && out->call <= DT_CALL_CREATE &&
+           (out->call == DT_CALL_CREATE || s->self[out->place] != NULL);
+}
+
+/* Steps from call number on, up to asked, that step_many makes in one call; how many. */
+static uint32_t run_batch(server *s, uint32_t number, uint32_t asked)
+{
+    dt_wire_call c;
+    uint32_t n = 0;
+    while (n < s->m.places && n <= asked - number && read_call(s, number + n, &c) && c.call == DT_CALL_STEP) {
+        s->place[n] = c.place;
+        s->stepped[n] = s->self[c.place];
+        s->record[n] = dt_wire_record(&s->m, s->map, c.place);
+        n++;
     }
-    *dt_wire_status(&s->m, s->map, c->place) = (int32_t)st;
+    if (n > 1) {
+        dt_error_clear();
+        dt_batch_step(who, &s->l, s->ops, n, s->stepped, s->record, s->batch, s->result);
+    }
+    for (uint32_t i = 0; i < n && n > 1; i++) {
+        if (dt_fault("env.step")) {
+            s->result[i] = DT_FAIL(DT_EPLUGIN, "the step failed on purpose");
+        }
+        set_status(s, s->place[i], s->result[i]);
+    }
+    return n > 1 ? n : 0;
 }
 
 static bool answer_query(server *s, const dt_wire_call *c)
@@ -285,14 +347,16 @@ static bool answer_calls(server *s)
         if (asked == n - 1) {
             asked = wait_for_calls(s, n - 1);
         }
-        const dt_wire_call call = *dt_wire_ring(&s->m, s->map, n);
-        if (asked - n > s->m.mask || call.place >= s->m.places || call.call < DT_CALL_RESET ||
-            call.call > DT_CALL_CREATE || (call.call != DT_CALL_CREATE && s->self[call.place] == NULL)) {
+        dt_wire_call call;
+        if (asked - n > s->m.mask || !read_call(s, n, &call)) {
             fprintf(stderr, "the memory shared with the host was written over\n");
             return false;
         }
         atomic_store_explicit(&c->begun, n, memory_order_relaxed);
-        if (call.call == DT_CALL_END) {
+        const uint32_t n_batch = s->batch != NULL && call.call == DT_CALL_STEP ? run_batch(s, n, asked) : 0;
+        if (n_batch > 0) {
+            n += n_batch - 1;
+        } else if (call.call == DT_CALL_END) {
             destroy_instances(s);
         } else if (call.call != DT_CALL_QUERY) {
             run_call(s, &call);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
+#include "rl/env/batch.h"
 #include "rl/env/check.h"
 
 #include <math.h>
@@ -34,10 +35,18 @@ struct dt_vector {
     uint8_t *acted; /* [n, n_agents] who acts in the step to come */
     double *earned; /* [n, items] */
     char *record;   /* [n] */
+    char *kept;     /* [n] the same before a step; NULL: no kind is restarted */
     size_t record_bytes;
     group *group;
     uint32_t n_groups;
     bool is_async;
+
+    /* where the kind has step_many, [n]: the instances of a chunk that are stepped in one call */
+    void **stepped;
+    char **stepped_record;
+    dt_status *result;
+    char *batch;
+    size_t batch_bytes;
 
     pthread_t *thread;
     uint32_t n_threads;
@@ -50,6 +59,21 @@ struct dt_vector {
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static void *worker_main(void *arg);
+
+static dt_status allocate_batch(dt_vector *v, uint32_t n)
+{
+    void *batch = NULL;
+    v->stepped = dt_alloc_n(n, sizeof(*v->stepped));
+    v->stepped_record = dt_alloc_n(n, sizeof(*v->stepped_record));
+    v->result = dt_alloc_n(n, sizeof(*v->result));
+    if (v->stepped == NULL || v->stepped_record == NULL || v->result == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u environments", v->d.n);
+    }
+    v->batch_bytes = v->record_bytes;
+    DT_TRY(dt_arena_map(v->batch_bytes, &batch));
+    v->batch = batch;
+    return DT_OK;
+}
 
 static dt_status allocate(dt_vector *v)
 {
@@ -67,7 +91,14 @@ static dt_status allocate(dt_vector *v)
     }
     DT_TRY(dt_arena_map(v->record_bytes, &record));
     v->record = record;
-    return DT_OK;
+    bool keeps = false;
+    for (uint32_t i = 0; i < v->d.n_kinds; i++) {
+        keeps = keeps || v->d.kind[i].restart != NULL;
+    }
+    DT_TRY(keeps ? dt_arena_map(v->record_bytes, &record) : DT_OK);
+    v->kept = keeps ? record : NULL;
+    return v->d.n_kinds == 1 && !v->is_async && v->d.kind->ops->step_many != NULL && n > 1 ? allocate_batch(v, n)
+                                                                                           : DT_OK;
 }
 
 static void make_groups(dt_vector *v)
@@ -118,6 +149,7 @@ dt_status dt_vector_create(const dt_vector_desc *d, dt_vector **out_p)
         x->self = d->self[i];
         x->kind = &d->kind[(d->first + i) % d->n_kinds];
         x->record = v->record + i * d->layout->record_bytes;
+        x->kept = v->kept != NULL ? v->kept + i * d->layout->record_bytes : NULL;
         x->number = d->first + i;
         x->is_over = true;
         x->earned = v->earned + (size_t)i * (2 + s->n_costs + s->n_metrics);
@@ -150,6 +182,11 @@ void dt_vector_destroy(dt_vector *v)
     pthread_mutex_destroy(&v->lock);
     pthread_cond_destroy(&v->go);
     pthread_cond_destroy(&v->done);
+    dt_arena_unmap(v->batch, v->batch_bytes);
+    dt_free(v->result);
+    dt_free(v->stepped_record);
+    dt_free(v->stepped);
+    dt_arena_unmap(v->kept, v->record_bytes);
     dt_arena_unmap(v->record, v->record_bytes);
     dt_free(v->thread);
     dt_free(v->group);
@@ -189,6 +226,31 @@ static void clear_outputs(const dt_vector *v, dt_instance *x)
     memset(x->record + l->mask, 1, (size_t)l->spec.n_agents * l->n_choices);
 }
 
+/* An instance that says that it is broken, created again where it may be: DT_OK. */
+static dt_status restart(dt_instance *x, dt_status st)
+{
+    const dt_vector_restart *r = x->kind->restart;
+    while (st == DT_EBROKEN || st == DT_EIO) {
+        if (x->restarts == r->most) {
+            return DT_CONTEXT(st, "it was restarted %u times before, which is all env.restarts allows", x->restarts);
+        }
+        x->restarts++;
+        atomic_fetch_add(r->n_restarts, 1);
+        atomic_fetch_add(r->n_lost, 1);
+        dt_log(DT_LOG_WARN,
+               "environment %s, instance %u: %s. Its episode counts as truncated, a new instance begins the next one "
+               "(restart %u of %u); from now on the run is not reproducible",
+               x->kind->id, x->number, dt_error_text(), x->restarts, r->most);
+        st = r->create(r->user, x->number, x->self);
+    }
+    return st;
+}
+
+static bool is_broken(const dt_instance *x, dt_status st)
+{
+    return (st == DT_EBROKEN || st == DT_EIO) && x->kind->restart != NULL;
+}
+
 static dt_env_io reset_io(const dt_vector *v, const dt_instance *x)
 {
     dt_env_io io = x->io;
@@ -217,11 +279,16 @@ static dt_status call_reset(dt_vector *v, dt_instance *x)
     if (x->kind->async != NULL) {
         return x->kind->async->finish(x->self, &io);
     }
-    clear_outputs(v, x);
     const uint64_t seed = v->d.seed(v->d.user, x->number, x->episode);
-    dt_status st = DT_OK;
-    DT_FP_GUARD(x->kind->id, "reset", st = x->kind->ops->reset(x->self, &io, seed));
-    return st;
+    for (;;) {
+        dt_status st = DT_OK;
+        clear_outputs(v, x);
+        DT_FP_GUARD(x->kind->id, "reset", st = x->kind->ops->reset(x->self, &io, seed));
+        if (!is_broken(x, st)) {
+            return st;
+        }
+        DT_TRY(restart(x, st));
+    }
 }
 
 static dt_status finish_reset(dt_vector *v, dt_instance *x)
@@ -282,6 +349,9 @@ static void begin_step(dt_vector *v, dt_instance *x, uint8_t *acted)
 {
     memcpy(acted, x->io.alive, v->d.layout->spec.n_agents);
     x->episode_step++;
+    if (x->kept != NULL) {
+        memcpy(x->kept, x->record, v->d.layout->record_bytes);
+    }
     if (x->kind->async != NULL) {
         x->kind->async->begin_step(x->self, &x->io);
     }
@@ -292,10 +362,20 @@ static dt_status call_step(const dt_vector *v, dt_instance *x)
     if (x->kind->async != NULL) {
         return x->kind->async->finish(x->self, &x->io);
     }
-    clear_outputs(v, x);
-    dt_status st = DT_OK;
-    DT_FP_GUARD(x->kind->id, "step", st = x->kind->ops->step(x->self, &x->io));
-    return st;
+    const dt_layout *l = v->d.layout;
+    dt_status st = x->result;
+    if (x->is_stepped) {
+        x->is_stepped = false;
+    } else {
+        clear_outputs(v, x);
+        DT_FP_GUARD(x->kind->id, "step", st = x->kind->ops->step(x->self, &x->io));
+    }
+    if (!is_broken(x, st)) {
+        return st;
+    }
+    DT_TRY(restart(x, st));
+    dt_truncate_record(l, x->kept, x->record);
+    return DT_DONE;
 }
 
 static dt_status finish_step(dt_vector *v, dt_instance *x, const uint8_t *acted)
@@ -386,6 +466,31 @@ static void record_error(dt_vector *v, group *g, uint32_t i, dt_status st)
     pthread_mutex_unlock(&v->lock);
 }
 
+/* Those of a chunk that are stepped, and not reset, in one call. */
+static void step_batch(dt_vector *v, uint32_t begin, uint32_t end)
+{
+    uint32_t n = 0;
+    for (uint32_t i = begin; i < end; i++) {
+        dt_instance *x = &v->instance[i];
+        begin_instance(v, i);
+        x->is_stepped = x->is_begun && !x->is_over;
+        if (x->is_stepped) {
+            v->stepped[begin + n] = x->self;
+            v->stepped_record[begin + n++] = x->record;
+        }
+    }
+    if (n == 0) {
+        return;
+    }
+    dt_batch_step(v->d.kind->id, v->d.layout, v->d.kind->ops, n, v->stepped + begin, v->stepped_record + begin,
+                  v->batch + begin * v->d.layout->record_bytes, v->result + begin);
+    for (uint32_t i = begin, k = begin; i < end; i++) {
+        if (v->instance[i].is_stepped) {
+            v->instance[i].result = v->result[k++];
+        }
+    }
+}
+
 /* Steps some instances of a group; false when none are left to take. */
 static bool step_chunk(dt_vector *v, group *g)
 {
@@ -399,8 +504,11 @@ static bool step_chunk(dt_vector *v, group *g)
     const uint32_t end = g->end - begin < g->chunk ? g->end : begin + g->chunk;
     DT_TRACE_N("env", "environments", "instances", end - begin);
     const double from = dt_clock_s();
+    if (v->batch != NULL && end - begin > 1) {
+        step_batch(v, begin, end);
+    }
     for (uint32_t i = begin; i < end; i++) {
-        begin_instance(v, i); /* unless post did */
+        begin_instance(v, i); /* unless that, or post, did */
         const dt_status st = finish_instance(v, i);
         if (st < 0) {
             record_error(v, g, i, st);

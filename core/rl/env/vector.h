@@ -27,10 +27,19 @@ typedef struct dt_env_async {
     dt_status (*finish)(void *self, const dt_env_io *io); /* as reset or step; what io holds is checked (check.h) */
 } dt_env_async;
 
+/* Instances of this process that return DT_EBROKEN or DT_EIO are created again; their episode counts as truncated. */
+typedef struct dt_vector_restart {
+    void *user;
+    dt_status (*create)(void *user, uint32_t number, void *self); /* in place of the one that is there [worker] */
+    uint32_t most;                                                /* of an instance */
+    atomic_uint *n_restarts, *n_lost;                             /* of all instances: added to */
+} dt_vector_restart;
+
 typedef struct dt_vector_kind { /* what an instance is one of */
     const char *id;             /* of the environment, for errors */
     const dt_env_ops *ops;
-    const dt_env_async *async; /* NULL: ops. All kinds of a vector have it, or none */
+    const dt_env_async *async;        /* NULL: ops. All kinds of a vector have it, or none */
+    const dt_vector_restart *restart; /* NULL: such a status is an error of the run */
     uint32_t max_steps; /* of an episode, 0: open. One that would continue past it is truncated there by the vector: its
                          * agents' last observations have a value, and its metrics are unknown */
 } dt_vector_kind;
@@ -41,9 +50,13 @@ typedef struct dt_instance {
     char *record; /* layout */
     dt_env_io io;
     void *obs[DT_ENV_MAX_OBS];
-    uint32_t number;       /* in the run */
-    bool is_idle;          /* left out of steps */
-    bool is_begun;         /* its call runs elsewhere */
+    uint32_t number; /* in the run */
+    bool is_idle;    /* left out of steps */
+    bool is_begun;   /* its call runs elsewhere */
+    bool is_stepped; /* its step was made together with others: result */
+    dt_status result;
+    char *kept; /* the record before the step under way, where its kind is restarted */
+    uint32_t restarts;
     bool is_over;          /* the next step is a reset */
     bool has_ended;        /* the last step ended an episode: episode_* are its */
     bool is_cut;           /* and it was not the environment that ended it, but max_steps */

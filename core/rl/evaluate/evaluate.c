@@ -186,6 +186,7 @@ static dt_status create_vector(evaluation *e)
     e->kind = (dt_vector_kind){.id = r->env->comp->desc.id,
                                .ops = r->env->ops,
                                .async = r->env->in_process ? &dt_process_async : NULL,
+                               .restart = dt_env_restart_table(r->env, r->env->evaluated),
                                .max_steps = own > 0 ? own : r->evaluation_steps};
     const dt_vector_desc d = {.kind = &e->kind,
                               .n_kinds = 1,

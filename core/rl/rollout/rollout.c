@@ -288,7 +288,7 @@ static void report_metrics(dt_rollout *r)
     if (n_cut > 0) {
         dt_metrics_scalar(m, "env/cut_episodes", n_cut);
     }
-    if (r->env->in_process) {
+    if (r->env->can_restart) {
         dt_metrics_scalar(m, "env/restarts", atomic_load(&r->env->n_restarts));
     }
 }

@@ -122,6 +122,29 @@ static bool misbehave(const char *what)
     return true;
 }
 
+/* Adds a byte to a file; how many it had: what happened before, in whatever process. */
+static int64_t visit(const char *path)
+{
+    const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    struct stat file = {0};
+    const bool is_added = fd >= 0 && write(fd, "x", 1) == 1 && fstat(fd, &file) == 0;
+    close(fd);
+    return is_added ? (int64_t)file.st_size - 1 : 0;
+}
+
+/* "WHAT PATH": PATH, or NULL. */
+static const char *path_of(const char *lie, const char *what)
+{
+    const size_t n = strlen(what);
+    return strncmp(lie, what, n) == 0 && lie[n] == ' ' ? lie + n + 1 : NULL;
+}
+
+static bool exists(const char *path)
+{
+    struct stat file;
+    return stat(path, &file) == 0;
+}
+
 static dt_status liar_create(void *self, const dt_host *h, const void *config)
 {
     ((counter *)self)->is_liar = true;
@@ -130,6 +153,10 @@ static dt_status liar_create(void *self, const dt_host *h, const void *config)
     }
     if (strncmp(((const counter_config *)config)->lie, "create ", 7) == 0) {
         (void)misbehave(((const counter_config *)config)->lie + 7);
+    }
+    const char *window = path_of(((const counter_config *)config)->lie, "window");
+    if (window != NULL && exists(window) && visit(window) < 3) {
+        raise(SIGABRT); /* two replacements are lost while they start */
     }
     if (strncmp(((const counter_config *)config)->lie, "meet ", 5) == 0) {
         DT_TRY(meet(h, ((const counter_config *)config)->lie + 5));
@@ -217,6 +244,30 @@ static dt_status lie(counter *s, const dt_env_io *io)
     return DT_OK;
 }
 
+/* In the second step of some episode, in whatever process: once, or each time. */
+static dt_status lie_once(const counter *s, const dt_env_io *io)
+{
+    const char *once = path_of(s->config.lie, "once"), *broken = path_of(s->config.lie, "broken"),
+               *drift = path_of(s->config.lie, "drift"), *window = path_of(s->config.lie, "window");
+    const char *crash = once != NULL ? once : drift != NULL ? drift : window;
+    if (drift != NULL && exists(drift)) {
+        ((float *)io->obs[0])[1] += 1;
+    }
+    if (s->step != s->config.lie_step || s->seed % 3 != 0) {
+        return DT_OK;
+    }
+    if (crash != NULL && !exists(crash) && visit(crash) == 0) {
+        raise(SIGABRT);
+    }
+    if (broken != NULL && !exists(broken) && visit(broken) == 0) {
+        return (s->h->fail)(s->h, DT_EBROKEN, NULL, "its simulator is gone");
+    }
+    if (strcmp(s->config.lie, "doomed") == 0) {
+        raise(SIGABRT);
+    }
+    return DT_OK;
+}
+
 static dt_status counter_step(void *self, const dt_env_io *io)
 {
     counter *s = self;
@@ -238,6 +289,9 @@ static dt_status counter_step(void *self, const dt_env_io *io)
         io->reward[0] = -1000;
     }
     counter_look(s, io);
+    if (s->is_liar) {
+        DT_TRY(lie_once(s, io));
+    }
     if (s->is_liar && s->episodes == s->config.lie_episode && s->step == s->config.lie_step) {
         const dt_status st = lie(s, io);
         if (st != DT_OK) {
@@ -319,6 +373,18 @@ const dt_component liar_env = {.struct_size = sizeof(dt_component),
                                .ops = &liar_ops,
                                .extension = counter_extension};
 
+const dt_component steady_env = {.struct_size = sizeof(dt_component),
+                                 .kind = DT_KIND_ENV,
+                                 .id = "steady",
+                                 .summary = "a liar that is declared deterministic",
+                                 .reference = "none",
+                                 .flags = DT_COMP_DETERMINISTIC,
+                                 .state_size = sizeof(counter),
+                                 .config_size = sizeof(counter_config),
+                                 .options = liar_options,
+                                 .ops = &liar_ops,
+                                 .extension = counter_extension};
+
 /* ---- torque ------------------------------------------------------------------------------------------------------ */
 
 static dt_status torque_spec(const void *self, dt_env_spec *out)
@@ -362,7 +428,24 @@ static dt_status torque_step(void *self, const dt_env_io *io)
     return torque_look(s, io);
 }
 
+static dt_status torque_step_many(void *const *self, uint32_t n, const dt_env_io *io, dt_status *status)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        void *obs[] = {(float *)io->obs[0] + 3 * (size_t)i};
+        const dt_env_io one = {.struct_size = sizeof(one),
+                               .n_obs = 1,
+                               .obs = obs,
+                               .alive = io->alive + i,
+                               .act_f = io->act_f + i,
+                               .reward = io->reward + i,
+                               .truncated = io->truncated + i};
+        status[i] = torque_step(self[i], &one);
+    }
+    return DT_OK;
+}
+
 static const dt_env_ops torque_ops = {.struct_size = sizeof(dt_env_ops),
+                                      .step_many = torque_step_many,
                                       .create = counter_create,
                                       .spec = torque_spec,
                                       .reset = torque_reset,

@@ -372,6 +372,175 @@ static void test_restarts(void **state)
     survives_in("env.workers=1", "liar.lie=scribble", "env.timeout_s=60");
 }
 
+/* ---- restarts ---------------------------------------------------------------------------------------------------- */
+
+static void play_steady(const char *env, const char *lie, const char *workers, outcome *o, uint32_t *restarts_p,
+                        uint32_t *lost_p)
+{
+    char id[32], text[96], path[] = "steady-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    unlink(path);
+    snprintf(id, sizeof(id), "env.id=%s", env);
+    snprintf(text, sizeof(text), "%s.lie=%s%s", env, lie, strchr(lie, ' ') != NULL ? path : "");
+    const char *const settings[] = {id,
+                                    text,
+                                    "env.isolation=process",
+                                    workers,
+                                    "env.instances=5",
+                                    "env.restarts=9",
+                                    "data.batch=5",
+                                    "tiny.window=3",
+                                    NULL};
+    world w;
+    dt_log_level_set(DT_LOG_ERROR); /* it warns each time */
+    world_open(&w, settings, NULL);
+    play(&w, o);
+    dt_log_level_set(DT_LOG_INFO);
+    *restarts_p = atomic_load(&w.stage->env.n_restarts);
+    *lost_p = atomic_load(&w.stage->env.n_lost);
+    world_close(&w);
+    unlink(path);
+}
+
+/* An environment that is declared deterministic loses nothing with a process, or an instance: the episodes of all
+ * instances that were there are repeated. */
+static void test_lost_episodes_are_repeated(void **state)
+{
+    (void)state;
+    static const char *const lies[] = {"once ", "broken ", "window "};
+    static const uint32_t restarts_of[] = {1, 1, 3};
+    static const char *const workers[] = {"env.workers=1", "env.workers=2"};
+    outcome whole, o;
+    uint32_t restarts = 0, lost = 0;
+    play_steady("steady", "", "env.workers=2", &whole, &restarts, &lost);
+    assert_true(restarts == 0 && lost == 0);
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+        for (int k = 0; k < 2; k++) {
+            play_steady("steady", lies[i], workers[k], &o, &restarts, &lost);
+            assert_int_equal(restarts, restarts_of[i]);
+            assert_int_equal(lost, 0);
+            assert_same(&whole, &o);
+            drop(&o);
+        }
+    }
+    drop(&whole);
+}
+
+/* Where that does not work the episode counts as truncated, and the run as one that cannot be reproduced. */
+static void test_episodes_that_cannot_be_repeated(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *env, *lie;
+        uint32_t least;
+    } cases[] = {{"steady", "drift ", 2}, {"steady", "doomed", 2}, {"liar", "broken ", 1}, {"liar", "window ", 3}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        outcome o;
+        uint32_t restarts = 0, lost = 0;
+        play_steady(cases[i].env, cases[i].lie, "env.workers=1", &o, &restarts, &lost);
+        if (restarts < cases[i].least || lost < 1) {
+            fail_msg("%s, %s: %u restarts, %u lost", cases[i].env, cases[i].lie, restarts, lost);
+        }
+        drop(&o);
+    }
+}
+
+/* Its second step breaks, each time; self counts the steps. */
+static dt_status broken_spec(const void *self, dt_env_spec *out)
+{
+    static const dt_port obs[] = {{"obs", "A 1", DT_F32, 0}};
+    static const int32_t choices[] = {2};
+    (void)self;
+    out->n_agents = out->n_obs = out->n_heads = 1;
+    out->obs = obs;
+    out->choices = choices;
+    return DT_OK;
+}
+
+static dt_status broken_reset(void *self, const dt_env_io *io, uint64_t seed)
+{
+    (void)seed;
+    *(int32_t *)self = 0;
+    io->alive[0] = 1;
+    return DT_OK;
+}
+
+static dt_status broken_step(void *self, const dt_env_io *io)
+{
+    const int32_t step = ++*(int32_t *)self;
+    ((float *)io->obs[0])[0] = (float)step;
+    io->reward[0] = io->alive[0] = 1;
+    return step < 2 ? DT_OK : DT_FAIL(DT_EBROKEN, "its simulator is gone");
+}
+static const dt_env_ops broken_ops = {
+    .struct_size = sizeof(broken_ops), .spec = broken_spec, .reset = broken_reset, .step = broken_step};
+
+static uint64_t third_seed(void *user, uint32_t number, uint64_t episode)
+{
+    (void)user;
+    return 3 * (number + episode);
+}
+
+static dt_status create_counted(void *user, uint32_t number, void *self)
+{
+    ++*(uint32_t *)user;
+    assert_int_equal(number, 0);
+    return self != NULL ? DT_OK : DT_EINVAL;
+}
+
+/* An instance in this process that says that it is broken: its episode counts as truncated, with what was seen. */
+static void test_broken_in_a_thread(void **state)
+{
+    (void)state;
+    uint32_t created = 0;
+    atomic_uint restarts = 0, lost = 0;
+    dt_env_spec spec = {.struct_size = sizeof(spec)};
+    dt_layout l;
+    dt_vector *v = NULL;
+    int32_t self[4] = {0};
+    void *selves[] = {self};
+    dt_vector_restart restart = {
+        .user = &created, .create = create_counted, .most = 2, .n_restarts = &restarts, .n_lost = &lost};
+    const dt_vector_kind kind = {.id = "broken", .ops = &broken_ops, .restart = &restart};
+    assert_int_equal(broken_ops.spec(self, &spec), DT_OK);
+    assert_int_equal(dt_layout_init(&l, "broken", &spec), DT_OK);
+    const dt_vector_desc d = {.kind = &kind, .n_kinds = 1, .layout = &l, .self = selves, .n = 1, .seed = third_seed};
+    assert_int_equal(dt_vector_create(&d, &v), DT_OK);
+    const dt_instance *x = dt_vector_instance(v, 0);
+    dt_log_level_set(DT_LOG_ERROR);
+    for (int k = 1; k <= 2; k++) {
+        assert_done(dt_vector_step(v)); /* reset */
+        assert_done(dt_vector_step(v));
+        assert_done(dt_vector_step(v)); /* breaks */
+        assert_true(x->has_ended && x->io.truncated[0] != 0 && x->io.alive[0] == 0);
+        assert_true(((const float *)x->io.obs[0])[0] == 1 && x->io.reward[0] == 0); /* of the step before */
+        assert_true(created == (uint32_t)k && atomic_load(&restarts) == created && atomic_load(&lost) == created);
+    }
+    assert_done(dt_vector_step(v));
+    assert_done(dt_vector_step(v));
+    assert_int_equal(dt_vector_step(v), DT_EBROKEN);
+    assert_non_null(strstr(dt_error_text(), "all env.restarts allows"));
+    dt_log_level_set(DT_LOG_INFO);
+    dt_vector_destroy(v);
+    dt_layout_fini(&l);
+}
+
+/* The ring of calls and records has a limit, which the message explains. */
+static void test_ring_is_too_small(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"env.id=counter", "env.isolation=process", "env.ring_mb=0.01", "env.workers=1",
+                                    NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    assert_int_equal(world_create(&w), DT_ECONFIG);
+    assert_non_null(strstr(dt_error_text(), "env.ring_mb = 0.01"));
+    assert_non_null(strstr(dt_error_text(), "env.workers"));
+    world_close(&w);
+}
+
 /* The host's memory cannot be taken away from under it. */
 static void test_memory_stays(void **state)
 {
@@ -402,6 +571,7 @@ static void refuses(const char *lie, const char *timeout, dt_status expected, co
 static void test_refusals(void **state)
 {
     (void)state;
+    refuses("liar.lie=create hang", "env.startup_timeout_s=0.1", DT_EIO, "within 0.1 s (env.startup_timeout_s)");
     refuses("liar.lie=create crash", "env.timeout_s=60", DT_EIO, "was killed by signal 6");
     refuses("liar.lie=create leave", "env.timeout_s=60", DT_EIO, "ended with code 0");
     refuses("liar.lie=create hang", "env.timeout_s=0.1", DT_EIO, "did not describe itself within 0.1 s");
@@ -576,6 +746,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_evaluation_ends),
         cmocka_unit_test(test_processes_give_the_same),
         cmocka_unit_test(test_restarts),
+        cmocka_unit_test(test_lost_episodes_are_repeated),
+        cmocka_unit_test(test_episodes_that_cannot_be_repeated),
+        cmocka_unit_test(test_broken_in_a_thread),
+        cmocka_unit_test(test_ring_is_too_small),
         cmocka_unit_test(test_memory_stays),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_status_of_a_worker),

@@ -15,8 +15,9 @@
 
 #include <cmocka.h>
 
-static const dt_component *const components[] = {&counter_env, &liar_env, &torque_env, &torque_open_env, &crowd_env,
-                                                 &relay_env,   &herd_env, &herd_model, &tiny_net,        &tiny_phase};
+static const dt_component *const components[] = {&counter_env,     &liar_env,  &steady_env, &torque_env,
+                                                 &torque_open_env, &crowd_env, &relay_env,  &herd_env,
+                                                 &herd_model,      &tiny_net,  &tiny_phase};
 const dt_plugin worlds_plugin = {DT_PLUGIN_PREFIX,        .name = "worlds",
                                  .version = "1",          .vendor = "dtrain",
                                  .license = "Apache-2.0", .n_components = sizeof(components) / sizeof(components[0]),
@@ -69,7 +70,7 @@ void world_open(world *w, const char *const *settings, dt_comm *comm)
     for (size_t i = 0; settings[i] != NULL; i++) {
         assert_ok(dt_config_set(w->config, settings[i]));
     }
-    static const char *const known[] = {"tiny", "liar", "crowd", "relay", "herd"};
+    static const char *const known[] = {"tiny", "liar", "steady", "crowd", "relay", "herd"};
     const char *role = NULL;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         assert_ok(declare(w->loader, w->config, known[i], &role));

@@ -24,7 +24,11 @@
  *   liar     counter until a step, then what its option `lie` says; "undying": none of its episodes ends, "open": and
  *            it says that they have no end, "ends": all are truncated after 7 steps; "both": who ends is terminated and
  *            truncated, "unsaid": an odd seed's metric is not known, "debt": few seeds' first reward is -1000,
- *            "episode": its metric is the number of the episode that its reset was given
+ *            "episode": its metric is the number of the episode that its reset was given.
+ *            Once, in any process: "once FILE" crashes, "broken FILE" returns DT_EBROKEN, "drift FILE" crashes and
+ *            observes something else from then on, "window FILE" crashes and is lost twice while it starts. "doomed":
+ *            crashes in some episodes, each time
+ *   steady   liar, declared deterministic
  */
 #ifndef DTRAIN_TESTS_ROLLOUT_WORLDS_H
 #define DTRAIN_TESTS_ROLLOUT_WORLDS_H
@@ -36,11 +40,11 @@
 #include "plugin/service/stage.h"
 
 extern const dt_plugin worlds_plugin;
-extern const dt_component counter_env, liar_env, torque_env, torque_open_env; /* counter.c */
-extern const dt_component crowd_env;                                          /* crowd.c */
-extern const dt_component relay_env;                                          /* relay.c */
-extern const dt_component herd_env, herd_model;                               /* herd.c */
-extern const dt_component tiny_net, tiny_phase;                               /* tiny.c */
+extern const dt_component counter_env, liar_env, steady_env, torque_env, torque_open_env; /* counter.c */
+extern const dt_component crowd_env;                                                      /* crowd.c */
+extern const dt_component relay_env;                                                      /* relay.c */
+extern const dt_component herd_env, herd_model;                                           /* herd.c */
+extern const dt_component tiny_net, tiny_phase;                                           /* tiny.c */
 
 dt_tensor *herd_input(dt_graph *g);                        /* of its controller: "A 12" */
 void counter_roads(const void *self, dt_scene_roads *out); /* crowd has the same */
