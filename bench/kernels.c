@@ -102,7 +102,7 @@ static double time_kernel(uint32_t op, dt_kernel_set set, bench *b)
 {
     static const dt_kernel_run run = {.seed = 1, .training = 1};
     dt_kernel *kernel = dt_kernel_find(op, set);
-    dt_kernel_args a = {&b->attr, &run, b->in, b->out, b->n_in, b->n_out, NULL, NULL};
+    dt_kernel_args a = {&b->attr, &run, b->in, b->out, b->n_in, b->n_out, NULL, NULL, NULL};
     a.scratch = dt_alloc(dt_kernel_scratch_bytes(op, DT_KERNELS_CPU, &b->attr, b->in, b->out) + 64);
     double t[REPEATS], one = 0;
     int64_t n = 1;

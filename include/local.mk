@@ -19,6 +19,7 @@ dtrainext_HEADERS = \
 	include/dtrain/ext/doctor.h \
 	include/dtrain/ext/foresight.h \
 	include/dtrain/ext/keys.h \
+	include/dtrain/ext/ops.h \
 	include/dtrain/ext/panels.h \
 	include/dtrain/ext/scene.h \
 	include/dtrain/ext/verbs.h

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/backend/user.h"
 #include "engine/graph/op.h"
 #include "engine/graph/passes.h"
 
@@ -232,6 +233,12 @@ static dt_status check_nodes(const maker *m)
 {
     for (int32_t i = 0; i < m->old.n_nodes; i++) {
         const dt_node *n = &m->old.node[i];
+        if (n->op >= DT_USER_OP_FIRST) {
+            return DT_FAIL(DT_EINVAL,
+                           "op %s is of a plugin; what is exported runs without plugins, and may hold only ops "
+                           "of dtrain/ops.def",
+                           dt_op_name(n->op));
+        }
         if (n->op == DT_OPX_NOISE && n->attr.i[3] != 0) {
             return DT_FAIL(DT_EINVAL, "an output depends on noise that is drawn in evaluation as well; what is "
                                       "exported must depend only on data: record it without that noise where "

@@ -20,6 +20,7 @@ libdtrain_policy_la_SOURCES = \
 	core/export/policy_read.c \
 	core/engine/backend/cpu/isa.c \
 	core/engine/backend/kernel.c \
+	core/engine/backend/user.c \
 	core/base/clock.c \
 	core/base/err.c \
 	core/base/fault.c \
@@ -56,6 +57,7 @@ libdtrain_policy_la_SOURCES = \
 	core/engine/graph/op_norm.c \
 	core/engine/graph/op_policy.c \
 	core/engine/graph/op_recurrent.c \
+	core/engine/graph/op_user.c \
 	core/engine/graph/params.c \
 	core/engine/graph/plan.c \
 	core/engine/graph/print.c \

@@ -8,6 +8,7 @@
 #include "engine/backend/kernel.h"
 #include "engine/backend/cpu/isa.h"
 #include "engine/backend/cpu/scratch.h"
+#include "engine/backend/user.h"
 
 #include <string.h>
 
@@ -84,6 +85,9 @@ dt_kernel *dt_kernel_find(uint32_t op, dt_kernel_set set)
 {
     const row *r = find_row(op);
     const dt_cpu_isa_id isa = dt_cpu_isa_index();
+    if (op >= DT_USER_OP_FIRST) {
+        return dt_user_kernel_find(op, set);
+    }
     switch (set) {
     case DT_KERNELS_REF64:
         return r != NULL ? r->ref64 : NULL;

@@ -56,6 +56,7 @@ typedef struct dt_kernel_args {
     void *
         kept; /* the same, as large as dt_kernel_kept_bytes said, and this call's alone: it stays from run to run, for a
                     * form of the parameters that is made once and used until they change. NULL: nothing is kept */
+    const void *user; /* of ops of plugins: dt_user_kernel_data (user.h) */
 } dt_kernel_args;
 
 typedef void dt_kernel(const dt_kernel_args *a);

@@ -87,13 +87,6 @@ const dt_shape *dt_derive_shape(const dt_derive *d, int32_t value)
     return &d->ir->value[value].shape;
 }
 
-static void fail_derivative(dt_derive *d, const char *text)
-{
-    if (d->ir->status == DT_OK) {
-        d->ir->status = DT_FAIL(DT_EUNSUPPORTED, "%s", text);
-    }
-}
-
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static void mark_needed(dt_derive *d)
@@ -142,7 +135,10 @@ static void derive_nodes(dt_derive *d)
         }
         const dt_op_info *info = dt_op_find(n.op);
         if (info->vjp == NULL) {
-            fail_derivative(d, "an op without a derivative is between a loss and a trained parameter");
+            d->ir->status = DT_FAIL(DT_EUNSUPPORTED,
+                                    "op %s has no derivative, and is between a loss and a trained parameter; give it "
+                                    "one, or record stop before it",
+                                    dt_op_name(n.op));
             return;
         }
         info->vjp(d, &n, d->grad[n.out[0]]);

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/trace.h"
+#include "engine/backend/user.h"
 #include "engine/graph/op.h"
 
 #include <string.h>
@@ -66,6 +67,7 @@ static dt_status create(dt_exec *e)
             .n_out = call->n_out,
             .scratch = e->arena + p->memory.bytes,
             .kept = call->kept != SIZE_MAX ? e->kept + call->kept : NULL,
+            .user = dt_user_kernel_data(p->ir.node[call->node].op),
         };
     }
     return DT_OK;

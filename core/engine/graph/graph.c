@@ -6,6 +6,7 @@
 
 #include "engine/graph/graph.h"
 #include "engine/graph/op.h"
+#include "engine/graph/op_user.h"
 #include "engine/graph/recorder.h"
 #include "base/mem.h"
 
@@ -135,16 +136,9 @@ static bool is_whole(const dt_recorder *r, int32_t value, const dt_attr *slice)
 
 /* ---- what a model calls ------------------------------------------------------------------------------------------ */
 
-static dt_tensor *graph_op(dt_graph *g, uint32_t op, dt_tensor *const *in, uint32_t n_in, const dt_attr *attr)
+/* An op that is known. */
+static dt_tensor *record_op(dt_recorder *r, uint32_t op, dt_tensor *const *in, uint32_t n_in, const dt_attr *attr)
 {
-    dt_recorder *r = recorder_of(g);
-    if (has_failed(r)) {
-        return NULL;
-    }
-    if (op >= DT_OP_PUBLIC_END || dt_op_find(op) == NULL) {
-        return fail_tensor(
-            r, DT_FAIL(DT_EINVAL, "op %u is unknown; this host supports DT_OP_* 1 to %d", op, DT_OP_PUBLIC_END - 1));
-    }
     if (n_in > DT_KERNEL_MAX_IN) {
         return fail_tensor(r, DT_FAIL(DT_EINVAL, "%s: %u inputs given, no op takes more than %d", dt_op_name(op), n_in,
                                       DT_KERNEL_MAX_IN));
@@ -175,6 +169,37 @@ static dt_tensor *graph_op(dt_graph *g, uint32_t op, dt_tensor *const *in, uint3
     }
     int32_t node = dt_ir_emit(&r->ir, op, value, n_in, &a);
     return tensor_of(r, dt_ir_output_of(&r->ir, node, 0));
+}
+
+static dt_tensor *graph_op(dt_graph *g, uint32_t op, dt_tensor *const *in, uint32_t n_in, const dt_attr *attr)
+{
+    dt_recorder *r = recorder_of(g);
+    if (has_failed(r)) {
+        return NULL;
+    }
+    if (op >= DT_OP_PUBLIC_END || dt_op_find(op) == NULL) {
+        return fail_tensor(
+            r, DT_FAIL(DT_EINVAL, "op %u is unknown; this host supports DT_OP_* 1 to %d", op, DT_OP_PUBLIC_END - 1));
+    }
+    return record_op(r, op, in, n_in, attr);
+}
+
+static dt_tensor *graph_user_op(dt_graph *g, const char *name, dt_tensor *const *in, uint32_t n_in, const dt_attr *attr)
+{
+    dt_recorder *r = recorder_of(g);
+    if (has_failed(r)) {
+        return NULL;
+    }
+    const uint32_t op = dt_user_op_find(name);
+    if (op == 0) {
+        dt_str all = {0};
+        dt_user_op_names(&all);
+        const dt_status st = DT_FAIL(DT_ENOTFOUND, "no loaded plugin has an op named %s; there are %s", name,
+                                     all.bytes > 0 ? dt_str_text(&all) : "none");
+        dt_str_fini(&all);
+        return fail_tensor(r, st);
+    }
+    return record_op(r, op, in, n_in, attr);
 }
 
 static dt_tensor *graph_result(dt_graph *g, dt_tensor *first, uint32_t k)
@@ -562,6 +587,7 @@ static const dt_graph_api api = {
     .kept = graph_kept,
     .model_as = graph_model_as,
     .purpose = graph_purpose,
+    .user_op = graph_user_op,
 };
 
 const dt_graph_api *dt_graph_api_table(void)

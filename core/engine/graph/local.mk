@@ -18,6 +18,8 @@ core_libdtcore_la_SOURCES += \
 	core/engine/graph/op_norm.c \
 	core/engine/graph/op_policy.c \
 	core/engine/graph/op_recurrent.c \
+	core/engine/graph/op_user.c core/engine/graph/op_user.h \
+	core/engine/graph/op_user_check.c \
 	core/engine/graph/params.c core/engine/graph/params.h \
 	core/engine/graph/select.c core/engine/graph/select.h \
 	core/engine/graph/passes.c core/engine/graph/passes.h \

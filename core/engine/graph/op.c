@@ -5,6 +5,8 @@
 #include <config.h>
 
 #include "engine/graph/op.h"
+#include "engine/backend/user.h"
+#include "engine/graph/op_user.h"
 
 static const struct {
     uint32_t op;
@@ -30,12 +32,13 @@ static size_t find_row(uint32_t op)
 
 const dt_op_info *dt_op_find(uint32_t op)
 {
-    return rows[find_row(op)].info;
+    return op < DT_USER_OP_FIRST ? rows[find_row(op)].info : dt_user_op_info(op);
 }
 
 const char *dt_op_name(uint32_t op)
 {
-    return rows[find_row(op)].name;
+    const dt_user_op *user = dt_user_op_at(op);
+    return user != NULL ? user->name : rows[find_row(op)].name;
 }
 
 bool dt_op_is_view(uint32_t op)

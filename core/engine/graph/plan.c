@@ -6,6 +6,7 @@
 
 #include "engine/graph/plan.h"
 #include "engine/graph/derive.h"
+#include "engine/backend/user.h"
 #include "engine/graph/op.h"
 #include "engine/graph/passes.h"
 #include "engine/graph/plan_internal.h"
@@ -140,7 +141,10 @@ static void size_scratch(dt_plan *p, const dt_plan_call *c)
         }
     }
     const dt_node *node = &p->ir.node[c->node];
-    size_t bytes = dt_kernel_scratch_bytes(node->op, p->kernels, &node->attr, views, views + c->n_in);
+    size_t bytes =
+        node->op < DT_USER_OP_FIRST
+            ? dt_kernel_scratch_bytes(node->op, p->kernels, &node->attr, views, views + c->n_in)
+            : dt_user_scratch_bytes(node->op, p->kernels, &node->attr, views, c->n_in, views + c->n_in, c->n_out);
     bytes = (bytes + 255) / 256 * 256;
     p->scratch_bytes = bytes > p->scratch_bytes ? bytes : p->scratch_bytes;
 }
@@ -467,6 +471,10 @@ dt_call_cost dt_plan_call_cost(const dt_plan *p, uint32_t call, const int64_t *s
         }
         out.cost.bytes += passes_over(p, n, k, &views[k]) * (double)dt_view_count(&views[k]) *
                           (double)dt_dtype_bytes((uint32_t)views[k].dtype);
+    }
+    if (n->op >= DT_USER_OP_FIRST) {
+        out.cost.flops = dt_user_flops(n->op, &n->attr, views, n->n_in, views + n->n_in, n->n_out);
+        return out;
     }
     out.cost.flops = info->flops != NULL ? info->flops(views, views + n->n_in, &n->attr)
                                          : dt_flops_elements(views, views + n->n_in, &n->attr);

@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "plan/machine/limits.h"
+#include "plugin/service/user_ops.h"
 #include "plugin/service/stage.h"
 
 #include "base/clock.h"
@@ -462,6 +463,7 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
     }
     memset(&s->train, 0, sizeof(s->train)); /* what was compiled with an older header is shorter */
     memcpy(&s->train, desc, desc->struct_size < sizeof(*desc) ? desc->struct_size : sizeof(*desc));
+    DT_TRY(dt_user_ops_register_all(s->d.loader));
     DT_TRY(check_stored(s));
     DT_TRY(register_models(s, desc));
     dt_trainer_config c;

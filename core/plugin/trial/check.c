@@ -398,6 +398,7 @@ static dt_status check_plugin(dt_checker *k, const char *file)
             ours[n++] = comp;
         }
     }
+    dt_check_ops(k, p);
     for (uint32_t i = 0; i < n; i++) {
         n_acting += dt_check_acts(k, &ours[i]->desc);
         check_manual_loss(k, ours[i]);

@@ -42,4 +42,7 @@ void dt_check_phase(dt_checker *k, const dt_loaded *p);
 bool dt_check_acts(const dt_checker *k, const dt_component *c);
 void dt_check_acting(dt_checker *k, const dt_loaded *m);
 
+/* Ops that the plugin brings along (dtrain/ext/ops.h); afterwards its models may record them. */
+void dt_check_ops(dt_checker *k, const dt_loaded_plugin *p);
+
 #endif

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/plugin/trial/check.c core/plugin/trial/check.h \
+	core/plugin/trial/check_ops.c \
 	core/plugin/trial/checker.c core/plugin/trial/checker.h \
 	core/plugin/trial/exit_guard.c core/plugin/trial/exit_guard.h \
 	core/plugin/trial/guard.c core/plugin/trial/guard.h \

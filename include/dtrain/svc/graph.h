@@ -114,6 +114,8 @@ typedef struct dt_graph_api {
                           dt_named *out, uint32_t n_out);
     /* what this graph is recorded for, DT_FOR_* */
     uint32_t (*purpose)(const dt_graph *g);
+    /* Record an op that a loaded plugin brings along (ext/ops.h), as op. Errors: DT_ENOTFOUND names those there are. */
+    dt_tensor *(*user_op)(dt_graph *g, const char *name, dt_tensor *const *in, uint32_t n_in, const dt_attr *attr);
 } dt_graph_api;
 
 struct dt_graph { /* the host's graph begins with this */
@@ -439,7 +441,7 @@ static inline dt_tensor *dt_squashed_gaussian(dt_graph *g, dt_tensor *mean, dt_t
     return action;
 }
 
-/* ---- comparing and selecting: 1 is true, 0 false ------------------------------------------------------------------ */
+/* ---- comparing and selecting: 1 is true, 0 false ----------------------------------------------------------------- */
 
 static inline dt_tensor *dt_abs(dt_graph *g, dt_tensor *x)
 {
@@ -458,14 +460,15 @@ static inline dt_tensor *dt_compare(dt_graph *g, uint32_t how, dt_tensor *a, dt_
 {
     return dt_binary(g, how, a, b);
 }
-/* a where condition is not 0, else b; NULL counts as zeros. "not" is dt_affine(g, c, -1, 1), "and" dt_mul, "or" dt_max. */
+/* a where condition is not 0, else b; NULL counts as zeros. dt_affine(g, c, -1, 1) negates a condition, dt_mul is true
+ * where both are, dt_max where one is. */
 static inline dt_tensor *dt_select(dt_graph *g, dt_tensor *condition, dt_tensor *a, dt_tensor *b)
 {
     dt_tensor *in[3] = {condition, a, b};
     return dt_op_(g, DT_OP_SELECT, in, 3, 0, 0, 0, 0);
 }
 
-/* ---- integers, choices, rows -------------------------------------------------------------------------------------- */
+/* ---- integers, choices, rows ------------------------------------------------------------------------------------- */
 
 static inline dt_tensor *dt_cast(dt_graph *g, dt_tensor *x)
 {

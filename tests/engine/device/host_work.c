@@ -75,7 +75,7 @@ void host_run_leaf(const dt_device_args *a, uint32_t op, uint32_t leaf)
     void *scratch = aligned_alloc(64, (bytes + 127) / 64 * 64);
     const dt_kernel_run run = {
         .seed = a->run->seed, .step = a->run->step, .phase = a->run->phase, .training = a->run->training};
-    const dt_kernel_args args = {a->attr, &run, view, view + a->n_in, a->n_in, a->n_out, scratch, NULL};
+    const dt_kernel_args args = {a->attr, &run, view, view + a->n_in, a->n_in, a->n_out, scratch, NULL, NULL};
     dt_kernel_find(op, DT_KERNELS_CPU)(&args);
     for (uint32_t i = 0; i < n; i++) {
         if (i >= a->n_in && part[i].data != NULL) {

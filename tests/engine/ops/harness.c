@@ -249,7 +249,7 @@ void run(const kernel_set *l, const call *c, const char *what)
     const size_t scratch_bytes = dt_kernel_scratch_bytes(c->op, set, c->attr, in, out);
     char *scratch = zalloc(scratch_bytes + 64);
     memset(scratch, 0xff, scratch_bytes + 64);
-    const dt_kernel_args args = {c->attr, &op_run, in, out, c->n_in, c->n_out, scratch, NULL};
+    const dt_kernel_args args = {c->attr, &op_run, in, out, c->n_in, c->n_out, scratch, NULL, NULL};
     kernel(&args);
     keeping_changes_nothing(l, c, kernel, &args);
     for (size_t i = 0; i < 64; i++) {

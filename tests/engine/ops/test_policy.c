@@ -43,7 +43,7 @@ static dt_view view(const void *data, int64_t rows, int64_t n, int32_t dtype)
 
 static void run(int set, uint32_t id, op *o)
 {
-    const dt_kernel_args args = {&o->attr, NULL, o->in, o->out, o->n_in, o->n_out, NULL, NULL};
+    const dt_kernel_args args = {&o->attr, NULL, o->in, o->out, o->n_in, o->n_out, NULL, NULL, NULL};
     kernel_of(set, id)(&args);
 }
 

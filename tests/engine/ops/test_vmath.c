@@ -29,7 +29,7 @@ static void run(dt_cpu_isa_id isa, int64_t fn, float *x, float *y, int64_t n)
     const dt_view in = {.data = x, .rank = 1, .dim = {n}, .dtype = DT_F32};
     dt_view out = in;
     out.data = y;
-    const dt_kernel_args args = {&attr, NULL, &in, &out, 1, 1, NULL, NULL};
+    const dt_kernel_args args = {&attr, NULL, &in, &out, 1, 1, NULL, NULL, NULL};
     dt_kernel_find_cpu(DT_OPX_UNARY, isa)(&args);
 }
 
@@ -166,7 +166,7 @@ static void draw(dt_cpu_isa_id isa, const int64_t *key, float *y)
     const dt_kernel_run named = {.seed = UINT64_C(0x123456789ABCDEF0), .step = 11, .phase = 2, .training = 1};
     const dt_view in = {.data = (void *)(uintptr_t)key, .rank = 1, .dim = {ROWS}, .dtype = DT_I64};
     dt_view out = {.data = y, .rank = 2, .dim = {ROWS, COLUMNS}, .dtype = DT_F32};
-    const dt_kernel_args args = {&attr, &named, &in, &out, 1, 1, NULL, NULL};
+    const dt_kernel_args args = {&attr, &named, &in, &out, 1, 1, NULL, NULL, NULL};
     dt_kernel_find_cpu(DT_OP_NOISE, isa)(&args);
 }
 

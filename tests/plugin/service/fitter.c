@@ -4,7 +4,10 @@
  * talks to the other ranks. For tests alone: the option wrong names what it does wrong.
  *
  *   y = scale (x0 - 2 x1), one layer learns it from x times a constant; scale is 1 + the epoch that training is in
+ *
+ * Predictions pass an op of its own, fitter_bend, which changes them little.
  */
+#include "dtrain/ext/ops.h"
 #include "dtrain/helpers.h"
 #include "dtrain/svc/bind.h"
 #include "dtrain/svc/comm.h"
@@ -166,6 +169,45 @@ static const dt_model_ops net_ops = {.struct_size = sizeof(dt_model_ops),
                                      .forward = net_forward,
                                      .destroy = nothing};
 
+/* ---- an op of its own -------------------------------------------------------------------------------------------- */
+
+/* y = x + x^3 / 64 */
+static void bend(const dt_op_call *c)
+{
+    const float *x = c->in[0].data;
+    float *y = c->out[0].data;
+    for (int64_t i = 0; i < c->in[0].dim[0] * c->in[0].dim[1]; i++) {
+        y[i] = x[i] + x[i] * x[i] * x[i] / 64;
+    }
+}
+
+static void bend_backward(const dt_op_call *c)
+{
+    const float *dy = c->in[0].data, *x = c->in[1].data;
+    float *dx = c->out[0].data;
+    for (int64_t i = 0; i < c->in[1].dim[0] * c->in[1].dim[1]; i++) {
+        dx[i] = dy[i] * (1 + 3 * x[i] * x[i] / 64);
+    }
+}
+
+static const dt_user_op bend_op = {.struct_size = sizeof(dt_user_op),
+                                   .name = "fitter_bend",
+                                   .summary = "x + x^3 / 64",
+                                   .shape = "x[N,D] -> y[N,D]",
+                                   .forward = bend,
+                                   .backward = bend_backward};
+static const dt_user_op stiff_op = {.struct_size = sizeof(dt_user_op),
+                                    .name = "fitter_stiff",
+                                    .summary = "the same without a derivative",
+                                    .shape = "x[N,D] -> y[N,D]",
+                                    .forward = bend};
+static const dt_user_op *const user_ops[] = {&bend_op, &stiff_op, NULL};
+
+static const void *extension(const char *id)
+{
+    return strcmp(id, DT_EXT_OPS) == 0 ? user_ops : NULL;
+}
+
 /* ---- the phase --------------------------------------------------------------------------------------------------- */
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
@@ -199,7 +241,9 @@ static dt_status record(void *user, dt_graph *g)
     dt_named y = {"y", NULL};
     DT_TRY_H(g->api->model(g, s->model, &x, 1, &y, 1));
     dt_tensor *weight = dt_merge(g, dt_fill(g, y.tensor, 1));
-    return g->api->loss(g, "mse", dt_mse(g, y.tensor, g->api->input(g, "y"), weight), 1, "A");
+    const char *op = is_wrong(s, "stiff") ? "fitter_stiff" : is_wrong(s, "no op") ? "fitter_none" : "fitter_bend";
+    dt_tensor *bent = g->api->user_op(g, op, &y.tensor, 1, NULL);
+    return g->api->loss(g, "mse", dt_mse(g, bent, g->api->input(g, "y"), weight), 1, "A");
 }
 
 /* The names, sizes and places of all parameters, and behind the last there is none. */
@@ -329,7 +373,8 @@ static const dt_component net = {.struct_size = sizeof(dt_component),
 
 static const dt_component *const components[] = {&phase, &net};
 
-static const dt_plugin plugin = {DT_PLUGIN_PREFIX,        .name = "fitter",  .version = "0.1",        .vendor = "tests",
-                                 .license = "Apache-2.0", .n_components = 2, .components = components};
+static const dt_plugin plugin = {DT_PLUGIN_PREFIX,         .name = "fitter",        .version = "0.1",
+                                 .vendor = "tests",        .license = "Apache-2.0", .n_components = 2,
+                                 .components = components, .extension = extension};
 
 DT_PLUGIN_DEFINE(plugin);

@@ -62,4 +62,12 @@ wrong 5 'fitter knows x alone' 'unknown'
 wrong 2 'number 0 of constant net.constant.unit is nan, but must be finite' 'number'
 wrong 2 'no model of this phase has a constant "net.out.w"' 'trained'
 wrong 2 'constant net.constant.unit has 2 numbers, not 1' 'size'
+wrong 2 'no loaded plugin has an op named fitter_none; there are fitter_bend, fitter_stiff' 'no op'
+wrong 5 'op fitter_stiff has no derivative' 'stiff'
+cases=$((cases + 1))
+"$dtrain" check fitter >"$work/said" 2>&1
+for op in 'fitter_bend: writes its outputs, its derivative is that of central differences' \
+    'fitter_stiff: writes its outputs; it has no derivative'; do
+    grep -qF "PASS fitter: op $op" "$work/said" || fail "check says nothing of op $op"
+done
 finish

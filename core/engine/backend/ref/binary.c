@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of two elements and a choice between them; b may be a row vector, one value per row or one number. See ref.h.
+ * Functions of two elements and a choice between them; b may be a row vector, one value per row or one number. See
+ * ref.h.
  */
 #include "engine/backend/ref/ref.h"
 
@@ -62,7 +63,8 @@ void REF(binary)(const dt_kernel_args *args)
     }
 }
 
-/* dy a [R,D], b [R,D] or [D] or [R,1] or [1] -> da, db [R,D]: dy to the one that was taken, half each where both are equal */
+/* dy a [R,D], b [R,D] or [D] or [R,1] or [1] -> da, db [R,D]: dy to the one that was taken, half each where both are
+ * equal */
 void REF(extreme_bwd)(const dt_kernel_args *args)
 {
     const dt_view *va = &args->in[1], *vb = &args->in[2];

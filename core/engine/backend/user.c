@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See user.h.
+ */
+#include <config.h>
+
+#include "engine/backend/user.h"
+
+#include <string.h>
+
+enum { ALIGN = 64 };
+
+typedef struct user_kernel {
+    const dt_user_op *op;
+    void (*run)(const dt_op_call *c);
+} user_kernel;
+
+static user_kernel kernels[2 * DT_USER_OP_MOST];
+static uint32_t n_kernels;
+
+uint32_t dt_user_op_add(const dt_user_op *op)
+{
+    if (n_kernels == 2 * DT_USER_OP_MOST) {
+        return 0;
+    }
+    kernels[n_kernels++] = (user_kernel){op, op->forward};
+    kernels[n_kernels++] = (user_kernel){op, op->backward};
+    return DT_USER_OP_FIRST + n_kernels - 2;
+}
+
+static const user_kernel *find(uint32_t op)
+{
+    return op >= DT_USER_OP_FIRST && op - DT_USER_OP_FIRST < n_kernels ? &kernels[op - DT_USER_OP_FIRST] : NULL;
+}
+
+const dt_user_op *dt_user_op_at(uint32_t op)
+{
+    const user_kernel *k = find(op);
+    return k != NULL ? k->op : NULL;
+}
+
+uint32_t dt_user_op_count(void)
+{
+    return n_kernels / 2;
+}
+
+const void *dt_user_kernel_data(uint32_t op)
+{
+    return find(op);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+typedef struct call_room {
+    dt_op_tensor in[DT_KERNEL_MAX_IN], out[DT_KERNEL_MAX_OUT];
+    dt_op_call call;
+} call_room;
+
+static dt_op_tensor tensor_of(const dt_view *v)
+{
+    dt_op_tensor t = {.data = v->data, .rank = (uint32_t)v->rank, .dtype = (uint32_t)v->dtype};
+    memcpy(t.dim, v->dim, sizeof(t.dim));
+    return t;
+}
+
+static void make_call(call_room *r, const dt_attr *attr, const dt_view *in, uint32_t n_in, const dt_view *out,
+                      uint32_t n_out)
+{
+    for (uint32_t i = 0; i < n_in; i++) {
+        r->in[i] = tensor_of(&in[i]);
+    }
+    for (uint32_t i = 0; i < n_out; i++) {
+        r->out[i] = tensor_of(&out[i]);
+    }
+    r->call = (dt_op_call){.struct_size = (uint32_t)sizeof(r->call),
+                           .n_in = n_in,
+                           .n_out = n_out,
+                           .in = r->in,
+                           .out = r->out,
+                           .attr = attr};
+}
+
+static size_t room_for(const dt_view *v)
+{
+    return ((size_t)dt_view_count(v) * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* Where it is stored as double, or nobody reads it, an op of a plugin works on floats in scratch. */
+static bool is_apart(const dt_view *v, bool is_double)
+{
+    return v->data == NULL || (is_double && v->dtype == DT_F32);
+}
+
+static void run(const dt_kernel_args *a, bool is_double)
+{
+    const user_kernel *k = a->user;
+    call_room r;
+    char *at = a->scratch;
+    make_call(&r, a->attr, a->in, a->n_in, a->out, a->n_out);
+    for (uint32_t i = 0; i < a->n_in; i++) {
+        if (a->in[i].data == NULL || !is_apart(&a->in[i], is_double)) {
+            continue;
+        }
+        const int64_t n = dt_view_count(&a->in[i]);
+        for (int64_t e = 0; e < n; e++) {
+            ((float *)(void *)at)[e] = (float)((const double *)a->in[i].data)[e];
+        }
+        r.in[i].data = at;
+        at += room_for(&a->in[i]);
+    }
+    for (uint32_t i = 0; i < a->n_out; i++) {
+        if (is_apart(&a->out[i], is_double)) {
+            r.out[i].data = at;
+            at += room_for(&a->out[i]);
+        }
+    }
+    r.call.scratch = at;
+    k->run(&r.call);
+    for (uint32_t i = 0; i < a->n_out; i++) {
+        if (a->out[i].data == NULL || !is_apart(&a->out[i], is_double)) {
+            continue;
+        }
+        const int64_t n = dt_view_count(&a->out[i]);
+        for (int64_t e = 0; e < n; e++) {
+            ((double *)a->out[i].data)[e] = ((const float *)r.out[i].data)[e];
+        }
+    }
+}
+
+static void run_float(const dt_kernel_args *a)
+{
+    run(a, false);
+}
+
+static void run_double(const dt_kernel_args *a)
+{
+    run(a, true);
+}
+
+dt_kernel *dt_user_kernel_find(uint32_t op, dt_kernel_set set)
+{
+    const user_kernel *k = find(op);
+    if (k == NULL || k->run == NULL || set == DT_KERNELS_DEVICE) {
+        return NULL;
+    }
+    return set == DT_KERNELS_REF64 ? run_double : run_float;
+}
+
+size_t dt_user_scratch_bytes(uint32_t op, dt_kernel_set set, const dt_attr *attr, const dt_view *in, uint32_t n_in,
+                             const dt_view *out, uint32_t n_out)
+{
+    const user_kernel *k = find(op);
+    size_t bytes = 0;
+    call_room r;
+    make_call(&r, attr, in, n_in, out, n_out);
+    for (uint32_t i = 0; i < n_in; i++) {
+        if (set == DT_KERNELS_REF64 && in[i].rank > 0) {
+            bytes += room_for(&in[i]);
+        }
+        r.in[i].data = NULL;
+    }
+    for (uint32_t i = 0; i < n_out; i++) {
+        bytes += room_for(&out[i]);
+        r.out[i].data = NULL;
+    }
+    return bytes + (k->op->scratch_bytes != NULL ? k->op->scratch_bytes(&r.call) : 0);
+}
+
+double dt_user_flops(uint32_t op, const dt_attr *attr, const dt_view *in, uint32_t n_in, const dt_view *out,
+                     uint32_t n_out)
+{
+    const user_kernel *k = find(op);
+    const bool is_backward = (op - DT_USER_OP_FIRST) % 2 != 0;
+    call_room r;
+    if (k->op->flops == NULL || is_backward) {
+        return (double)dt_view_count(&out[0]);
+    }
+    make_call(&r, attr, in, n_in, out, n_out);
+    return k->op->flops(&r.call);
+}

@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The example examples/gumbel_softmax.c: threads, ranks and resumes end in the same bits, an exported policy acts
+# without noise.
+set -u
+
+name=gumbel
+. "${DT_SRCDIR:?}/tests/run/job.inc"
+DTRAIN_PLUGIN_PATH=$DT_BUILDDIR/examples/.libs
+export DTRAIN_PLUGIN_PATH
+cat >"$work/job.cfg" <<'END'
+models = { world = ""; };
+env = { id = "cartpole"; instances = 4; };
+controller_mlp = { hidden = 16; };
+critic_mlp = { hidden = 16; };
+gumbel_softmax = { iterations = 4; train_batch = 128; fragment = 16; sgd_epochs = 2; };
+data = { batch = 64; shards = 4; };
+training = { eval_interval = 0; save_interval = 1; };
+evaluation = { seeds = "1"; episodes = 1; baselines = ""; };
+checkpoint = { every_seconds = 0; keep_last = 9; };
+metrics = { tensorboard = false; };
+report = { enabled = false; };
+phases = ( { plugin = "gumbel_softmax"; } );
+END
+
+train 0 whole --threads 1
+enough_states 2
+train 0 sim2 --threads 2 --set comm.backend=sim --set comm.ranks=2 --check-sync 1
+same_all sim2 "2 virtual ranks of 2 threads"
+train 0 cut --max-steps 8
+train 0 cut --resume "$work/cut"
+same cut "stopped after 8 steps"
+train 0 relaxed --set gumbel_softmax.straight_through=false
+cases=$((cases + 1))
+"$dtrain" export --checkpoint "$work/whole" --format onnx --out "$work/policy.onnx" -q >"$work/out" 2>"$work/err" ||
+    fail "dtrain export: exit code $?"
+finish
