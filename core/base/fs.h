@@ -91,8 +91,8 @@ typedef enum dt_fs_kind { DT_FS_NOTHING, DT_FS_FILE, DT_FS_FOLDER, DT_FS_LINK, D
 dt_fs_kind dt_fs_kind_of(const char *path);
 /* Folder of the running program; of a build tree its top, without .libs of libtool. */
 dt_status dt_fs_program_dir(dt_str *out) DT_NODISCARD;
-/* A folder of the installation: at the same place relative to the program as `configured` to the configured bindir, where
- * that exists (moved, or installed with DESTDIR); else configured itself. */
+/* A folder of the installation: at the same place relative to the program as `configured` to the configured bindir,
+ * where that exists (moved, or installed with DESTDIR); else configured itself. */
 dt_status dt_fs_installed_dir(const char *configured, dt_str *out) DT_NODISCARD;
 /* The former for a program in program_dir; out is empty where that is no bindir. */
 void dt_fs_relocate(const char *configured, const char *bindir, const char *program_dir, dt_str *out);

@@ -22,8 +22,8 @@ dt_status dt_eval_open(const dt_args *a, dt_session *s) DT_NODISCARD;
 /* The phase that a checkpoint is of, or the newest one of a run, where the session has several; the session's own where
  * it has one. Errors: DT_ECONFIG, where it is unknown which. */
 dt_status dt_eval_find_phase(const dt_session *s, const char *checkpoint, int64_t *index_p) DT_NODISCARD;
-/* Every role of the phase as its newest checkpoint has it, where what path names has one of this phase, and what else it
- * acts with: step inputs, and its own state by its load. taken (may be
+/* Every role of the phase as its newest checkpoint has it, where what path names has one of this phase, and what else
+ * it acts with: step inputs, and its own state by its load. taken (may be
  * NULL): which one that is, unchanged for a lone file. Errors: those of handovers. */
 dt_status dt_eval_load_weights(dt_stage *stage, const char *path, dt_ckpt_info *taken) DT_NODISCARD;
 /* Phase `index` of the session with the weights of a checkpoint (NULL: those it begins with). frames_every_s: stage.h.

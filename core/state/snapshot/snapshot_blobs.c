@@ -134,7 +134,7 @@ static dt_status load_opponents(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blo
     return s->rollout != NULL ? dt_rollout_load_pool(s->rollout, blob->data, blob->bytes) : DT_OK;
 }
 
-/* ---- step inputs -------------------------------------------------------------------------------------------------- */
+/* ---- step inputs ------------------------------------------------------------------------------------------------- */
 
 static bool has_trainer(const dt_stage *s)
 {

@@ -10,10 +10,10 @@
  *   crowd    4 places; agents come and go by the seed; nodes N, edges E between them, masks that change. From above:
  *            a vehicle for each node; the phase says that its risk is the logit 4 x - 2, the world that it is 1/8
  *   relay    3 places, one action of 3 choices each; obs "state" "A 3": place, steps since the agent came, seed % 100.
- *            The reward is ten times the place + the choice; choice (step % 3) is forbidden, and fails. At step s the agent at
- *            place (4 - s) % 4 leaves, terminated at place 1 and truncated elsewhere; two steps later another comes.
- *            An episode has 5 + seed % 3 steps; an even seed's terminates who is left, an odd one's truncates. With
- *            teams=two places 0 and 2 are of team 1 and place 1 of team 0; with teams=alone nobody is at place 1
+ *            The reward is ten times the place + the choice; choice (step % 3) is forbidden, and fails. At step s the
+ *            agent at place (4 - s) % 4 leaves, terminated at place 1 and truncated elsewhere; two steps later another
+ *            comes. An episode has 5 + seed % 3 steps; an even seed's terminates who is left, an odd one's truncates.
+ *            With teams=two places 0 and 2 are of team 1 and place 1 of team 0; with teams=alone nobody is at place 1
  *   herd     4 places; agents come and go by the seed; "own" "A 5": place, steps since the agent came, step, length of
  *            its list, a number of the seed. Lists K (near_ptr "A+1") of 0 to 3 rows at every place, with an agent or
  *            not; at step % 4 == 2 all are empty, with lists=none always. Row i at place a: "near" a + 10 i and the
