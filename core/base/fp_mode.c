@@ -37,7 +37,7 @@ void dt_fp_mode_describe(dt_fp_mode before, dt_fp_mode after, char *out, unsigne
     snprintf(flush, sizeof(flush), "%s",
              !is_flush                ? ""
              : (vector & 0x8040) != 0 ? "denormal numbers are flushed to zero"
-                                      : "denormal numbers are no longer flushed to zero");
+                                      : "flushing of denormal numbers is off");
 #else
     (void)before, (void)after;
 #endif

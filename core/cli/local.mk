@@ -5,6 +5,7 @@ core_libdtcore_la_SOURCES += \
 	core/cli/complete.c \
 	core/cli/out_file.c \
 	core/cli/plugin_verbs.c core/cli/plugin_verbs.h \
+	core/cli/phase_trial.c core/cli/phase_trial.h \
 	core/cli/show_env.c \
 	core/cli/template_text.h \
 	core/cli/tools.h \

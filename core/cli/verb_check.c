@@ -5,162 +5,30 @@
 #include <config.h>
 
 #include "cli/cli.h"
+#include "cli/phase_trial.h"
+#include "plan/machine/limits.h"
 #include "run/session.h"
 #include "plugin/service/stage.h"
 #include "cli/tools.h"
 #include "plugin/trial/check.h"
 #include "plugin/trial/trial.h"
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/print.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SET = 11 }; /* values that are added to those of the user */
-
-typedef struct blob { /* what a phase saves */
-    dt_str bytes;
-    size_t at; /* of it was read */
-} blob;
-
-static dt_status write_blob(dt_writer *w, const void *p, uint64_t bytes)
-{
-    blob *b = w->priv;
-    dt_str_add_n(&b->bytes, p, bytes);
-    return dt_str_status(&b->bytes);
-}
-
-static dt_status read_blob(dt_reader *r, void *p, uint64_t bytes)
-{
-    blob *b = r->priv;
-    if (bytes > r->bytes_left) {
-        return DT_FAIL(DT_EDATA, "load reads %llu bytes, but %llu are left of what save wrote",
-                       (unsigned long long)bytes, (unsigned long long)r->bytes_left);
-    }
-    memcpy(p, dt_str_text(&b->bytes) + b->at, bytes);
-    b->at += bytes;
-    r->bytes_left -= bytes;
-    return DT_OK;
-}
-
-static dt_status set_save_path(const dt_stage *stage, blob *b)
-{
-    dt_writer w = {.struct_size = sizeof(w), .priv = b, .write = write_blob};
-    const dt_status st = stage->d.phase->ops.phase.save(stage->self, &w);
-    return st > 0 ? DT_OK : st;
-}
-
-/* What save wrote, and again what save writes then: the same bytes. */
-static dt_status load_from(const dt_stage *stage, blob *b)
-{
-    const dt_loaded *phase = stage->d.phase;
-    dt_reader r = {.struct_size = sizeof(r), .priv = b, .bytes_left = b->bytes.bytes, .read = read_blob};
-    DT_TRY_PLUGIN(phase->ops.phase.load(stage->self, &r, phase->desc.state_version), "load");
-    if (r.bytes_left > 0) {
-        return DT_FAIL(DT_EPLUGIN, "load leaves %llu of the %zu bytes that save wrote",
-                       (unsigned long long)r.bytes_left, b->bytes.bytes);
-    }
-    blob again = {.at = 0};
-    dt_status st = set_save_path(stage, &again);
-    if (st == DT_OK && (again.bytes.bytes != b->bytes.bytes ||
-                        memcmp(dt_str_text(&again.bytes), dt_str_text(&b->bytes), b->bytes.bytes) != 0)) {
-        st = DT_FAIL(DT_EPLUGIN, "after load, save writes other bytes than those that were loaded; a resumed run would "
-                                 "continue differently");
-    }
-    dt_str_fini(&again.bytes);
-    return st;
-}
-
-static void note(dt_str *note_p, const char *what)
-{
-    dt_str_addf(note_p, "%s%s", note_p->bytes > 0 ? ", " : "", what);
-}
-
-static dt_status save_and_load(const dt_stage *stage, dt_trial *t, dt_str *note_p)
-{
-    const dt_phase_ops *ops = &stage->d.phase->ops.phase;
-    blob b = {.at = 0};
-    dt_status st = DT_OK;
-    bool is_saved = false;
-    if (ops->save != NULL && dt_trial_step(t, "save")) {
-        st = set_save_path(stage, &b);
-        is_saved = st == DT_OK;
-    }
-    if (is_saved && ops->load != NULL && dt_trial_step(t, "load")) {
-        st = load_from(stage, &b);
-        if (st == DT_OK) {
-            note(note_p, "saved and loaded");
-        }
-    }
-    dt_str_fini(&b.bytes);
-    return st;
-}
-
-/* Everything after create, on small batches: two iterations, a short evaluation. */
-static dt_status run_check(dt_stage *stage, dt_trial *t, dt_str *note_p)
-{
-    enum { ITERATIONS = 2 };
-    dt_progress p = {.struct_size = sizeof(p)};
-    if (!dt_trial_step(t, "start")) {
-        return DT_OK;
-    }
-    DT_TRY(dt_stage_start(stage));
-    note(note_p, "started");
-    if (dt_trial_step(t, "iterate")) {
-        dt_status st = DT_OK;
-        int n = 0;
-        for (; st == DT_OK && n < ITERATIONS; n++) {
-            st = dt_stage_iterate(stage, &p);
-        }
-        DT_TRY_DONE(st);
-        dt_str_addf(note_p, ", iterated %d times", n);
-    }
-    if (stage->d.phase->ops.phase.evaluate != NULL && dt_trial_step(t, "evaluate")) {
-        DT_TRY(dt_stage_evaluate(stage, &p));
-        note(note_p, "evaluated");
-    }
-    return save_and_load(stage, t, note_p);
-}
-
-/* A phase as `dtrain run` would have it. */
-static dt_status run_stage(const dt_session *s, dt_trial *t, dt_str *note_p)
-{
-    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    dt_comm *comm = NULL;
-    dt_stage *stage = NULL;
-    DT_TRY(dt_comm_null(&comm));
-    const dt_stage_desc d = dt_session_describe_stage(s, 0, comm, &lock);
-    if (!dt_trial_step(t, "create")) {
-        dt_comm_destroy(comm);
-        return DT_OK;
-    }
-    dt_status st = dt_stage_create(&d, &stage);
-    if (st < 0) {
-        dt_comm_destroy(comm);
-        return st;
-    }
-    note(note_p, "created");
-    st = run_check(stage, t, note_p);
-    if (dt_trial_step(t, "stop")) {
-        dt_stage_stop(stage);
-        note(note_p, "stopped");
-        if (dt_trial_step(t, "destroy")) {
-            dt_stage_destroy(stage);
-            note(note_p, "destroyed");
-        }
-    }
-    dt_comm_destroy(comm);
-    if (st < 0) { /* from create on nothing can be missing */
-        return st == DT_EDIVERGED ? st : DT_CONTEXT(DT_EPLUGIN, "after create");
-    }
-    return DT_OK;
-}
+enum { MOST_SET = 20 }; /* values that are added to those of the user */
 
 typedef struct answer {
     const dt_args *args;
     const dt_session *session;
+    char folder[64]; /* for checkpoints of phases on trial */
     dt_str text;     /* JSON that is not printed yet */
     dt_json_out out; /* into it */
 } answer;
@@ -184,7 +52,8 @@ static dt_status run_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_s
     a.set[a.n_set++] = "data.batch=8";
     add_short(&a);
     DT_TRY(dt_session_open(&a, NULL, NULL, &s));
-    return run_stage(&s, t, note_p); /* not closed: the process ends, and fini of plugins is tried by itself */
+    return dt_phase_trial(&s, &a, given->folder, NULL, t, note_p); /* not closed: the process ends, and fini of plugins
+                                                                    * is tried by itself */
 }
 
 /* Its folder in front of those that are searched, in this process, which is a copy on trial. */
@@ -205,39 +74,108 @@ static dt_status search_own_folder(const dt_loaded *model)
     return st;
 }
 
-/* phase2_ppo with the model in its role, in the environment asked for. */
-static dt_status run_model(void *user, const dt_loaded *model, dt_trial *t, dt_str *note_p)
+/* What makes a round short, where a phase has such an option. */
+static const char *const small[][2] = {{"train_batch", "32"},     {"fragment", "16"},      {"sgd_epochs", "1"},
+                                       {"learning_starts", "32"}, {"buffer_size", "1024"}, {"collect_steps", "8"},
+                                       {"data_passes", "1"},      {"intensity", "1"}};
+enum { N_SMALL = sizeof(small) / sizeof(small[0]) };
+
+static bool has_option(const dt_component *c, const char *name)
 {
-    const answer *given = user;
+    for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
+        if (strcmp(o->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One phase with the model in its role, in the environment asked for. */
+static dt_status run_model_by(const answer *given, const dt_loaded *model, const dt_loaded *phase, dt_trial *t,
+                              dt_str *note_p)
+{
     dt_args a = *given->args;
     dt_session s;
-    char role[128], env[128];
-    DT_TRY(search_own_folder(model));
+    char role[128], env[128], option[N_SMALL][96];
+    dt_str life = {0};
     snprintf(role, sizeof(role), "models.%s=%s", model->desc.role, model->desc.id);
     snprintf(env, sizeof(env), "env.id=%s", a.env);
-    const char *const set[] = {role,
-                               env,
-                               "env.instances=2",
-                               "phase2_ppo.train_batch=32",
-                               "phase2_ppo.fragment=16",
-                               "phase2_ppo.sgd_epochs=1",
-                               "data.batch=16"};
-    a.plugin = "phase2_ppo";
-    for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++) {
-        a.set[a.n_set++] = set[i];
+    a.plugin = phase->desc.id;
+    a.set[a.n_set++] = role;
+    a.set[a.n_set++] = env;
+    a.set[a.n_set++] = "env.instances=2";
+    a.set[a.n_set++] = "data.batch=16";
+    for (size_t i = 0; i < N_SMALL; i++) {
+        if (has_option(&phase->desc, small[i][0])) {
+            snprintf(option[i], sizeof(option[i]), "%s.%s=%s", phase->desc.id, small[i][0], small[i][1]);
+            a.set[a.n_set++] = option[i];
+        }
     }
     add_short(&a);
+    DT_TRY(dt_session_open(&a, NULL, NULL, &s));
+    const dt_status st = dt_phase_trial(&s, &a, given->folder, model->desc.id, t, &life); /* as in run_phase */
+    if (st >= 0 && life.bytes > 0) {
+        dt_str_addf(note_p, "acts in %s by %s: %s", a.env, phase->desc.id, dt_str_text(&life));
+    }
+    dt_str_fini(&life);
+    return st;
+}
+
+/* Does the phase act in environments by default? */
+static bool acts_in_env(const dt_loaded *phase)
+{
+    const char *const *dfl = phase->desc.extension != NULL ? phase->desc.extension(DT_EXT_DEFAULTS) : NULL;
+    bool acts = false;
+    for (; dfl != NULL && *dfl != NULL; dfl++) {
+        acts = acts || strncmp(*dfl, "env.id=", 7) == 0;
+    }
+    return acts;
+}
+
+/* Something that does not fit, as shapes and configuration say: another phase may take it. */
+static bool is_misfit(dt_status st)
+{
+    return st == DT_ESHAPE || st == DT_ECONFIG || st == DT_ENOTFOUND || st == DT_EUNSUPPORTED;
+}
+
+/* The first phase that can train the model there: those of its own plugin, then the others, by id. */
+static dt_status run_model(void *user, const dt_loaded *model, dt_trial *t, dt_str *note_p)
+{
+    enum { MOST = 64 };
+    const answer *given = user;
+    const dt_loaded *phase[MOST];
+    dt_str unused = {0}, reasons = {0};
+    uint32_t n = 0;
+    DT_TRY(search_own_folder(model));
+    dt_trial_accept_state(t); /* the variable is ours */
     if (!dt_trial_step(t, "wiring")) {
         return DT_OK;
     }
-    DT_TRY(dt_session_open(&a, NULL, NULL, &s));
-    dt_str life = {0};
-    const dt_status st = run_stage(&s, t, &life);
-    if (st >= 0 && life.bytes > 0) {
-        dt_str_addf(note_p, "acts in %s by phase2_ppo: %s", a.env, dt_str_text(&life));
+    dt_loader *l = given->session->loader;
+    DT_TRY(dt_loader_scan(l, &unused));
+    dt_str_fini(&unused);
+    for (int own = 1; own >= 0; own--) {
+        for (uint32_t i = 0; i < dt_loader_n(l) && n < MOST; i++) {
+            const dt_loaded *c = dt_loader_at(l, i);
+            if (c->desc.kind == DT_KIND_PHASE && (c->plugin == model->plugin) == (own != 0) && acts_in_env(c)) {
+                phase[n++] = c;
+            }
+        }
     }
-    dt_str_fini(&life);
-    return st; /* the session as in run_phase */
+    dt_status st = DT_FAIL(DT_ECONFIG, "no phase here acts in environments");
+    for (uint32_t i = 0; i < n; i++) {
+        dt_error_clear();
+        st = run_model_by(given, model, phase[i], t, note_p);
+        if (!is_misfit(st)) {
+            break;
+        }
+        dt_str_addf(&reasons, "%s%s: %s", i > 0 ? "; " : "", phase[i]->desc.id, dt_error_text());
+    }
+    if (is_misfit(st) && reasons.bytes > 0) {
+        st = DT_FAIL(DT_ESHAPE, "no phase can train it in %s: %s", given->args->env, dt_str_text(&reasons));
+    }
+    dt_str_fini(&reasons);
+    return st;
 }
 
 /* As its verdict and its text. */
@@ -307,6 +245,15 @@ static dt_status check(const dt_check_desc *d, const char *file, answer *w)
     return st;
 }
 
+/* memory.target_gb, else half of what is free, from 256 MB to 4 GB. */
+static uint64_t allowed_memory(const dt_memory_opts *o)
+{
+    static const uint64_t most = UINT64_C(4) << 30, least = UINT64_C(256) << 20;
+    dt_limits r;
+    const uint64_t half = dt_limits_get("", &r) ? r.memory / 2 : most;
+    return o->target_gb > 0 ? (uint64_t)(o->target_gb * 1e9) : half > most ? most : half < least ? least : half;
+}
+
 dt_status dt_verb_check(const dt_args *a, int *code_p)
 {
     if (a->n_set + MOST_SET > DT_CLI_MAX_REPEAT) {
@@ -330,7 +277,7 @@ dt_status dt_verb_check(const dt_args *a, int *code_p)
         dt_session_close(&s);
         return st;
     }
-    dt_trial_limit_memory((uint64_t)(memory.target_gb * 1e9));
+    dt_trial_limit_memory(allowed_memory(&memory));
     const dt_check_desc d = {.loader = s.loader,
                              .config = s.config,
                              .timeout_s = env.timeout_s,
@@ -346,7 +293,15 @@ dt_status dt_verb_check(const dt_args *a, int *code_p)
         dt_session_close(&s);
         return st;
     }
-    st = check(&d, a->word[0], &w);
+    snprintf(w.folder, sizeof(w.folder), "/tmp/dtrain-check-XXXXXX");
+    st = mkdtemp(w.folder) != NULL ? check(&d, a->word[0], &w)
+                                   : DT_FAIL(DT_EIO, "no temporary folder %s: %s", w.folder, strerror(errno));
+    dt_error reason;
+    dt_error_save(&reason, st);
+    if (dt_fs_remove_tree(w.folder) < 0) {
+        dt_log(DT_LOG_WARN, "%s", dt_error_text());
+    }
+    st = dt_error_restore(&reason);
     dt_session_close(&s);
     /* whatever else it is, the plugin is refused */
     return st == DT_OK || st == DT_ENOMEM || st == DT_ECONFIG ? st : DT_EABI;

@@ -10,6 +10,7 @@ core_libdtcore_la_SOURCES += \
 	core/run/later_phases.c core/run/later_phases.h \
 	core/run/profile_steps.c core/run/profile_steps.h \
 	core/run/profiles.c core/run/profiles.h \
+	core/run/progress.c core/run/progress.h \
 	core/run/rank.c core/run/rank.h \
 	core/run/rank_evaluate.c \
 	core/run/rank_finish.c \

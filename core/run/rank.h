@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "run/run_start.h"
+#include "run/progress.h"
 #include "plan/device_watch.h"
 #include "plan/forecast.h"
 #include "plan/memory_watch.h"
@@ -75,6 +76,8 @@ typedef struct dt_rank {
     uint32_t n_failed_saves; /* rank 0: in a row */
     uint64_t rate_samples, last_saved_step;
     uint64_t good_step, evaluated_step; /* of the run: where the last iteration began, where it was evaluated */
+    dt_progress_mark progress;          /* after the last iteration */
+    uint32_t n_idle;                    /* iterations in a row without progress */
     dt_snapshot_backup backup;          /* rank 0: state outside of the arenas, before this iteration */
     double rate;
     uint64_t check_every; /* steps between comparisons of parameters; 0: never */

@@ -44,7 +44,10 @@ static dt_status iterate(dt_rank *k, dt_progress *p)
     DT_TRACE_N("run", "iteration", "first step", step + 1);
     const dt_status st = dt_stage_iterate(k->stage, p);
     const dt_status changed = dt_mapping_check(st < 0 ? 0 : MAPPING_CHECK_S); /* the cause of what failed */
-    return changed < 0 ? changed : st;
+    if (changed < 0 || st != DT_OK) {
+        return changed < 0 ? changed : st;
+    }
+    return dt_progress_check(&k->progress, &k->n_idle, k->stage, p);
 }
 
 /* Where it fails on any rank, what was learned before is saved. */

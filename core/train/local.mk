@@ -19,7 +19,7 @@ core_libdtcore_la_SOURCES += \
 	core/train/mixed.c core/train/mixed.h \
 	core/train/policy.c core/train/policy.h \
 	core/train/pool.c core/train/pool.h \
-	core/train/reduce.c \
+	core/train/record_again.h core/train/reduce.c \
 	core/train/sampler.c core/train/sampler.h \
 	core/train/samples.c core/train/samples.h \
 	core/train/state.c \

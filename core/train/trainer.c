@@ -6,6 +6,8 @@
 #include <config.h>
 
 #include "train/trainer_internal.h"
+#include "train/record_again.h"
+#include "engine/graph/fingerprint.h"
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -345,6 +347,18 @@ dt_trainer_times dt_trainer_times_get(const dt_trainer *t)
 const dt_plan *dt_trainer_plan(const dt_trainer *t)
 {
     return t->train.plan;
+}
+
+dt_status dt_trainer_record_again(dt_trainer *t, dt_str *out)
+{
+    dt_compiled c;
+    dt_status st = dt_record_graph(t, t->d.source, DT_FOR_TRAINING, NULL, &c);
+    if (st >= 0) {
+        dt_graph_fingerprint(c.graph, out);
+        st = dt_str_status(out);
+    }
+    dt_compiled_fini(&c);
+    return st;
 }
 
 dt_status dt_trainer_acting_graph(dt_trainer *t, const dt_graph **out_p)

@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/fingerprint.h"
 #include "engine/graph/op.h"
 #include "engine/graph/op_user.h"
 #include "engine/graph/recorder.h"
@@ -672,6 +673,17 @@ void dt_graph_shape_text(const dt_tensor *t, dt_str *out)
 void dt_graph_print(const dt_graph *g, dt_str *out)
 {
     dt_ir_print(&recorder_of(g)->ir, out);
+}
+
+void dt_graph_fingerprint(const dt_graph *g, dt_str *out)
+{
+    const dt_ir *ir = &recorder_of(g)->ir;
+    dt_ir_print(ir, out);
+    for (int32_t i = 0; i < ir->n_nodes; i++) {
+        for (size_t k = 0; k < sizeof(ir->node[i].attr.f) / sizeof(ir->node[i].attr.f[0]); k++) {
+            dt_str_addf(out, "%a ", ir->node[i].attr.f[k]);
+        }
+    }
 }
 
 const dt_ir *dt_graph_ir(const dt_graph *g)

@@ -3,7 +3,7 @@ core_libdtcore_la_SOURCES += \
 	core/engine/graph/derive.c core/engine/graph/derive.h \
 	core/engine/graph/device_exec.c core/engine/graph/device_exec.h \
 	core/engine/graph/exec.c \
-	core/engine/graph/graph.c core/engine/graph/graph.h \
+	core/engine/graph/graph.c core/engine/graph/graph.h core/engine/graph/fingerprint.h \
 	core/engine/graph/infer.c core/engine/graph/infer.h \
 	core/engine/graph/ir.c core/engine/graph/ir.h \
 	core/engine/graph/leaf_grads.c core/engine/graph/leaf_grads.h \

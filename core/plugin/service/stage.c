@@ -94,6 +94,11 @@ dt_status dt_stage_iterate(dt_stage *s, dt_progress *out)
     clear_progress(out);
     dt_status st = DT_OK;
     DT_FP_GUARD(s->d.phase->desc.id, "iterate", st = s->d.phase->ops.phase.iterate(s->self, out));
+    if (st > DT_AGAIN) {
+        return DT_FAIL(DT_EPLUGIN, "iterate of phase %s returned %d, which is not a valid code", s->d.phase->desc.id,
+                       (int)st);
+    }
+    st = st == DT_AGAIN ? DT_OK : st; /* it is called again; progress.h bounds how often */
     if (st < 0 || s->trainer == NULL || dt_trainer_vector_updates(s->trainer) == moves ||
         dt_trainer_step_number(s->trainer) > step) {
         return st;

@@ -63,7 +63,21 @@ static bool try_model(dt_checker *k, dt_probe *p, const char *step, bool has_nee
     return st == DT_OK || dt_check_fail_status(k, c, step, st);
 }
 
-static void live_model(dt_checker *k, dt_probe *p)
+static void compare_graphs(dt_checker *k, dt_probe *p, dt_probe *second, bool is_recorded)
+{
+    const dt_component *c = &p->model->desc;
+    if (!dt_check_may(k, c, "forward again", is_recorded)) {
+        return;
+    }
+    const dt_status st = dt_probe_compare(p, second);
+    if (st == DT_OK) {
+        dt_check_pass(k, c, "records the same graph again, and in a second instance");
+    } else {
+        (void)dt_check_fail_status(k, c, "forward again", st);
+    }
+}
+
+static void live_model(dt_checker *k, dt_probe *p, dt_probe *second)
 {
     const dt_component *c = &p->model->desc;
     const bool has_ports = try_model(k, p, "ports", true, dt_probe_ports);
@@ -78,6 +92,7 @@ static void live_model(dt_checker *k, dt_probe *p)
     if (is_recorded) {
         dt_check_pass(k, c, "its graph records, outputs have the shapes of their ports");
     }
+    compare_graphs(k, p, second, is_recorded);
     if (try_model(k, p, "running on zeros", is_recorded, dt_probe_run)) {
         dt_check_pass(k, c, "runs forward and backward on zeros with finite results");
     }
@@ -113,7 +128,7 @@ void dt_check_model(dt_checker *k, const dt_loaded *m, const void *config)
     first.trial = k->trial;
     dt_check_pass(k, c, "created with H 16, T 3, F 4 and its options");
     const bool has_two = create_second(k, &second, m, config);
-    live_model(k, &first);
+    live_model(k, &first, has_two ? &second : NULL);
     if (!dt_check_may(k, c, "destroy", true)) {
         return;
     }
@@ -129,8 +144,7 @@ void dt_check_model(dt_checker *k, const dt_loaded *m, const void *config)
 
 bool dt_check_acts(const dt_checker *k, const dt_component *c)
 {
-    return k->desc->run_model != NULL && c->kind == DT_KIND_MODEL &&
-           (strcmp(c->role, "controller") == 0 || strcmp(c->role, "shield") == 0);
+    return k->desc->run_model != NULL && c->kind == DT_KIND_MODEL;
 }
 
 /* Ports against what the environment offers, then rounds of acting and learning. */

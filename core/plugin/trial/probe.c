@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/graph/fingerprint.h"
 #include "engine/graph/plan.h"
 #include "plugin/service/stage.h"
 #include "engine/tensor/dtype.h"
@@ -220,6 +221,41 @@ dt_status dt_probe_record(dt_probe *p)
         }
     }
     return api->status(p->graph);
+}
+
+static dt_status compare_record(dt_probe *p, const dt_str *first, const char *what)
+{
+    dt_graph *kept = p->graph; /* lives, so that a tensor of it is seen where it does not belong */
+    dt_str now = {0};
+    p->graph = NULL;
+    dt_status st = dt_probe_record(p);
+    if (st == DT_OK) {
+        dt_graph_fingerprint(p->graph, &now);
+        st = strcmp(dt_str_text(&now), dt_str_text(first)) == 0
+                 ? dt_str_status(&now)
+                 : DT_FAIL(DT_EPLUGIN,
+                           "%s records another graph: a graph depends on options and sizes alone, not on static "
+                           "variables, earlier calls, or random numbers",
+                           what);
+    }
+    dt_graph_destroy(p->graph);
+    p->graph = kept;
+    dt_str_fini(&now);
+    return st;
+}
+
+dt_status dt_probe_compare(dt_probe *p, dt_probe *other)
+{
+    dt_str first = {0};
+    dt_graph_fingerprint(p->graph, &first);
+    dt_status st = compare_record(p, &first, "forward, called again,");
+    if (st == DT_OK && other != NULL && other->is_created) {
+        st = dt_probe_ports(other);
+        st = st == DT_OK ? dt_probe_params(other) : st;
+        st = st == DT_OK ? compare_record(other, &first, "a second instance with the same options") : st;
+    }
+    dt_str_fini(&first);
+    return st;
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------- */

@@ -40,6 +40,9 @@ dt_status dt_probe_create(dt_probe *p, const dt_loaded *model, const void *confi
 dt_status dt_probe_ports(dt_probe *p) DT_NODISCARD;  /* legal, unique, fixed sizes; fills in and out */
 dt_status dt_probe_params(dt_probe *p) DT_NODISCARD; /* registers */
 dt_status dt_probe_record(dt_probe *p) DT_NODISCARD; /* and compares shapes of outputs with the ports */
+/* Is the graph of `other`, recorded here while that of p lives, the same; and p's, recorded again? other: NULL is fine.
+ * Errors: DT_EPLUGIN; those of recording. */
+dt_status dt_probe_compare(dt_probe *p, dt_probe *other) DT_NODISCARD;
 /* Forward and backward on zeros, on live sizes 3 and then 1; outputs and gradients must be finite. */
 dt_status dt_probe_run(dt_probe *p) DT_NODISCARD;
 void dt_probe_destroy(dt_probe *p); /* calls the model's destroy; p->host.n_live then counts leaks */

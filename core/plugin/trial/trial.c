@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/fence.h"
 #include "base/log.h"
-#include "plan/machine/limits.h"
 #include "plugin/trial/exit_guard.h"
 #include "plugin/trial/process_state.h"
 
@@ -185,19 +184,11 @@ static bool has_ended(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
-static uint64_t memory_limit; /* 0: none was set */
+static uint64_t memory_limit = UINT64_C(4) << 30;
 
 void dt_trial_limit_memory(uint64_t bytes)
 {
     memory_limit = bytes;
-}
-
-static uint64_t allowed_memory(void)
-{
-    static const uint64_t most = UINT64_C(4) << 30, least = UINT64_C(256) << 20;
-    dt_limits r;
-    const uint64_t half = dt_limits_get("", &r) ? r.memory / 2 : most;
-    return memory_limit > 0 ? memory_limit : half > most ? most : half < least ? least : half;
 }
 
 static uint64_t resident_bytes(pid_t pid)
@@ -317,7 +308,7 @@ dt_status dt_trial_execute(void (*work)(void *user, dt_trial *t),
     dt_trial *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     memset(result_p, 0, sizeof(*result_p));
     if (t != MAP_FAILED) {
-        t->memory = allowed_memory();
+        t->memory = memory_limit;
     }
     fflush(NULL); /* else the copy would write what is buffered again */
     const pid_t parent = getpid();

@@ -42,7 +42,7 @@ typedef struct dt_trial_result {
 dt_status dt_trial_execute(void (*work)(void *user, dt_trial *t),
                            void (*hear)(void *user, const char *text, size_t bytes), void *user, double timeout_s,
                            dt_trial_result *result_p) DT_NODISCARD;
-/* For trials from now on; 0: half of what is free, at most 4 GB. */
+/* For trials from now on, in place of 4 GB. */
 void dt_trial_limit_memory(uint64_t bytes);
 /* In the copy: text for hear. */
 void dt_trial_report(dt_trial *t, const char *text, size_t bytes);

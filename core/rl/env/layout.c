@@ -200,6 +200,13 @@ static dt_status parse_port(const dt_layout *l, const char *id, const dt_port *p
             "of values that count nothing",
             id, p->name, p->dims);
     }
+    if (o->plus && o->index_of == 0) {
+        return DT_FAIL(
+            DT_EPLUGIN,
+            "%s: port %s [%s] contains row pointers that count \"A\", whose rows are those of agents that act: "
+            "use a port \"A 1\" with DT_PORT_INDEX that gives the row of its symbol each agent belongs to",
+            id, p->name, p->dims);
+    }
     if (o->plus && (o->index_of < 1 || o->row_items != 1)) {
         return DT_FAIL(DT_EPLUGIN,
                        "%s: port %s [%s] contains row pointers; declare with DT_PORT_INDEX which rows they count", id,

@@ -31,6 +31,7 @@ verdict() {
 
 # ---- state of the process ----
 verdict 0 " 0 failed, 0 skipped"
+grep -qF "resumed to the same weights, the same weights in another process on 2 ranks" "$work/out" || die "not all was tried"
 for fault in "handler:handler of signal 15" "stdout:wrote 5 bytes to standard output" "folder:working folder" \
     "locale:locale to C.UTF-8" "rounding:rounding is upward" "limit:setrlimit" "mask:umask" "variable:setenv" "timer:alarm"; do
     verdict 3 "environment faulty_env: create: it " --set "faulty_env.fault=${fault%%:*}"
@@ -40,6 +41,26 @@ verdict 3 "environment faulty_env: playing: it changed the floating-point enviro
 verdict 3 "it takes more than 0.5 GB" --set faulty_env.fault=leak --set memory.target_gb=0.5
 verdict 3 "phase faulty: iterate: it changed the floating-point environment" --set faulty.fault=rounding
 FAULTY_OPEN=rounding verdict 3 "opening it, in its constructors: it changed the floating-point environment"
+
+# ---- what a phase and a model promise ----
+while IFS=: read -r fault text; do
+    verdict 3 "$text" --set "$fault"
+done <<END
+faulty.fault=resets:computes with 0.5 in step input coldness
+faulty.fault=unset:step input coldness, but start has not set it
+faulty.fault=forgets:save leaves out state
+faulty.fault=static:a second instance of the phase in this process
+faulty.fault=address:in other weights
+faulty.fault=graph:record records another graph
+faulty.fault=stuck:advanced neither
+faulty.fault=again:advanced neither
+faulty.fault=invalid:returned 55, which is not a valid code
+faulty_model.fault=random:records another graph
+faulty_model.fault=counting:records another graph
+faulty_model.fault=kept:belongs to another graph
+faulty_model.fault=wide:FAIL model faulty_model: running on zeros
+END
+DTRAIN_PLUGIN_PATH=${module%/*} verdict 0 "acts in faulty_env by faulty: created" --env faulty_env
 
 # ---- acting ----
 run() { # FOLDER OPTION...
@@ -72,6 +93,11 @@ done
 run unset --max-steps 8 --set faulty.fault=unset
 got=$?
 [ $got -eq 3 ] && grep -qF "step input coldness, but start has not set it" "$work/out" || die "unset: $got"
+
+run stuck --set faulty.fault=stuck
+got=$?
+[ $got -eq 3 ] && grep -qF "phase faulty does not advance" "$work/out" || die "a phase that does not advance: $got"
+[ "$(wc -l <"$work/stuck/metrics.jsonl")" -le 1001 ] || die "a phase that does not advance fills its metrics"
 
 # ---- the floating-point environment of a run ----
 for fault in faulty.fault=rounding:plain faulty_env.fault=rounding:plain faulty_env.fault=step:step; do

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See phase_trial.h.
+ */
+#include <config.h>
+
+#include "cli/phase_trial.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "run/evaluate.h"
+#include "run/progress.h"
+#include "state/snapshot/snapshot.h"
+#include "train/record_again.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { HALF = 2, ITERATIONS = 2 * HALF }; /* a checkpoint is between the halves */
+
+typedef struct life { /* of one instance of the phase */
+    pthread_mutex_t lock;
+    dt_comm *comm;
+    dt_stage *stage;
+} life;
+
+typedef struct trial {
+    const dt_session *s;
+    const dt_args *a;
+    const char *model;
+    dt_trial *t;
+    dt_str *note;
+    const char *folder;
+    char hash[17];  /* of the weights after all iterations */
+    uint64_t steps; /* of training by then; 0: no checkpoint was possible */
+    bool is_whole;  /* all iterations were done */
+} trial;
+
+static void note(const trial *x, const char *what)
+{
+    dt_str_addf(x->note, "%s%s", x->note->bytes > 0 ? ", " : "", what);
+}
+
+/* ---- one instance ------------------------------------------------------------------------------------------------ */
+
+static dt_status life_create(life *l, const trial *x)
+{
+    *l = (life){.comm = NULL};
+    pthread_mutex_init(&l->lock, NULL);
+    DT_TRY(dt_comm_null(&l->comm));
+    const dt_stage_desc d = dt_session_describe_stage(x->s, x->s->first, l->comm, &l->lock);
+    return dt_stage_create(&d, &l->stage);
+}
+
+static void life_end(life *l)
+{
+    dt_stage_destroy(l->stage);
+    dt_comm_destroy(l->comm);
+    pthread_mutex_destroy(&l->lock);
+    *l = (life){.comm = NULL};
+}
+
+/* Iterations until the phase is over; n_p: how many. */
+static dt_status iterate(dt_stage *stage, int n, int *n_p, dt_progress *p)
+{
+    dt_status st = DT_OK;
+    *n_p = 0;
+    while (st == DT_OK && *n_p < n) {
+        st = dt_stage_iterate(stage, p);
+        *n_p += st >= 0;
+    }
+    return st;
+}
+
+/* ---- its own state ----------------------------------------------------------------------------------------------- */
+
+typedef struct blob { /* what a phase saves */
+    dt_str bytes;
+    size_t at; /* of it was read */
+} blob;
+
+static dt_status write_blob(dt_writer *w, const void *p, uint64_t bytes)
+{
+    blob *b = w->priv;
+    dt_str_add_n(&b->bytes, p, bytes);
+    return dt_str_status(&b->bytes);
+}
+
+static dt_status read_blob(dt_reader *r, void *p, uint64_t bytes)
+{
+    blob *b = r->priv;
+    if (bytes > r->bytes_left) {
+        return DT_FAIL(DT_EDATA, "load reads %llu bytes, but %llu are left of what save wrote",
+                       (unsigned long long)bytes, (unsigned long long)r->bytes_left);
+    }
+    memcpy(p, dt_str_text(&b->bytes) + b->at, bytes);
+    b->at += bytes;
+    r->bytes_left -= bytes;
+    return DT_OK;
+}
+
+static dt_status save_state(const dt_stage *stage, blob *b)
+{
+    dt_writer w = {.struct_size = sizeof(w), .priv = b, .write = write_blob};
+    const dt_status st = stage->d.phase->ops.phase.save(stage->self, &w);
+    return st > 0 ? DT_OK : st;
+}
+
+/* What save wrote, and again what save writes then: the same bytes. */
+static dt_status load_state(const dt_stage *stage, blob *b)
+{
+    const dt_loaded *phase = stage->d.phase;
+    dt_reader r = {.struct_size = sizeof(r), .priv = b, .bytes_left = b->bytes.bytes, .read = read_blob};
+    DT_TRY_PLUGIN(phase->ops.phase.load(stage->self, &r, phase->desc.state_version), "load");
+    if (r.bytes_left > 0) {
+        return DT_FAIL(DT_EPLUGIN, "load leaves %llu of the %zu bytes that save wrote",
+                       (unsigned long long)r.bytes_left, b->bytes.bytes);
+    }
+    blob again = {.at = 0};
+    dt_status st = save_state(stage, &again);
+    if (st == DT_OK && (again.bytes.bytes != b->bytes.bytes ||
+                        memcmp(dt_str_text(&again.bytes), dt_str_text(&b->bytes), b->bytes.bytes) != 0)) {
+        st = DT_FAIL(DT_EPLUGIN, "after load, save writes other bytes than those that were loaded; a resumed run would "
+                                 "continue differently");
+    }
+    dt_str_fini(&again.bytes);
+    return st;
+}
+
+static dt_status save_and_load(const trial *x, const dt_stage *stage)
+{
+    const dt_phase_ops *ops = &stage->d.phase->ops.phase;
+    blob b = {.at = 0};
+    dt_status st = DT_OK;
+    bool is_saved = false;
+    if (ops->save != NULL && dt_trial_step(x->t, "save")) {
+        st = save_state(stage, &b);
+        is_saved = st == DT_OK;
+    }
+    if (is_saved && ops->load != NULL && dt_trial_step(x->t, "load")) {
+        st = load_state(stage, &b);
+        if (st == DT_OK) {
+            note(x, "saved and loaded");
+        }
+    }
+    dt_str_fini(&b.bytes);
+    return st;
+}
+
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
+
+static dt_status save_checkpoint(const trial *x, dt_stage *stage, const char *name, dt_ckpt_info *info)
+{
+    char folder[96];
+    snprintf(folder, sizeof(folder), "%s/%s", x->folder, name);
+    DT_TRY(dt_fs_mkdirs(folder));
+    const dt_snapshot_desc d = {.run_dir = folder, .comm = stage->d.comm, .ranks = 1, .n_shards = 1};
+    return dt_snapshot_save(stage, &d, info);
+}
+
+/* The weights after all iterations, from a checkpoint in the middle. */
+static dt_status resume(const trial *x, const char *dir, char hash[17])
+{
+    life l;
+    dt_ckpt *c = NULL;
+    dt_ckpt_info info = {0};
+    dt_progress p = {.struct_size = sizeof(p)};
+    int n = 0;
+    dt_status st = life_create(&l, x);
+    if (st >= 0) {
+        st = dt_stage_start(l.stage);
+    }
+    if (st >= 0 && dir != NULL) {
+        st = dt_ckpt_open(dir, false, NULL, &c);
+    }
+    if (st >= 0 && c != NULL) {
+        st = dt_snapshot_load(l.stage, c);
+    }
+    dt_ckpt_close(c);
+    if (st >= 0) {
+        st = iterate(l.stage, dir != NULL ? HALF : ITERATIONS, &n, &p);
+    }
+    if (st >= 0) {
+        st = save_checkpoint(x, l.stage, dir != NULL ? "resumed" : "again", &info);
+    }
+    memcpy(hash, info.weights_hash, sizeof(info.weights_hash));
+    life_end(&l);
+    return st > 0 ? DT_OK : st;
+}
+
+/* Without a checkpoint the same weights, or not? Then that is the reason. */
+static dt_status explain_resume(const trial *x)
+{
+    char hash[17];
+    DT_TRY(resume(x, NULL, hash));
+    return strcmp(hash, x->hash) != 0
+               ? DT_FAIL(DT_EPLUGIN,
+                         "a second instance of the phase in this process ends %d iterations in other weights than the "
+                         "first: static variables that change, a record or forward that differs from call to call, or "
+                         "random numbers that are not those of the seed",
+                         ITERATIONS)
+               : DT_FAIL(DT_EPLUGIN,
+                         "%d iterations, save, load and %d more end in other weights than %d without a stop: save "
+                         "leaves out state that iterations depend on, or load does not restore it",
+                         HALF, HALF, ITERATIONS);
+}
+
+static dt_status try_resume(const trial *x, const char *dir)
+{
+    char hash[17];
+    DT_TRY(resume(x, dir, hash));
+    if (strcmp(hash, x->hash) != 0) {
+        return explain_resume(x);
+    }
+    note(x, "resumed to the same weights");
+    return DT_OK;
+}
+
+/* ---- acting ------------------------------------------------------------------------------------------------------ */
+
+static dt_status compare_inputs(const dt_trainer *in_run, const dt_trainer *loaded)
+{
+    const char *name = NULL;
+    const float *then = NULL;
+    uint32_t n = 0, n_now = 0;
+    for (uint32_t i = 0; (then = dt_trainer_evaluated_input(in_run, i, &name, &n)) != NULL; i++) {
+        const float *now = dt_trainer_acting_input(loaded, name, &n_now);
+        if (now == NULL || n_now != n || memcmp(now, then, n * sizeof(float)) != 0) {
+            return DT_FAIL(
+                DT_EPLUGIN,
+                "the evaluation computes with %g in step input %s, and an export of the checkpoint would act "
+                "with %g; declare the value of evaluations by set_acting (dtrain/svc/train.h)",
+                (double)then[0], name, now != NULL ? (double)now[0] : 0.0);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status try_acting(const trial *x, const dt_stage *in_run, const char *dir)
+{
+    life l;
+    dt_status st = life_create(&l, x);
+    if (st >= 0) {
+        st = dt_stage_start(l.stage);
+    }
+    if (st >= 0) {
+        st = dt_eval_load_weights(l.stage, dir, NULL);
+    }
+    if (st >= 0) {
+        st = compare_inputs(in_run->trainer, l.stage->trainer);
+    }
+    life_end(&l);
+    return st > 0 ? DT_OK : st;
+}
+
+/* ---- another process --------------------------------------------------------------------------------------------- */
+
+static void add_words(const dt_args *a, const char *ranks, const char *steps, const char *folder, const char **word)
+{
+    uint32_t n = 0;
+    word[n++] = "dtrain";
+    word[n++] = "run";
+    word[n++] = "--quiet";
+    for (uint32_t i = 0; i < a->n_config; i++) {
+        word[n++] = "--config";
+        word[n++] = a->config[i];
+    }
+    for (uint32_t i = 0; i < a->n_set; i++) {
+        word[n++] = "--set";
+        word[n++] = a->set[i];
+    }
+    const char *const more[] = {"--plugin",    a->plugin,
+                                "--run-dir",   folder,
+                                "--max-steps", steps,
+                                "--set",       "comm.backend=sim",
+                                "--set",       ranks,
+                                "--set",       "report.enabled=false",
+                                "--set",       "metrics.tensorboard=false",
+                                "--set",       "training.eval_interval=0",
+                                "--set",       "checkpoint.every_seconds=0"};
+    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+        word[n++] = more[i];
+    }
+    word[n] = NULL;
+}
+
+/* Waits, with a sign of life. */
+static int wait_for(const trial *x, pid_t pid, const char *ranks)
+{
+    enum { MOST_S = 120, PER_S = 20 };
+    int status = -1;
+    for (int i = 0; i < MOST_S * PER_S; i++) {
+        if (waitpid(pid, &status, WNOHANG) == pid) {
+            return status;
+        }
+        dt_trial_call(x->t, "a run in a process of its own, %s", ranks);
+        (void)poll(NULL, 0, 1000 / PER_S);
+    }
+    kill(pid, SIGKILL);
+    (void)waitpid(pid, &status, 0);
+    return -1;
+}
+
+/* hash: "" where such a run is not possible. */
+static dt_status run_apart(const trial *x, const char *ranks, char hash[17])
+{
+    enum { MOST = 2 * (2 * DT_CLI_MAX_REPEAT) + 40 };
+    const char *word[MOST];
+    char folder[96], steps[24];
+    dt_ckpt_info info = {0};
+    snprintf(folder, sizeof(folder), "%s/%s", x->folder, ranks);
+    snprintf(steps, sizeof(steps), "%llu", (unsigned long long)x->steps);
+    add_words(x->a, ranks, steps, folder, word);
+    hash[0] = '\0';
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid < 0) {
+        return DT_FAIL(DT_EUNSUPPORTED, "cannot start a process: %s", strerror(errno));
+    }
+    if (pid == 0) {
+        const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+        (void)dup2(nothing, STDIN_FILENO);
+        (void)dup2(nothing, STDOUT_FILENO);
+        (void)dup2(nothing, STDERR_FILENO);
+        execv("/proc/self/exe", (char *const *)(uintptr_t)word);
+        _exit(127);
+    }
+    if (wait_for(x, pid, ranks) == 0 && dt_ckpt_inspect(folder, &info) == DT_OK) {
+        memcpy(hash, info.weights_hash, sizeof(info.weights_hash));
+    }
+    dt_error_clear();
+    return DT_OK;
+}
+
+static dt_status try_apart(const trial *x)
+{
+    char two[17], one[17];
+    DT_TRY(run_apart(x, "comm.ranks=2", two));
+    if (two[0] == '\0') {
+        return DT_OK; /* fewer shards than ranks, or an environment that is not deterministic elsewhere */
+    }
+    if (strcmp(two, x->hash) == 0) {
+        note(x, "the same weights in another process on 2 ranks");
+        return DT_OK;
+    }
+    DT_TRY(run_apart(x, "comm.ranks=1", one));
+    return strcmp(one, x->hash) != 0
+               ? DT_FAIL(DT_EPLUGIN,
+                         "%d iterations in another process end in other weights: something depends on "
+                         "addresses, the time, or the process",
+                         ITERATIONS)
+               : DT_FAIL(DT_EPLUGIN,
+                         "%d iterations on 2 virtual ranks end in other weights than on 1: ranks must "
+                         "compute the same, or agree by dtrain.comm/1",
+                         ITERATIONS);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static dt_status require_model(const trial *x, const dt_stage *stage)
+{
+    for (uint32_t i = 0; i < stage->n_models && x->model != NULL; i++) {
+        if (strcmp(stage->model[i].comp->desc.id, x->model) == 0) {
+            return DT_OK;
+        }
+    }
+    return x->model == NULL ? DT_OK
+                            : DT_FAIL(DT_ECONFIG, "%s does not use a model of this role here", stage->d.phase->desc.id);
+}
+
+/* Four iterations, with an evaluation and a checkpoint in the middle; info: of that. */
+static dt_status run_through(trial *x, dt_stage *stage, dt_ckpt_info *info, bool *has_checkpoint_p)
+{
+    const bool has_evaluation = stage->d.phase->ops.phase.evaluate != NULL;
+    dt_progress p = {.struct_size = sizeof(p)};
+    dt_progress_mark first;
+    dt_ckpt_info end = {0};
+    int n = 0, n_more = 0;
+    if (!dt_trial_step(x->t, "iterate")) {
+        return DT_OK;
+    }
+    dt_status st = iterate(stage, 1, &n, &p);
+    dt_progress_mark_take(&first, stage, &p);
+    if (st == DT_OK) {
+        st = iterate(stage, HALF - 1, &n_more, &p);
+        n += n_more;
+        n_more = 0;
+    }
+    DT_TRY_DONE(st);
+    if (has_evaluation && dt_trial_step(x->t, "evaluate")) {
+        dt_progress unused;
+        DT_TRY(dt_stage_evaluate(stage, &unused));
+        note(x, "evaluated");
+    }
+    *has_checkpoint_p = st == DT_OK && stage->trainer != NULL && dt_trial_step(x->t, "a checkpoint");
+    DT_TRY(*has_checkpoint_p ? save_checkpoint(x, stage, "half", info) : DT_OK);
+    if (st == DT_OK && dt_trial_step(x->t, "iterate")) {
+        st = iterate(stage, HALF, &n_more, &p);
+        DT_TRY_DONE(st);
+    }
+    dt_str_addf(x->note, "%siterated %d times", x->note->bytes > 0 ? ", " : "", n + n_more);
+    if (st != DT_DONE && !dt_progress_mark_differs(&first, stage, &p)) {
+        return DT_FAIL(DT_EPLUGIN,
+                       "iterate: %d calls advanced neither step, epoch nor iterations of dt_progress, nor "
+                       "the trainer or an environment; a run would never end",
+                       n + n_more);
+    }
+    x->is_whole = n + n_more == ITERATIONS;
+    if (*has_checkpoint_p && x->is_whole) {
+        DT_TRY(save_checkpoint(x, stage, "whole", &end));
+        memcpy(x->hash, end.weights_hash, sizeof(x->hash));
+        x->steps = dt_trainer_step_number(stage->trainer);
+    }
+    return save_and_load(x, stage); /* last: load changes what iterations depend on */
+}
+
+/* Graphs are recorded when they are needed: later ones must be the same. */
+static dt_status try_recording(const dt_stage *stage)
+{
+    dt_str one = {0}, two = {0};
+    dt_status st = dt_trainer_record_again(stage->trainer, &one);
+    if (st >= 0) {
+        st = dt_trainer_record_again(stage->trainer, &two);
+    }
+    if (st >= 0 && strcmp(dt_str_text(&one), dt_str_text(&two)) != 0) {
+        st = DT_FAIL(DT_EPLUGIN, "record records another graph when it is called again: a graph depends on options and "
+                                 "sizes alone, not on static variables, earlier calls, or random numbers");
+    }
+    dt_str_fini(&one);
+    dt_str_fini(&two);
+    return st;
+}
+
+static dt_status try_first(trial *x, dt_ckpt_info *info, bool *has_checkpoint_p)
+{
+    life l;
+    if (!dt_trial_step(x->t, "create")) {
+        return DT_OK;
+    }
+    dt_status st = life_create(&l, x);
+    if (st >= 0) {
+        st = require_model(x, l.stage);
+    }
+    if (st < 0) {
+        life_end(&l);
+        return st;
+    }
+    note(x, "created");
+    if (dt_trial_step(x->t, "start")) {
+        st = dt_stage_start(l.stage);
+        if (st >= 0) {
+            note(x, "started");
+            st = l.stage->trainer != NULL && dt_trial_step(x->t, "record again") ? try_recording(l.stage) : DT_OK;
+        }
+        if (st >= 0) {
+            st = run_through(x, l.stage, info, has_checkpoint_p);
+        }
+    }
+    const bool has_evaluated = st >= 0 && *has_checkpoint_p && l.stage->d.phase->ops.phase.evaluate != NULL;
+    if (has_evaluated && dt_trial_step(x->t, "evaluating a checkpoint")) {
+        st = try_acting(x, l.stage, info->path);
+    }
+    if (dt_trial_step(x->t, "stop")) {
+        dt_stage_stop(l.stage);
+        note(x, "stopped");
+        if (dt_trial_step(x->t, "destroy")) {
+            life_end(&l);
+            note(x, "destroyed");
+        }
+    }
+    return st == DT_ECONFIG || st == DT_ENOTFOUND || st == DT_EUNSUPPORTED ? DT_CONTEXT(DT_EPLUGIN, "after create")
+                                                                           : st;
+}
+
+static dt_status try_all(trial *x)
+{
+    dt_ckpt_info info = {0};
+    bool has_checkpoint = false;
+    DT_TRY(try_first(x, &info, &has_checkpoint));
+    if (x->steps > 0 && dt_trial_step(x->t, "resuming")) {
+        DT_TRY(try_resume(x, info.path));
+    }
+    if (x->steps > 0 && dt_trial_step(x->t, "another process")) {
+        DT_TRY(try_apart(x));
+    }
+    return DT_OK;
+}
+
+dt_status dt_phase_trial(const dt_session *s, const dt_args *a, const char *folder, const char *model, dt_trial *t,
+                         dt_str *note_p)
+{
+    trial x = {.s = s, .a = a, .folder = folder, .model = model, .t = t, .note = note_p};
+    return try_all(&x);
+}
