@@ -4,7 +4,7 @@
  * a distribution over its actions and into values. Included by the models next to it; not installed, not part of the
  * contract.
  *
- *   logits     = W_l p + b_l          [A, choices]      p: features for acting, c: for judging, [A, width]
+ *   logits     = W_l p + b_l          [A, choices]      p: features for acting, c: for valuing, [A, width]
  *   mean       = W_m p + b_m          [A, continuous]
  *   log_std    = s                    the same row for every agent, learned, whatever the agent sees; where the phase
  *                                     requests (dim spread 1): W_s p + b_s [A, continuous]
@@ -192,7 +192,7 @@ static inline dt_status controller_gaussian_params(const controller_net *n, dt_p
     return reg->add(reg, "head.log_std.b", &n->continuous, 1, DT_INIT_CONST, n->log_std);
 }
 
-/* act_width, judge_width: of the features for acting and for judging. */
+/* act_width, judge_width: of the features for acting and for valuing. */
 static inline dt_status controller_head_params(const controller_net *n, dt_params *reg, int64_t act_width,
                                                int64_t judge_width)
 {

@@ -6,11 +6,11 @@
  *   logits = sharpness * (phases[:, :, column] + phases[:, :, 10] / patience_s)
  *   value, cost_value and continuous actions 0
  *
- * Lanes are counted whole, and phases that serve other links of the same lanes have as much: then who first at its line
- * waits longest for its link decides. The same makes waiting count for more vehicles the longer it lasts, so that
- * no vehicle waits for ever. (Without column 10, or with patience_s = 0, ties are as likely, and the most likely one is
- * the first.) What may not be asked for is masked by the host. Columns of the observation phases: traffic/ports.h.
- * Threads: as dt_model_ops.
+ * Lanes are counted whole, and phases that serve other links of the same lanes have as much: then the vehicle first at
+ * its line waits longest for its link decides. The same makes waiting count for more vehicles the longer it lasts, so
+ * that no vehicle waits for ever. (Without column 10, or with patience_s = 0, ties are as likely, and the most likely
+ * one is the first.) What may not be asked for is masked by the host. Columns of the observation phases:
+ * traffic/ports.h. Threads: as dt_model_ops.
  */
 #ifndef DTRAIN_MODELS_CONTROLLER_RULE_H
 #define DTRAIN_MODELS_CONTROLLER_RULE_H

@@ -11,8 +11,8 @@
  *               w_k     = max(v + s z_xk + a_j t_k, 0)     tan(h_k / 2) = c z_yk                 c = 1/4
  *   both        sigma_f = floor + growth sum_{k<=f} softplus(u_k) dt       per axis, the ports carry its logarithm
  *
- * Kinematic vehicles go where they head, never backwards, and who stands may stand. Below 0 the speed has a tenth of
- * its slope, so that a future that stands by mistake can learn to go.
+ * Kinematic vehicles go where they head, never backwards, and stopped vehicles may stay stopped. Below 0 the speed has
+ * a tenth of its slope, so that a future that is stopped by mistake can learn to go.
  *
  * Where roads are known x runs along the vehicle's lane and y lateral to it, the way is laid along the lane
  * (world_road.h), and of z_xk and z_yk the part min(t_k / 2 s, 1) counts: no vehicle changes speed at once, and what is

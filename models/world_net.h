@@ -104,7 +104,7 @@ static inline const dt_port *world_net_outputs(const void *self, uint32_t *n_p)
     DT_PLUGIN_DEFINE_ONE(component, ID, "1.0", "dtrain", "Apache-2.0")
 
 /* The head also sees the motion of T-1, (T-1)/2, ... 1 steps ago: what a recurrent state learns slowly from few
- * vehicles, how speed and path changed, stands there at once. Fills back[], returns how many. */
+ * vehicles, how speed and path changed, is there directly. Fills back[], returns how many. */
 static inline uint32_t world_lags(const world_net *w, int64_t back[WORLD_MAX_LAGS])
 {
     uint32_t n = 0;
@@ -163,7 +163,7 @@ static inline dt_tensor *world_linear(dt_graph *g, dt_tensor *x, const char *nam
     return dt_linear(g, x, g->api->param(g, w), g->api->param(g, b));
 }
 
-/* motion [T,S,6] with everything brought to order 1, as gates want it */
+/* motion [T,S,6] with everything brought to order 1, as gates need it */
 static inline dt_tensor *world_scale(dt_graph *g, dt_tensor *motion)
 {
     dt_tensor *part[4] = {dt_affine(g, dt_slice(g, motion, 0, 2), 1.0 / 2.0, 0.0), dt_slice(g, motion, 2, 2),

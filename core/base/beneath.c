@@ -86,7 +86,7 @@ void dt_beneath_unguard(const char *folder)
     pthread_mutex_unlock(&lock);
 }
 
-/* The outermost guarded folder around path, in root, and what of path lies below. NULL: none. */
+/* The outermost guarded folder around path, in root, and what of path is below. NULL: none. */
 static const char *below_guarded(const char *path, char root[PATH_MAX])
 {
     size_t best = SIZE_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See fence.h. A block is [inaccessible page][pattern, head, user bytes, pattern][page nobody may touch].
+ * See fence.h. A block is [inaccessible page][pattern, head, user bytes, pattern][inaccessible page].
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"

@@ -2,7 +2,7 @@
  *
  * JSON (RFC 8259): a streaming pull reader over memory or a stream, and a writer into a dt_str.
  *
- * The reader (json_read.c) checks everything: UTF-8, escapes, depth (64), number syntax, trailing junk, and can say the
+ * The reader (json_read.c) checks everything: UTF-8, escapes, depth (64), number syntax, trailing junk, and reports the
  * line and column (in bytes) of every token. It holds one window of the input, never the whole document, so memory is
  * bounded: a key, string or number longer than 1 MiB is refused. Stricter than the RFC in two points, because texts
  * become C strings: \u0000 and escapes that name half of a surrogate pair are refused. A byte order mark is skipped.

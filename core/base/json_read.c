@@ -188,7 +188,7 @@ dt_status dt_json_fail(dt_json *j, const char *fmt, ...)
 
 /* ---- the window ---- */
 
-/* More input after end. What lies before mark is dropped, so mark becomes 0 and pos moves along.
+/* More input after end. What precedes mark is dropped, so mark becomes 0 and pos moves along.
  * *more_p: false at the end of the input. */
 static dt_status refill(dt_json *j, bool *more_p)
 {

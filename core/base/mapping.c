@@ -46,7 +46,7 @@ struct mapping {
 enum { READ_BYTES = 16384 };
 static size_t hashed_bytes; /* under the lock */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those who add and remove */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of threads that add and remove */
 static _Atomic(mapping *) mappings;
 static uintptr_t page_bytes; /* set with the guard */
 

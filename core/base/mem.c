@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host memory. See mem.h. In front of every block lies a small header with what free needs:
+ * Host memory. See mem.h. In front of every block is a small header with what free needs:
  *   raw ... [block_head][user bytes]     user is 64-byte aligned, the head ends where the user's bytes begin
  */
 #ifdef HAVE_CONFIG_H
@@ -176,7 +176,7 @@ size_t dt_arena_bytes(size_t bytes)
     return round_to_pages(bytes, &mapped) ? mapped : SIZE_MAX;
 }
 
-/* Huge pages come to who asked for them, unless the system never gives any. Asked once. */
+/* Huge pages are given on request, unless the system never gives any. Asked once. */
 static bool has_huge_pages(void)
 {
     static _Atomic int known; /* 0: not yet; 1: no; 2: yes */

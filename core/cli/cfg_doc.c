@@ -70,7 +70,7 @@ static dt_status write_section(const dt_config *c, const char *section)
     return DT_OK;
 }
 
-/* ---- what stands between them ----------------------------------------------------------------------------------- */
+/* ---- what is between them ----------------------------------------------------------------------------------- */
 
 static void write_head(void)
 {

@@ -468,7 +468,7 @@ static dt_status check_words(const dt_args *a)
     return st;
 }
 
-/* Options of other forms of the verb say nothing in this one. */
+/* Options of other forms of the verb have no effect in this one. */
 static dt_status check_used(const dt_args *a, uint64_t used)
 {
     const uint64_t mine = UINT64_C(1) << a->form;

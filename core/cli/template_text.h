@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The files of plugins/template as text, made by the build; the word "template" in them stands for the new name.
+ * The files of plugins/template as text, made by the build; the word "template" in them is replaced by the new name.
  */
 #ifndef DTRAIN_CORE_CLI_TEMPLATE_TEXT_H
 #define DTRAIN_CORE_CLI_TEMPLATE_TEXT_H

@@ -34,7 +34,7 @@ typedef struct answer {
     uint32_t pays_until;
 } answer;
 
-/* A number above 0 and at most so much; without one, what stands there. */
+/* A number above 0 and at most so much; without one, the default. */
 static dt_status parse_amount(const char *option, const char *text, double most, double *out_p)
 {
     if (text != NULL && (!dt_parse_f64(text, out_p) || !(*out_p > 0) || *out_p > most)) {

@@ -171,7 +171,7 @@ static dt_status list_checkpoints(const char *path, bool json)
     return DT_OK;
 }
 
-/* Every byte of every one of them; what is wrong with one stands in its `why`. next_p: the one that a resume takes, -1
+/* Every byte of every one of them; what is wrong with one is in its `why`. next_p: the one that a resume takes, -1
  * when there is none. */
 static dt_status read_all(dt_ckpt_info *info, uint32_t n, uint32_t *n_damaged_p, int64_t *next_p)
 {

@@ -55,7 +55,7 @@ static dt_status open_keys(dt_session *s, const dt_keys_ext **keys_p)
 /* ---- import ---------------------------------------------------------------------------------------------------- */
 
 /* The section of a target, if it is a component's: its options. One that is not there leaves its values unchecked, and
- * the user is told when training with it. */
+ * reported when training with it. */
 static dt_status declare_target(dt_session *s, const char *target)
 {
     const dt_loaded *l = NULL;
@@ -128,7 +128,7 @@ static void write_phases(const char *plugin, dt_str *out)
                 "\n# phases are trained one after the other; each entry may also contain any section\n"
                 "phases = (\n    {   plugin = \"%s\";\n",
                 plugin);
-    dt_template_table(dt_schema_phase + 1, 8, out); /* the plugin stands there */
+    dt_template_table(dt_schema_phase + 1, 8, out); /* the plugin is there */
     dt_str_add(out, "        # the first of these conditions ends the phase\n        stop = {\n");
     dt_template_table(dt_schema_stop, 12, out);
     dt_str_add(out, "        };\n    }\n);\n");

@@ -296,7 +296,7 @@ static dt_status check_name(const char *name)
                          name, MOST);
 }
 
-/* A job whose launcher was killed takes a while to end, and a process that was killed a moment; who starts it again
+/* A job whose launcher was killed takes a while to end, and a process that was killed a moment; a user that restarts it
  * does so at once. Only then do all of its processes look for a checkpoint to continue from. */
 static dt_status wait_for_end(const dt_args *a, dt_comm *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain runs [DIR]`: the runs below a folder, how each stands and how good it is.
+ * `dtrain runs [DIR]`: the runs below a folder, the state of each and how good it is.
  */
 #include <config.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain show`: the options of a component or of a section, as they stand. See tools.h.
+ * `dtrain show`: the options of a component or of a section, as they are set. See tools.h.
  */
 #include <config.h>
 

@@ -48,7 +48,7 @@ struct dt_board {
     slot *slot; /* [n] */
     size_t bytes;
     uint32_t n;
-    int fd; /* of the one who made it, -1: opened */
+    int fd; /* of the creator, -1: opened */
     char path[DT_BOARD_PATH_BYTES];
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the processes of a job on one machine leave for each other and for their launcher: who is there, the last 4096
- * collectives of each, how each left, and where the run is. Shared memory without a name (memfd), found as an open file
- * of the process that made it: it lives as long as a process has it mapped, and nothing remains, however all end.
- * A rank writes its own slot alone; all ranks read. Threads: a slot has one writer.
+ * What the processes of a job on one machine share with each other and for their launcher: which ranks are there, the
+ * last 4096 collectives of each, how each left, and where the run is. Shared memory without a name (memfd), found as an
+ * open file of the process that made it: it lives as long as a process has it mapped, and nothing remains, however all
+ * end. A rank writes its own slot alone; all ranks read. Threads: a slot has one writer.
  */
 #ifndef DTRAIN_CORE_COMM_BOARD_H
 #define DTRAIN_CORE_COMM_BOARD_H

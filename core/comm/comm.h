@@ -11,8 +11,8 @@
  * stay where they are and belong to the communicator until then: what goes out may be read, what comes in may not be
  * looked at. The time limit is that of the start, and counts from the first wait or test: before that no rank waits.
  * When the communicator fails, what is under way on this rank ends with that failure, which each request reports when
- * it is next waited for or tested; one that was done by then may say so instead. A library may still write into buffers
- * of requests that ended so: with mpi they have to last until the process ends.
+ * it is next waited for or tested; one that was done by then may report it instead. A library may still write into
+ * buffers of requests that ended so: with mpi they have to last until the process ends.
  *
  * Buffers are host memory. What travels between devices does so by NCCL (nccl/nccl.h), next to a communicator that
  * brought its ranks together and watches over them.
@@ -68,7 +68,7 @@ enum { DT_COMM_MOST_SUMMED = 0x7fffffff };
 /* ---- the same, begun and ended apart ---- */
 
 enum { DT_COMM_IN_FLIGHT = 64 };
-typedef struct dt_comm_request { /* 0: nothing is under way, and wait and test say that it is done */
+typedef struct dt_comm_request { /* 0: nothing is under way, and wait and test return that it is done */
     uint64_t id;
 } dt_comm_request;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who started this process, and the module for MPI; see processes.h.
+ * The launcher of this process, and the module for MPI; see processes.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"

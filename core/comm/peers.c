@@ -30,7 +30,7 @@ struct dt_peers {
     bool leads; /* the first of this machine */
     dt_board *board;
     peer *all;   /* [n]; NULL until they have met */
-    bool *heard; /* [n] who has sent anything */
+    bool *heard; /* [n] which have sent anything */
     bool has_left, has_answered, is_asking;
 };
 
@@ -40,8 +40,8 @@ enum { NAME_BYTES = 112, DOING_BYTES = 192 };
 enum {
     LEAVES = '!',  /* and why */
     ASKS = '?',    /* it timed out: which ranks are there? */
-    ANSWERS = '.', /* one who waits, too */
-    BLAMES = '#'   /* it leaves, and whom it waited for */
+    ANSWERS = '.', /* a waiting one, too */
+    BLAMES = '#'   /* it leaves, and which it waited for */
 };
 
 static void notify(const dt_peers *p, char kind, const char *text)
@@ -244,7 +244,7 @@ dt_status dt_peers_poll(dt_peers *p)
         notify(p, ANSWERS, "");
     }
     if (text[0] == ASKS || text[0] == ANSWERS || (text[0] == BLAMES && p->is_asking)) {
-        return DT_OK; /* the rank that asks reports the result */
+        return DT_OK; /* the querying rank reports the result */
     }
     const bool has_reason = text[0] != '\0' && text[1] != '\0';
     return DT_FAIL(DT_EPEER, "rank %u left: %s", from, has_reason ? text + 1 : "it gave no reason");

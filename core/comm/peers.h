@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The other processes of a job: who they are, what they send besides collectives, and what those of this machine are
+ * The other processes of a job: their identity, what they send besides collectives, and what those of this machine are
  * doing; so that a rank that times out can name the missing ones. Not for callers of communicators: processes.c keeps
  * one. Threads: the communicator's.
  */
@@ -25,12 +25,12 @@ uint32_t dt_peers_n_hosts(const dt_peers *p); /* machines */
 /* This rank leaves, and sends the reason, once. */
 void dt_peers_announce_exit(dt_peers *p, const char *why);
 bool dt_peers_has_exited(const dt_peers *p);
-/* What came meanwhile; ranks that wait answer those that ask who is there. DT_EPEER: a rank has left. */
+/* What came meanwhile; ranks that wait answer those that query which are there. DT_EPEER: a rank has left. */
 dt_status dt_peers_poll(dt_peers *p) DT_NODISCARD;
 /* DT_EPEER: a process of this machine ended without leaving. */
 dt_status dt_peers_check_local(const dt_peers *p) DT_NODISCARD;
-/* This rank timed out in the collective of this number: finds out, within a second, which ranks are missing, tells all,
- * and leaves. mine: "rank 0 called barrier". Returns DT_ECOMM; DT_EPEER where a rank has left meanwhile. */
+/* This rank timed out in the collective of this number: finds out, within a second, which ranks are missing, notifies
+ * all, and leaves. mine: "rank 0 called barrier". Returns DT_ECOMM; DT_EPEER where a rank has left meanwhile. */
 dt_status dt_peers_diagnose_timeout(dt_peers *p, uint64_t number, const char *mine, double waited_s);
 
 #endif

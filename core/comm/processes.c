@@ -463,7 +463,7 @@ static dt_status process_poll(dt_comm *c, uint32_t slot, bool waits, bool *done_
     return DT_OK;
 }
 
-/* What it waits for is no collective of ours: the last one that began stands for it. */
+/* What it waits for is no collective of ours: the last one that began is used for it. */
 static dt_status process_watch(dt_comm *c, const char *what, double since_s)
 {
     process_comm *p = as_process(c);
@@ -636,8 +636,8 @@ void dt_processes_finalize(dt_comm *c, int code)
         return;
     }
     /* The library's own end waits for all ranks and all that is under way, and may never return. The program that
-     * started the processes ends those that stay once one is gone: so each leaves the others a moment to say what they
-     * know, and rank 0, which writes what is known of the run's end, is not cut short by others. */
+     * started the processes ends those that stay once one is gone: so each leaves the others a moment to report what
+     * they know, and rank 0, which writes what is known of the run's end, is not cut short by others. */
     const struct timespec moment = {.tv_sec = c->rank != 0, .tv_nsec = c->rank != 0 ? 0 : 500000000};
     nanosleep(&moment, NULL);
     fflush(NULL);

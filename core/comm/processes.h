@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The communicator of several processes, over a transport (transport.h): who started them, joining and leaving them.
+ * The communicator of several processes, over a transport (transport.h): their launcher, joining and leaving them.
  * Every collective is begun, looked at until it is done, and given up at the communicator's time limit; next to it runs
  * a comparison of what the ranks called, so that calls that do not match are named instead of waited for; and a rank
  * that leaves notifies the others. Threads: the one that joined.

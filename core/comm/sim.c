@@ -82,7 +82,7 @@ static void time_out(sim_hub *h, dt_comm *c, const dt_comm_slot *s)
     for (uint32_t r = 0; r < h->size; r++) {
         fewest = h->rank[r]->started < fewest ? h->rank[r]->started : fewest;
     }
-    for (uint32_t r = 0; r < h->size; r++) { /* who is ahead of others waits for them, as this rank does */
+    for (uint32_t r = 0; r < h->size; r++) { /* a rank that is ahead of others waits for them, as this rank does */
         if (h->rank[r]->started == fewest) {
             dt_str_addf(&missing, " %u", r);
         }
@@ -181,7 +181,7 @@ static dt_status sim_poll(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
     while (waits && !is_late && !s->is_done[slot] && h->failed == DT_OK) {
         is_late = pthread_cond_timedwait(&h->changed, &h->lock, &deadline) == ETIMEDOUT;
     }
-    /* whom all have come to is only being served */
+    /* that all have reached is only being served */
     while (is_late && !s->is_done[slot] && h->failed == DT_OK && have_all_arrived(h, asked->sequence)) {
         pthread_cond_wait(&h->changed, &h->lock);
     }

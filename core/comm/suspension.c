@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-static const double LEAST_S = 1; /* less is no reason for anything, and Slurm sends SIGCONT to whom it never stopped */
+static const double LEAST_S = 1; /* less is ignored, since Slurm sends SIGCONT to processes it never stopped */
 
 double dt_suspension_check(dt_suspension *s, double now)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Did this process itself stand still, stopped by a signal (SIGSTOP), while others waited for it? It knows when it
+ * Was this process itself stopped by a signal (SIGSTOP), while others waited for it? It knows when it
  * continued (SIGCONT, base/signals.h), and when it had looked last before. Not about other ranks: those are board.h's.
  * Threads: an object belongs to one.
  */
@@ -11,7 +11,7 @@
 
 typedef struct dt_suspension {
     double seen_s;         /* dt_clock_s of the last look, 0: none */
-    double for_s, until_s; /* at most so long, and when it continued; 0: it did not stand still */
+    double for_s, until_s; /* at most so long, and when it continued; 0: it was not stopped */
 } dt_suspension;
 
 enum { DT_SUSPENSION_TEXT_BYTES = 112 };

@@ -7,8 +7,8 @@
  *
  * This is the part of one rank: workers offer finished nodes; the tree decides which two to add. The addition itself
  * runs outside the lock. A tree has parts, each of them a sum of its own over the same leaves: ranges of one vector,
- * say, that are finished one after the other. Across ranks the nodes that remain are summed by tree_sum.h. Threads:
- * offer from any worker; the rest [main].
+ * for example, that are finished one after the other. Across ranks the nodes that remain are summed by tree_sum.h.
+ * Threads: offer from any worker; the rest [main].
  */
 #ifndef DTRAIN_CORE_COMM_TREE_H
 #define DTRAIN_CORE_COMM_TREE_H

@@ -207,7 +207,7 @@ static bool is_wired(const dt_config *c, const char *role)
     return i < c->n_wired;
 }
 
-/* Role of "models.critic": one that plugins wire; path lies in the pool. */
+/* Role of "models.critic": one that plugins wire; path is in the pool. */
 static void wire(dt_config *c, const char *path)
 {
     static const char models[] = "models.";
@@ -337,7 +337,7 @@ dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *opt
     return DT_OK;
 }
 
-/* A copy of what stands below `from`, where `into` has nothing of its layer or a stronger one. */
+/* A copy of what is below `from`, where `into` has nothing of its layer or a stronger one. */
 static dt_status spread(dt_config *c, const dt_node *from, dt_node *into)
 {
     for (const dt_node *n = from->first; n != NULL; n = n->next) {
@@ -702,7 +702,7 @@ dt_status dt_config_check(dt_config *c, const dt_config_lookup *lookup)
     for (int64_t i = 0; i < dt_config_n_phases(c); i++) {
         dt_node *phase = dt_config_phase_node(c, i);
         DT_TRY(dt_config_collect_error(c, check_phase(c, lookup, phase, i)));
-        if (phase->kind == DT_NODE_GROUP) { /* what lies in a list has no key */
+        if (phase->kind == DT_NODE_GROUP) { /* an element of a list has no key */
             prune(c, phase);
         }
         DT_TRY(dt_schema_check(c, i));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The configuration: one tree of groups, lists and values, where every value knows who set it.
+ * The configuration: one tree of groups, lists and values, where every value has its origin.
  *
  * Layers, weakest first: built-in < plugin < profile < resumed run < files in order < environment < command line. A
  * value replaces one of the same or a weaker layer, whatever the order of the calls, so a plugin's defaults may be
@@ -9,7 +9,7 @@
  * the n-th: they hold what plugins and profiles gave them when the run began, which values outside phases must not
  * beat.
  *
- * The configuration that lies in a run (DT_FROM_RUN) is not the user's word: it includes no files, and what makes code
+ * The configuration of a run (DT_FROM_RUN) is not trusted as the user's: it includes no files, and what makes code
  * run (DT_OPT_CODE) is not taken from it unless the user trusts it (dt_config_trust).
  *
  * Keys are paths: "training.epochs", "phases.0.init". A section is a top-level group with a table of options: the
@@ -17,7 +17,7 @@
  * phase; there the stronger layer wins and, between equals, the phase's own value: `--set training.epochs=3` beats
  * an override in a file.
  *
- * Under the id of a phase's plugin stand the plugin's own options and, as groups, sections as they hold in every phase
+ * Under the id of a phase's plugin are the plugin's own options and, as groups, sections as they hold in every phase
  * of that plugin: phase2_ppo = { iterations = 200; data = { batch = 128; }; stop = { time = 60.0; }; }. Between equals
  * they rank above the section for all phases and below the phase's own entry. So one file, a profile, speaks of every
  * phase there is, whichever of them run.
@@ -39,7 +39,7 @@ typedef enum dt_layer {
     DT_FROM_BUILTIN,
     DT_FROM_PLUGIN,
     DT_FROM_PROFILE,
-    DT_FROM_RUN, /* the effective configuration that lies in a run: another user may have written it */
+    DT_FROM_RUN, /* the effective configuration of a run: another user may have written it */
     DT_FROM_FILE,
     DT_FROM_ENV,
     DT_FROM_SET
@@ -77,7 +77,7 @@ dt_status dt_config_read_env(dt_config *c, char *const *environment) DT_NODISCAR
  * { is libconfig's list or group. */
 dt_status dt_config_set(dt_config *c, const char *assignment) DT_NODISCARD;
 
-/* The same for an option of the command line that stands for a key: ("seed", "7", "--seed"). */
+/* The same for an option of the command line that sets a key: ("seed", "7", "--seed"). */
 dt_status dt_config_set_option(dt_config *c, const char *path, const char *value, const char *option) DT_NODISCARD;
 
 /* A plugin's defaults for host sections, "section.key=value" ..., NULL; they hold in this phase only. */
@@ -107,7 +107,7 @@ typedef struct dt_config_lookup {
 
 /* DT_ECONFIG becomes DT_OK, and its text is kept for check to report; any other status passes. */
 dt_status dt_config_collect_error(dt_config *c, dt_status st) DT_NODISCARD;
-/* What is kept so far as one error, for who does not check; nothing is kept any more. */
+/* What is kept so far as one error, for callers that do not check; nothing is kept any more. */
 dt_status dt_config_check_errors(dt_config *c) DT_NODISCARD;
 
 /* Everything at once, after all layers: unknown sections and keys, types, ranges, what this version cannot honour. All

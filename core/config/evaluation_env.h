@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What an environment's options are in evaluations: those that only help training (DT_OPT_TRAINING) have their
- * defaults again, and evaluation.env = "option=value, ..." stands above the environment's own section. Each value is
+ * defaults again, and evaluation.env = "option=value, ..." overrides the environment's own section. Each value is
  * checked as if it stood in that section, with the origin of the list. Threads: [main].
  */
 #ifndef DTRAIN_CORE_CONFIG_EVALUATION_ENV_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a layer has to say in a phase: values of it that hold there, whatever else is set.
+ * What a layer sets in a phase: values of it that hold there, whatever else is set.
  */
 #include <config.h>
 

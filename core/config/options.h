@@ -23,7 +23,7 @@ const dt_option *dt_option_find(const dt_option *table, const char *name);   /* 
 const dt_option *dt_option_find_flag(const dt_option *table, uint32_t flag); /* the first one with it, or NULL */
 
 /* Is this table sound: names legal and unique, types known, sizes fit, members inside config_bytes, bounds ordered,
- * choices present, every default parses and lies in its range, needs names a bool. table may be NULL (no options).
+ * choices present, every default parses and is in its range, needs names a bool. table may be NULL (no options).
  * Errors: DT_EPLUGIN, naming the option. */
 dt_status dt_option_table_check(const dt_option *table, uint64_t config_bytes) DT_NODISCARD;
 

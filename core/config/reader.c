@@ -78,7 +78,7 @@ static size_t number_bytes(const char *p)
     return (size_t)(q - p);
 }
 
-/* What libconfig would read as another number without a word. */
+/* What libconfig would silently read as another number. */
 static dt_status check_number(const char *p, size_t bytes, const char *file, int line)
 {
     char word[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The host's own sections: one struct each, filled by dt_config_section(c, phase, "<section>", ...) or, shorter, by
- * the functions below. Meaning, unit, default and range of every key stand in schema.c. Threads: [main].
+ * the functions below. Meaning, unit, default and range of every key are in schema.c. Threads: [main].
  */
 #ifndef DTRAIN_CORE_CONFIG_SCHEMA_H
 #define DTRAIN_CORE_CONFIG_SCHEMA_H
@@ -105,7 +105,7 @@ typedef struct dt_env_opts {
     int64_t restarts;
 } dt_env_opts;
 
-typedef struct dt_opponents_opts { /* who plays the teams that do not learn */
+typedef struct dt_opponents_opts { /* which policies play the teams that do not learn */
     int64_t pool, every, learner;
     double latest;
     const char *shadow; /* "": the pool */

@@ -127,7 +127,7 @@ static int shown(const token *t)
     return n < SHOWN ? n : SHOWN;
 }
 
-/* What stands at the token, for a message. */
+/* The text at the token, for a message. */
 #define FOUND(q)                                                                                                       \
     (q)->now.kind == AT_END ? 15 : shown(&(q)->now), (q)->now.kind == AT_END ? "the file's end" : (q)->now.at
 
@@ -193,7 +193,7 @@ static bool reject_value(parser *q, const char *behind, int behind_bytes)
 static bool parse_value(parser *q, const char *behind, int behind_bytes);
 static bool count(parser *q, int most, int *n_p, const char *what);
 
-/* What stands between brackets: [ ] plain values of one kind, ( ) anything. The opening one is the token. */
+/* The content of brackets: [ ] plain values of one kind, ( ) anything. The opening one is the token. */
 static bool parse_values(parser *q)
 {
     const token opener = q->now;
@@ -237,7 +237,7 @@ static bool parse_values(parser *q)
     return true;
 }
 
-/* One more of what stands between one pair of brackets, or of the text: n_p of it so far. */
+/* One more of the elements between one pair of brackets, or of the text: n_p of it so far. */
 static bool count(parser *q, int most, int *n_p, const char *what)
 {
     if (*n_p == most) {

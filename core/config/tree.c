@@ -184,7 +184,7 @@ static dt_node *same_phase(const dt_node *list, const dt_node *others, const dt_
     return NULL;
 }
 
-/* Sections of a resumed run's phases below those of the phases that take their place; what else stands in a phase
+/* Sections of a resumed run's phases below those of the phases that take their place; what else is in a phase
  * (init, stop ...) is what the new one has, or nothing. */
 static dt_status keep_sections(const dt_node *run, dt_node *phases)
 {

@@ -26,7 +26,7 @@ struct dt_node {
     dt_node_kind kind;
     const char *key;  /* NULL in a list */
     const char *text; /* of a value */
-    dt_origin origin; /* a group's: who named it first */
+    dt_origin origin; /* a group's: where it was first named */
     dt_node *first, *last, *next;
 };
 

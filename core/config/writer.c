@@ -294,7 +294,7 @@ static void add_hash_line(void *user, const char *path, const dt_node *n, const 
         return;
     }
     dt_str_addf(&lines->text, "%s=", path);
-    if (o == &dt_schema_phase[0]) { /* where the plugin's file lies is no matter */
+    if (o == &dt_schema_phase[0]) { /* where the plugin's file is does not matter */
         dt_str id = plugin_id(n->text);
         dt_str_add(&lines->text, dt_str_text(&id));
         dt_str_fini(&id);

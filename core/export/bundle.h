@@ -5,7 +5,7 @@
  * what the host does to observations before a policy sees them (normalisation) is part of it.
  *
  * The graph's values are numbered inputs first, tensors next, then the results of its nodes in order, so that a reader
- * who records the same nodes gets the same numbers (policy_file.h). Written by policy_file.c and onnx.c; the host fills
+ * recording the same nodes gives the same numbers (policy_file.h). Written by policy_file.c and onnx.c; the host fills
  * it. Threads: one owner.
  */
 #ifndef DTRAIN_CORE_EXPORT_BUNDLE_H

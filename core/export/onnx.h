@@ -7,7 +7,7 @@
  * action_f [A,continuous] f32, the mean within the bounds of shield and environment (core/rl/buffer/dist.h, greedy).
  * mask [A,choices] f32 is one more input then, > 0 where the environment allows the choice; where mask and shield
  * together leave nothing of a head, those that the mask leaves and the shield gives the greatest value. Edges of graphs
- * stand in CSR, as everywhere in dtrain: the model itself makes what scattering needs. Recurrent layers are unrolled
+ * are in CSR, as everywhere in dtrain: the model itself makes what scattering needs. Recurrent layers are unrolled
  * over their steps, so that a held state (present = 0) is exact. Threads: [any].
  */
 #ifndef DTRAIN_CORE_EXPORT_ONNX_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How each op of dtrain/ops.def is said in ONNX. The contracts stand there; here are their spellings.
+ * How each op of dtrain/ops.def is expressed in ONNX. The contracts are there; here are their spellings.
  */
 #include <config.h>
 

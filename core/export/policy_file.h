@@ -55,7 +55,7 @@ typedef struct dt_policy_file { /* as read: nothing of the file stays open */
 /* Everything is checked before it is used; the graph is recorded again, so that shapes fit. Errors: DT_ENOTFOUND,
  * DT_EDATA (what is wrong, and where), DT_EIO, DT_ENOMEM. On failure *out_p is empty. */
 dt_status dt_policy_file_read(const char *path, dt_policy_file *out_p) DT_NODISCARD;
-/* The same of what lies in memory, and is not needed afterwards; name: what messages call it. */
+/* The same of bytes in memory, which are not needed afterwards; name: what messages call it. */
 dt_status dt_policy_file_read_bytes(const void *bytes, size_t n_bytes, const char *name, dt_policy_file *out_p)
     DT_NODISCARD;
 void dt_policy_file_fini(dt_policy_file *f);

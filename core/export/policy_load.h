@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dt_policy_load of a file that lies in memory: what that is made of, for tests that load millions of them. Threads:
+ * dt_policy_load of a file in memory: what that is made of, for tests that load millions of them. Threads:
  * [any].
  */
 #ifndef DTRAIN_CORE_EXPORT_POLICY_LOAD_H

@@ -267,7 +267,7 @@ static dt_status read_head(reader *r, const dt_json_token *first)
     return DT_OK;
 }
 
-/* "<role>.<name>", which the table wants in two parts */
+/* "<role>.<name>", which the table needs in two parts */
 static dt_status read_tensor(reader *r, const dt_json_token *first)
 {
     char role[64];

@@ -150,7 +150,7 @@ static int64_t option_of_phase(const dt_stage *s, const char *name)
 }
 
 /* Returns, costs and their limits are of episodes that have ended. Rounds that fill a replay are short on purpose, and
- * say nothing here. */
+ * mean nothing here. */
 static void add_episodes(const dt_stage *s, dt_forecast *f)
 {
     const dt_rollout *r = s->rollout;

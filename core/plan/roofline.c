@@ -125,7 +125,7 @@ static void add_update(table *t, const dt_gpu_peak *g, double parameters, double
     add_call(t, g, "update", false, update);
 }
 
-/* A round: in every step, and once more after the last one, the policy runs for all instances, in as many
+/* A round: in every step, and again after the last one, the policy runs for all instances, in as many
  * batches as are in flight. */
 static dt_status add_acting(const dt_stage *s, const dt_gpu_peak *g, const dt_engine_opts *engine, table *t)
 {

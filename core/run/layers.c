@@ -37,7 +37,7 @@ static dt_status read_resumed_run(const sources *from, dt_config *c)
     return from->resumed_config != NULL ? dt_config_read_file(c, DT_FROM_RUN, from->resumed_config) : DT_OK;
 }
 
-/* DTRAIN_CONFIG stands in for --config; a resumed run has its configuration already. */
+/* DTRAIN_CONFIG replaces --config; a resumed run has its configuration already. */
 static dt_status read_files(const sources *from, dt_config *c)
 {
     const dt_args *a = from->args;

@@ -126,7 +126,7 @@ double dt_rank_phase_s(const dt_rank *k);
 
 /* ---- rank_save.c ------------------------------------------------------------------------------------------------ */
 
-/* Rank 0 writes; the others wait for its word. A save that the disk refuses is tried again, later and later while
+/* Rank 0 writes; the others wait for its result. A save that the disk refuses is tried again, later and later while
  * training continues; where nothing continues without it (must) it is waited for, checkpoint.wait_s, and then an error.
  * What is not finite is never saved, and an error. */
 dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must);

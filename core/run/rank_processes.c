@@ -142,7 +142,7 @@ dt_status dt_processes_launch(const dt_args *a, dt_launch_range processes, dt_la
     }
     DT_TRY(find_program(program));
     dt_resume r;
-    if (dt_resume_find(a, &r) < 0) { /* the processes look again, and say it */
+    if (dt_resume_find(a, &r) < 0) { /* the processes look again, and report it */
         dt_error_clear();
     }
     const char **word = dt_alloc_n((size_t)a->argc + 1, sizeof(*word));
@@ -210,7 +210,7 @@ static dt_status check_shared_memory(const dt_launch *l)
                    (double)bytes / 1e6, l->n_local, (double)(l->n_local * each) / 1e6, l->n_local * 5 + 16);
 }
 
-/* Does what is sent arrive, whole and from whom it should? A known sum of all ranks' known words. */
+/* Does what is sent arrive, whole and from the right rank? A known sum of all ranks' known words. */
 static dt_status check_words(dt_comm *c, uint32_t *word)
 {
     enum { WORDS = 1024 };

@@ -38,7 +38,7 @@ static void number_text(double v, dt_str *out)
     dt_str_addf(out, is_count ? " %9.0f" : " %9.4g", v);
 }
 
-/* "over seeds 1, 2, 3": no column, so that none of the numbers below stands for one of them */
+/* "over seeds 1, 2, 3": no column, so that none of the numbers below belongs to one of them */
 static void seeds_text(const dt_result *r, dt_str *out)
 {
     dt_str_addf(out, "  %s", r->n > 1 ? "mean +- deviation over seeds" : "of seed");
@@ -91,7 +91,7 @@ static void env_json(const dt_stage *s, dt_json_out *o)
     dt_json_end(o, '}');
 }
 
-/* A line without its end; false: nothing to say. i_p: the result after it. */
+/* A line without its end; false: nothing to print. i_p: the result after it. */
 static bool format_row(const dt_result *r, uint32_t n, uint32_t *i_p, const char *name, int columns, dt_str *out)
 {
     const dt_result *one = &r[*i_p];

@@ -313,7 +313,7 @@ static bool find_idle_env(const dt_session *s, const char *sections, char *out, 
     return false;
 }
 
-/* A profile that has nothing for a phase changes nothing of it, which its name does not say. */
+/* A profile that has nothing for a phase changes nothing of it, which its name does not show. */
 static void warn_idle_profile(const dt_args *a, const dt_session *s)
 {
     dt_str idle = {0};

@@ -53,7 +53,7 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
 void dt_session_close(dt_session *s);
 /* Cores for the workers of this process: those it may use, shared with the others on this machine. */
 uint32_t dt_session_count_cores(const dt_session *s);
-/* Workers and device of one phase: a device that it does not want is released, another one is opened. When a session
+/* Workers and device of one phase: a device that it does not need is released, another one is opened. When a session
  * opens it has entered the first phase. Errors: those of the device. */
 dt_status dt_session_enter_phase(dt_session *s, int64_t phase) DT_NODISCARD;
 /* A stage of one of its phases, on its workers and device; the caller may set more. lock: held while one is created. */
@@ -67,7 +67,7 @@ dt_status dt_session_empty_config(dt_session *s) DT_NODISCARD;
 /* Does the user name a result in checkpoint.best_by of a phase, other than the phase's own default? */
 bool dt_session_has_best_by(const dt_session *s, int64_t phase);
 /* Before a run's configuration is evaluated, exported or drawn: counts that only it sets, as evaluation.episodes, are
- * at most what a user who only evaluates the run waits for. A warning lists which are less now, and how to have them.
+ * at most what a user that only evaluates the run waits for. A warning lists which are less now, and how to have them.
  * */
 dt_status dt_session_limit_counts(const dt_session *s) DT_NODISCARD;
 

@@ -18,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the configuration wants, and how the processes were started. needs_several: one process may not do for what was
- * written down for several. */
+/* What the configuration requires, and how the processes were started. needs_several: one process may not do for what
+ * was written down for several. */
 static dt_status check_backend(const dt_session *s, int64_t phase, uint32_t backend, bool needs_several)
 {
     const bool is_several = s->is_job;

@@ -66,7 +66,7 @@ static dt_status open_selected_device(dt_session *s, const dt_device_selector *w
     return DT_OK;
 }
 
-/* What was asked for by name is there or the run ends; what was left to us may be missing, and we say why. */
+/* What was asked for by name is there or the run ends; what was left to us may be missing, and the reason is logged. */
 static dt_status open_device(dt_session *s, const char *wish)
 {
     dt_device_selector w;

@@ -86,7 +86,7 @@ static int compare_places(const void *a, const void *b)
     return (p->index > q->index) - (p->index < q->index);
 }
 
-/* In the order of the stream, where those of one part stand together. A window has no sample twice. */
+/* In the order of the stream, where those of one part are adjacent. A window has no sample twice. */
 static void sort_places(dt_feed_reader *r, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {

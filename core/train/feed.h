@@ -47,8 +47,8 @@ void dt_feed_resume(dt_feed *f, uint64_t first_step, uint64_t last_step);
 dt_status dt_feed_wait(dt_feed *f, uint64_t n, const dt_feed_shard **out_p, double *waited_s);
 void dt_feed_release(dt_feed *f, uint64_t n);
 
-/* Reading without a thread, for data that costs less than handing it over: one shard at a time, by who will run it.
- * Nothing is ahead, so nothing has to be forgotten when the data changes. Threads: one per reader. */
+/* Reading without a thread, for data that costs less than handing it over: one shard at a time, by the thread that will
+ * run it. Nothing is ahead, so nothing has to be forgotten when the data changes. Threads: one per reader. */
 typedef struct dt_feed_reader dt_feed_reader;
 dt_status dt_feed_reader_create(const dt_feed_desc *d, dt_feed_reader **out) DT_NODISCARD;
 void dt_feed_reader_destroy(dt_feed_reader *r);

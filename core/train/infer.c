@@ -126,7 +126,7 @@ static dt_status cut_micro_batch(const infer_round *r, uint32_t cap, uint64_t *n
     return DT_OK;
 }
 
-typedef struct consumer { /* who looks */
+typedef struct consumer { /* the reader */
     void *user;
     dt_status (*each)(void *user, const dt_rows *rows);
 } consumer;

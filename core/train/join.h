@@ -2,7 +2,7 @@
  *
  * Several reads of a source concatenated, to what one read of all those samples would have given. Rows follow
  * rows; integers that count rows are raised by the rows before theirs, as their ports declare (DT_PORT_INDEX,
- * plugin.h). Who calls it: a stream, whose samples are read from one store each (core/plugin/service/stream.h).
+ * plugin.h). Called by a stream, whose samples are read from one store each (core/plugin/service/stream.h).
  * Threads: [any].
  */
 #ifndef DTRAIN_CORE_TRAIN_JOIN_H
@@ -10,8 +10,8 @@
 
 #include "train/samples.h"
 
-/* The first field that does not say what it takes: integers without DT_PORT_INDEX or DT_PORT_PLAIN, or not one ragged
- * symbol in dims; NULL: reads of this source can be joined. */
+/* The first field that does not declare what it takes: integers without DT_PORT_INDEX or DT_PORT_PLAIN, or not one
+ * ragged symbol in dims; NULL: reads of this source can be joined. */
 const char *dt_join_obstacle(const dt_samples *s);
 
 typedef struct dt_join {    /* reads into one micro-batch */

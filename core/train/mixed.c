@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { NAME_BYTES = 64, DIMS_BYTES = 160, SYMBOL_BYTES = 24 };
-enum { FEW = 128 }; /* stored samples of a micro-batch: more of them want memory */
+enum { FEW = 128 }; /* stored samples of a micro-batch: more of them need memory */
 
 typedef struct text {
     char name[NAME_BYTES], dims[DIMS_BYTES];

@@ -6,7 +6,7 @@
  *
  * On the CPU a run is made by the calling thread. A device is asked, and answers later: runs of several places may be
  * under way, and rows are packed for one meanwhile. What it is asked comes in pieces of equal capacity, which alone
- * decides about bits: neither how many pieces a run has nor where in a piece a row lies does.
+ * decides about bits: neither how many pieces a run has nor where in a piece a row is does.
  * Threads: [main]; dt_policy_run [any] on the CPU, one thread per place, and where parameters are held also while the
  * trainer makes steps.
  */

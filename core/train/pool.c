@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Steps of small models are tens of microseconds, and so is what lies between their rounds; to sleep and to be woken
+/* Steps of small models are tens of microseconds, and so is the time between their rounds; to sleep and to be woken
  * takes as long again. No thread busy-waits longer than this: a busy neighbour on the machine needs the core. */
 #define AWAKE_S 200e-6
 

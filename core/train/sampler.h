@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which sample stands at which position of an epoch, and how epochs are cut into batches. It follows from the seed,
+ * Which sample is at which position of an epoch, and how epochs are cut into batches. It follows from the seed,
  * the phase and the epoch alone: no worker, rank or resume changes it.
  *
  *   shuffled    the keyed permutation of all samples: each once an epoch

@@ -220,7 +220,7 @@ uint32_t dt_trainer_concurrent_shards(const dt_trainer *t);
 bool dt_trainer_release_memory(dt_trainer *t);
 /* Compiles inference over d, which evaluate would do at its first call, so that its memory is known. */
 dt_status dt_trainer_compile_evaluation(dt_trainer *t, const dt_samples *d) DT_NODISCARD;
-/* Samples of a live source that a step or a run over all samples wants fetched to one rank at most (samples.h). */
+/* Samples of a live source that a step or a run over all samples needs fetched to one rank at most (samples.h). */
 uint64_t dt_trainer_max_fetched(const dt_trainer *t);
 /* A slice of typical samples: as many of this mean as fit, at most `most`. */
 void dt_trainer_typical_sizes(const dt_samples *s, const double *mean, uint64_t most, int64_t *size);

@@ -235,7 +235,7 @@ dt_status dt_reduce_over_ranks(dt_trainer *t, dt_status mine);
 dt_status dt_reduce_all_gather(dt_trainer *t, float *vector, bool is_all);
 /* [collective] Sums of n losses over all shards, of scratch.shard_loss. */
 dt_status dt_reduce_losses(dt_trainer *t, uint32_t n, double *total);
-/* groups.c. Who moves which parameter, by roles. */
+/* groups.c. Which group moves which parameter, by roles. */
 dt_status dt_groups_create(dt_trainer *t);
 void dt_groups_destroy(dt_trainer *t);
 /* The graph of steps: losses and parameters into their groups; and, once it has the losses that it will have, whether

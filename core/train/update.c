@@ -83,7 +83,7 @@ static uint32_t count_slice_units(dt_range s)
     return s.end > s.begin ? (uint32_t)((s.end + DT_SLICE_UNIT - 1) / DT_SLICE_UNIT - s.begin / DT_SLICE_UNIT) : 0;
 }
 
-/* A rank's units, one bucket after the other, from where all of them stand into a row or back. Returns how many. */
+/* A rank's units, one bucket after the other, from where all of them are into a row or back. Returns how many. */
 static uint32_t copy_square_sums(dt_trainer *t, uint32_t rank, double *row, bool is_out)
 {
     const dt_reduction *r = &t->reduce;

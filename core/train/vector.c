@@ -2,7 +2,7 @@
  *
  * Parameters as one vector, and losses over all samples: what a phase needs that moves parameters itself. The samples
  * are cut into the shards of a batch that holds all of them, in their order, and summed in the same tree as a step's.
- * On the CPU in f32, also where steps run on a device, in half precision or send halves: differences of gradients want
+ * On the CPU in f32, also where steps run on a device, in half precision or send halves: differences of gradients need
  * the digits.
  */
 #include <config.h>
@@ -360,7 +360,7 @@ static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
     t->state.params_version++; /* they may have been set since */
     DT_TRY(dt_grads_reset(t, p->has_gradient, DT_HALF_NONE, UINT32_MAX));
     DT_TRY(dt_fetch_shards(t, &p->source));
-    /* a rank that failed must say so before the others wait for its sums */
+    /* a rank that failed must report it before the others wait for its sums */
     const dt_status mine = dt_run_shards(t, t->workers.active, run_and_sum_shard, &r);
     DT_TRY(dt_comm_agree(t->d.comm, mine));
     DT_TRY(dt_reduce_losses(t, r.n_losses, value));

@@ -52,15 +52,16 @@ enum { DT_PORT_STEPS = 2u };
  * one. */
 /* Lists that each agent has of its own: a port "A+1" i32, DT_PORT_INDEX(k), means that rows v[a] up to
  * v[a+1] - 1 of symbol k are the list of the agent at place a; v rises from v[0] = 0 to v[places] = all rows. The host
- * hands lists on with their agents: pointers of those who have a row in the slice, and their rows alone, one list after
- * another; those of other places are left out. So no other port may count rows of k, and k has no row pointers (k+1).
- * What its rows hold is as of other symbols: steps, and indices that count rows of others ("A": -1 of who has no row).
+ * hands lists on with their agents: pointers of agents that have a row in the slice, and their rows alone, one list
+ * after another; those of other places are left out. So no other port may count rows of k, and k has no row pointers
+ * (k+1). What its rows hold is as of other symbols: steps, and indices that count rows of others ("A": -1 of agents
+ * without a row).
  */
 #define DT_PORT_INDEX(k) ((uint32_t)((k) + 1) << 8)
 /* Fields of data: integers (i32) that count rows of symbol k of the data (0: "B", samples; 1: the first of
- * its symbols) within what one read gives say so by DT_PORT_INDEX(k), negative ones count none; row pointers "N+1" are
- * among them. Those that count nothing, such as a class, are DT_PORT_PLAIN. Where every i32 field has one of both the
- * host can put samples of several stores of a stream together, which a GPU needs. */
+ * its symbols) within what one read gives are declared by DT_PORT_INDEX(k), negative ones count none; row pointers
+ * "N+1" are among them. Those that count nothing, such as a class, are DT_PORT_PLAIN. Where every i32 field has one of
+ * both the host can put samples of several stores of a stream together, which a GPU needs. */
 enum { DT_PORT_PLAIN = 4u };
 
 typedef struct dt_dim {
@@ -278,7 +279,7 @@ typedef struct dt_data_ops {
  * episode is repeated from its actions up to the step that failed, and results stay the same. Otherwise, and where a
  * repeated episode differs, the episode counts as truncated before that step. Other errors end the phase. */
 /* What n columns of an observation hold: first, first + stride, ... of the last number of its port's dims. For people
- * and for programs that make the observation elsewhere: `dtrain show` and exported policies say it. */
+ * and for programs that make the observation elsewhere: `dtrain show` and exported policies include it. */
 typedef struct dt_column {
     const char *port, *name, *unit, *meaning; /* meaning: one sentence */
     double low, high;                         /* of the values; infinite where open */

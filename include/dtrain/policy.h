@@ -32,7 +32,7 @@ typedef struct dt_policy dt_policy;
 
 typedef struct dt_policy_info { /* pointers live as long as the policy */
     uint32_t struct_size, reserved;
-    const char *phase, *environment; /* ids of what it was trained by and in; "" where the file does not say */
+    const char *phase, *environment; /* ids of what it was trained by and in; "" where the file does not record it */
     const dt_port *obs;              /* [n_obs] observations it reads: name, dims, dtype as the environment's spec has
                                       * them; dims begin with "A", a row per place, or with a ragged symbol */
     const dt_dim *symbols;           /* [n_symbols] ragged symbols of obs, and the most rows each may have */

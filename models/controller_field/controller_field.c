@@ -10,7 +10,7 @@
  *   logits  = s gain / typical gain + W_l h + W_x x + b    s: learned, begins as `rule`
  *   value, cost_value from a net of their own over x      heads: controller_net.h
  *
- * W_x is a potential over the lattice: what lies in each direction. With env_ipp.view = "own" it lies in the same
+ * W_x is a potential over the lattice: what is in each direction. With env_ipp.view = "own" it is in the same
  * columns wherever the UAV is. Nothing is learned at first but that: W_l is small, W_x is 0. Parameters: policy.<i>,
  * critic.<i>, potential.w, rule, head.*.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * controller_influence, role controller: attention over the signals or the vehicles of an environment decides which
- * count for whom. One set of weights serves every net of roads: sizes do not depend on how many agents, phases or
+ * count for which. One set of weights serves every net of roads: sizes do not depend on how many agents, phases or
  * vehicles there are, and what is read is scaled by constants. Ports: traffic/ports.h.
  *
  *   environments with "phases"   signals.c: every phase of every signal is scored by the same net

@@ -12,9 +12,9 @@
  *
  * w_an is the influence of signal n on signal a; what it makes of all of a's phases it makes of them alike. r is
  * learned, from the option rule on; near_ap counts vehicles near the line on lanes that the phase gives green, wait_ap
- * is how long who is first at a line has gone without the green that the phase would give its link: phases that serve
- * other links of the same lanes have as many near, and without it the one that is shown first would be shown for ever.
- * So with w = 0 the choice is drawn from a soft version of controller_greedy.
+ * is how long the first vehicle at a line has gone without the green that the phase would give its link: phases that
+ * serve other links of the same lanes have as many near, and without it the one that is shown first would be shown for
+ * ever. So with w = 0 the choice is drawn from a soft version of controller_greedy.
  *
  * Sources: one score per phase by shared weights as in FRAP (Zheng et al. 2019), which compares phases pair by pair
  * where here all meet in z_a; neighbours by additive attention (Velickovic et al. 2018; tanh before s as in Brody et

@@ -12,8 +12,8 @@
  *   logits = influence * (W_l p + b_l) + (1 - influence) * 4 on the first choice, which is to keep the lane
  *   value, cost_value: linear in p, of the policy's trunk or of one of its own
  *
- * So vehicles that no other attends to drive like all others, and the model selects whom to control. With k vehicles
- * that look at each other alike the sum is (k - 1) / k.
+ * So vehicles that no other attends to drive like all others, and the model selects the ones to control. With k
+ * vehicles that look at each other alike the sum is (k - 1) / k.
  *
  * The sum over j runs over i's own edges: j is among i's sources where i is among j's, but for the limit of neighbours;
  * and e_ji is e_ij seen from the other side (gap and offset negated), exactly so for vehicles of one heading.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * critic_others, role critic: fully connected layers that say what each choice of an agent is worth, given what all the
- * others chose. One net for all agents.
+ * critic_others, role critic: fully connected layers that estimate the value of each choice of an agent, given what all
+ * the others chose. One net for all agents.
  *
  *   h_0 = obs, the agent's row of state (where there is one), others        h_{i+1} = act(W_i h_i + b_i)
  *   q = W_q h + b_q                                                         [A, choices]

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Features normalised by the recordings that a model was trained on: constants of the model (traffic/normalise.h),
- * which phase 1 sets, so that they act alike wherever the model goes. On top of the fixed scaling that every source of
- * vehicles has; until they are set they change nothing, but that accelerations are held within 5 m/s^2.
+ * which phase 1 sets, so that they apply in every use of the model. In addition to the fixed scaling that every source
+ * of vehicles has; until they are set they change nothing, but that accelerations are held within 5 m/s^2.
  *
  *   out = (in + shift) scale      accelerations: min(max(in, -5 m/s^2), 5 m/s^2) first
  */

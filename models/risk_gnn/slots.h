@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Neighbour slots: who leads, follows and is next to a vehicle, as numbers per edge and per vehicle. Nothing here is
- * learned. Soft thresholds on gap and lateral offset say to which slot of its target an edge belongs; within a slot the
- * nearest counts:
+ * Neighbour slots: which vehicle leads, follows and is next to a vehicle, as numbers per edge and per vehicle. Nothing
+ * here is learned. Soft thresholds on gap and lateral offset determine to which slot of its target an edge belongs;
+ * within a slot the nearest counts:
  *
  *   logit_ek = member_k(e) (6 + 12 near(e)) + 4 self(e)      near = 1 - |gap| / 50 m, at least 0
  *   nearest_ik = sum_e softmax_e(logit_ek) [near, closing speed](e), zeros where slot k of vehicle i is empty

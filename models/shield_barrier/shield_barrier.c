@@ -25,8 +25,8 @@
  * may make by t; m = min(t, tau). Holding a for tau and braking at c then it makes
  *     v t + a m (t - m / 2) - c (t - m)^2 / 2        while it moves at t: v + a tau >= c (t - m)
  *     (v + v1) tau / 2 + v1^2 / (2 c)                where it stands by then
- * The least over t of the a that make it R_t, but at least -c: a driver who sees far brakes early and softly; what must
- * be harder is the analytic bound's business, which is never loosened. Only where the phase offers "foreseen".
+ * The least over t of the a that make it R_t, but at least -c: a driver that sees far brakes early and softly; what
+ * must be harder is the analytic bound's business, which is never loosened. Only where the phase offers "foreseen".
  *
  * Signals. allow: phases without conflicting greens; while a green is younger than min_green_s only that; not one
  * older than max_green_s; and the phase that waits longest alone, where putting it off by one more green could make any
@@ -355,7 +355,7 @@ static dt_tensor *guard_lanes(const config *c, dt_graph *g, dt_tensor *beside, d
 
 typedef struct signals { /* [A, P], unless marked [A, 1]; 0 or 1, or s */
     dt_tensor *waited, *green, *is_green, *is_sound, *askable;
-    dt_tensor *is_lonely, *is_needed; /* serves who only has conflicting phases; and now */
+    dt_tensor *is_lonely, *is_needed; /* serves vehicles that only have conflicting phases; and now */
     dt_tensor *change_s, *least_s;    /* [A, 1] Y and S; NULL where they are not provided */
 } signals;
 
@@ -431,7 +431,7 @@ static dt_tensor *guard_signals(const state *s, dt_graph *g, dt_tensor *phases, 
     is_young = s->has_service ? dt_mul(g, is_young, is_fit) : is_young;
     dt_tensor *has_young = fold(g, DT_BIN_MAX, is_young, P);
 
-    /* who waits and can be helped now; and for whom it is time */
+    /* those that wait and can be served now; and those whose time has come */
     dt_tensor *waits = dt_mul(g, x.waited, dt_mul(g, is_fit, inverted(g, x.is_green)));
     dt_tensor *helped = dt_mul(g, waits, dt_mul(g, x.askable, inverted(g, has_young)));
     dt_tensor *is_due = is_positive(g, dt_affine(g, helped, 1.0, -c->starvation_s));

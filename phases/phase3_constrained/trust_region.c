@@ -172,7 +172,7 @@ static trust_region_solution make_solution(int kind, double along_g, double alon
 }
 
 /* The problem is convex, so cases follow from x without comparing dual values: an optimum without the constraint that
- * meets it is the optimum; if the plane c + b'x = 0 does not cut the ball, no step meets it; else it lies on both. */
+ * meets it is the optimum; if the plane c + b'x = 0 does not cut the ball, no step meets it; else it is on both. */
 trust_region_solution trust_region_solve_dual(const trust_region_numbers *n)
 {
     /* x = u sqrt(2 delta / q) */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Temperature of predicted deviations: the factor that maximises the likelihood of held-out data (after Guo et al.
- * 2017, who scale logits). One factor for all steps, as one per horizon would overfit the few held-out scenes. It is
+ * 2017, which scales logits). One factor for all steps, as one per horizon would overfit the few held-out scenes. It is
  * part of the model (port temperature).
  *
  *   c = argmin over -1.2, -1.15, ... 0.8 of the sum over windows and horizons of -log p(q; sigma e^c)

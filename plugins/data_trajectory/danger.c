@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FEW = 256 };     /* vehicles of a frame: more of them want memory */
+enum { FEW = 256 };     /* vehicles of a frame: more of them need memory */
 enum { PIECE = 64 };    /* edges at a time, of a packed store */
 #define LANE_M      3.5 /* as of traffic/features.h, pairs */
 #define WIDTH_M     1.8 /* where it was not recorded */
@@ -54,7 +54,7 @@ static bool is_hazard_of(const danger *d, const float *edge, int64_t r, int64_t 
     if (other == r) {
         return false;
     }
-    const double turned = v->pose[3 * other + 2] - v->pose[3 * r + 2]; /* NAN: other stands, see features */
+    const double turned = v->pose[3 * other + 2] - v->pose[3 * r + 2]; /* NAN: other is stopped, see features */
     if (gap > 0 && aside < 0.5 * LANE_M && gap < c->hazard_ttc_s * closing && (isnan(turned) || cos(turned) >= ALONG)) {
         return true;
     }

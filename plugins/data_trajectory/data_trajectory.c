@@ -124,7 +124,7 @@ static dt_status check(const dt_host *h, const void *cfg)
     return DT_OK;
 }
 
-/* Integers say which rows they count. */
+/* Integers declare which rows they count. */
 static void make_fields(windows *s)
 {
     /* DT_PORT_INDEX: samples, then symbols */

@@ -9,7 +9,7 @@
 
 #define STAND_M     2.5 /* between bumpers of a queue */
 #define LEAST_TAU_S 0.3 /* no driver reacts faster */
-#define MOST_TAU_S  6.0 /* who needs longer does not follow */
+#define MOST_TAU_S  6.0 /* a driver that needs longer does not follow */
 
 static void walk_back(const following *f, const dt_store_view *v, int64_t scene, int64_t frame, int64_t i)
 {

@@ -23,7 +23,7 @@ typedef struct following {
     double frame_s;
 } following;
 
-/* Of the vehicles of a frame, K frames back; what lies before a scene, or before a vehicle came, is as what came first.
+/* Of the vehicles of a frame, K frames back; what is before a scene, or before a vehicle came, is as what came first.
  * Errors: DT_ENOMEM. */
 dt_status following_init(following *f, const dt_host *h, const dt_store_view *v, int64_t scene, int64_t frame,
                          int64_t K);

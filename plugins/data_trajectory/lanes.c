@@ -338,7 +338,7 @@ static void write_lane(const lanes *l, const lane_place *at, const path *p, cons
     }
 }
 
-/* ---- who drives ahead -------------------------------------------------------------------------------------------- */
+/* ---- vehicles ahead -------------------------------------------------------------------------------------------- */
 
 typedef struct moment { /* the frame that is read */
     const dt_store_view *v;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where vehicles of a recording are on its roads: the lane of each, the way that this lane leads, and who drives ahead
- * on it and next to it. Everything is expressed in the vehicle's own frame (origin its position, x axis its heading),
- * so that it means the same however a scene lies.
+ * Where vehicles of a recording are on its roads: the lane of each, the way that this lane leads, and which vehicle
+ * drives ahead on it and next to it. Everything is expressed in the vehicle's own frame (origin its position, x axis
+ * its heading), so that it means the same for any orientation of a scene.
  *
  * A vehicle's lane is the one with the least |offset| + 3 m per rad between the headings, of those within reach that
  * point its way; lanes for people on foot and on bicycles are not looked at. Its path is the centre line from there on,

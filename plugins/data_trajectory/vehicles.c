@@ -23,7 +23,7 @@ static void own_position(const own *o, const double *pose, float *x, float *y)
     *y = (float)(o->flip * (dy * o->cos_h - dx * o->sin_h));
 }
 
-/* Past of the vehicle whose anchor row stands at track_row[place]; returns how many steps it is there. */
+/* Past of the vehicle whose anchor row is at track_row[place]; returns how many steps it is there. */
 static int64_t read_past(const windows *s, const windows_sample *w, const own *o, uint64_t use, int64_t track,
                          int64_t place, const windows_cursor *c, void *const *out)
 {

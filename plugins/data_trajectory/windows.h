@@ -116,7 +116,7 @@ dt_status windows_read(void *self, const uint64_t *index, const uint64_t *key, u
 
 /* ---- what readers share ------------------------------------------------------------------------------------------ */
 
-/* Where the packed slice stands. */
+/* Where the packed slice is. */
 typedef struct windows_cursor {
     int64_t row, n_edges, seq; /* filled so far */
     int64_t S;                 /* sequences of the whole slice */

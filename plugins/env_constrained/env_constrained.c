@@ -19,7 +19,7 @@
  *           by gamma = 0.9: p + (1 - p) 0.9^3.                                                  obs "A 4": where,
  *           one-hot
  *   queue   Up to 5 customers. In a step the first one is done with probability 0.4; then with probability 0.5 another
- *           comes, who enters (reward 1) if action 1, decided on the queue before the step, admits; a full queue admits
+ *           comes, entering (reward 1) if action 1, decided on the queue before the step, admits; a full queue admits
  *           none (mask). The cost is the length after the step.                             obs "A 6": length, one-hot
  *   lqr     x' = 0.95 x + u + w, w normal(0, 1); reward -x'^2, cost u^2, u without bounds.  obs "A 1": x
  *

@@ -14,8 +14,8 @@
  *   collision  moves are made in the order of the UAVs. A UAV that moves to a place that another one holds at that
  *   moment
  *              stays where it is and measures there again; both are charged one "collision". So no two are ever in
- *              one place, and who keeps to the mask collides only where two choose the same free place at the same
- *              time, or where others are all around
+ *              one place, and a UAV that keeps to the mask collides only where two choose the same free place at the
+ *              same time, or where others are all around
  *   messages   after every move, measurements reach the UAVs within communication_m (in space). Each UAV believes what
  *              it measured and received (belief.h); the map of all measurements (field.h) is what the reward is of
  *   reward     the same for all: reward_scale * (sum w (H before - H after) / sum w H before) - reward_offset, sums

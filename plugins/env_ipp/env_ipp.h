@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the parts of env_ipp share: its options, one instance, the lattice and who is where on it. The rules stand at
+ * What the parts of env_ipp share: its options, one instance, the lattice and the positions on it. The rules are at
  * the top of env_ipp.c. Threads: as dt_env_ops.
  */
 #ifndef DTRAIN_ENV_IPP_H
@@ -88,7 +88,7 @@ static inline uint32_t ipp_n(const ipp *s)
     return (uint32_t)s->config.uavs;
 }
 
-/* observe.c: all ports, masks and who is alive. */
+/* observe.c: all ports, masks and which are alive. */
 int64_t ipp_obs_columns(const ipp *s);
 int64_t ipp_state_columns(const ipp *s);
 void ipp_observe(ipp *s, const dt_env_io *io, bool is_alive);

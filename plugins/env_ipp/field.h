@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The field that is watched: which cells are of interest (the truth), what the measurements of all UAVs together say
+ * The field that is watched: which cells are of interest (the truth), what the measurements of all UAVs together show
  * of every cell (the map), and what a set of measurements was worth. Rows go to the north, columns to the east.
  *
  * The map holds the log-odds of every cell, L = ln(p / (1 - p)), as integers of 1 / FIELD_UNIT. A measurement at a

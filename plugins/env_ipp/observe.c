@@ -11,7 +11,7 @@
  *   5 entropy       bits, mean
  *   6 footprint     share of the tile that it sees now
  *
- * and with lookahead the gain of each move. What lies outside of the field is 0.
+ * and with lookahead the gain of each move. What is outside of the field is 0.
  *
  * state: planes of 0 the truth's share, 1 probability and 2 entropy by all measurements; then x, y (0 to 1 across the
  * field) and altitude / highest of every UAV; then the share of the moves that is left.
@@ -38,7 +38,7 @@ static float budget_of(const ipp *s)
     return (float)(s->moves - s->step) / (float)s->moves;
 }
 
-/* of the tile of point k in a row, the share that lies in [from, to), cells */
+/* of the tile of point k in a row, the share in [from, to), cells */
 static float covered(const ipp *s, int32_t k, int32_t from, int32_t to)
 {
     const double low = fmax((k - 0.5) * s->step_cells, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Pictures of env_ipp (dtrain/ext/scene.h), with the marks that scenes have: the border of the field is a road, a UAV
- * is a vehicle, the larger the higher it flies. A light stands over every point of the lattice, with the colour of what
- * all measurements say of its tile: red of interest, green not, yellow not known yet.
+ * is a vehicle, the larger the higher it flies. A light is shown over every point of the lattice, with the colour of
+ * what all measurements show of its tile: red of interest, green not, yellow not known yet.
  */
 #include "env_ipp.h"
 

@@ -103,7 +103,7 @@ static bool find_three(const cells *room, uint32_t c, uint32_t out[BOARD_LENGTH]
     return n == 2;
 }
 
-/* A cell that both others touch at a corner stands between them. */
+/* A cell that both others touch at a corner is between them. */
 static bool is_corner(uint32_t c, uint32_t a, uint32_t b)
 {
     return (cells_row(c) == cells_row(a) && cells_column(c) == cells_column(b)) ||

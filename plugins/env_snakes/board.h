@@ -7,7 +7,7 @@
  *   turn     an action opposite to the heading becomes one of the three others at random
  *   move     the head advances; a bean under it is eaten at once (of two heads on one bean that of the lower number
  *            eats), otherwise the tail leaves
- * then for all at once: whose head shares its cell with any other segment dies, whoever's that is; the dead are
+ * then for all at once: whose head shares its cell with any other segment dies, of any snake; the dead are
  * removed, and come back in their order; beans are laid on random free cells until there are five again.
  *
  * A snake comes back by a scan, not by chance: on the first cell, row by row, that belongs to three or more connected

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The board of env_snakes as sets of cells: a torus of 10 rows and 20 columns, cell = 20 row + column, 200 bits in four
- * words. Directions are 0 up, 1 down, 2 left, 3 right; up is towards row 0, and row 0 lies below row 9. Threads: [any].
+ * words. Directions are 0 up, 1 down, 2 left, 3 right; up is towards row 0, and row 0 is below row 9. Threads: [any].
  */
 #ifndef DTRAIN_PLUGINS_ENV_SNAKES_CELLS_H
 #define DTRAIN_PLUGINS_ENV_SNAKES_CELLS_H

@@ -191,7 +191,7 @@ static void observe(state *s, const dt_env_io *io, bool is_over)
     for (uint32_t k = 0; k < played(s); k++) {
         const uint32_t team = team_of(s, k), first = k * BOARD_TEAM;
         observe_team(&s->view, &s->board, team, (float *)io->obs[0] + (size_t)first * observe_width(&s->view));
-        if (s->config.advice && !is_over) { /* of the last board no rule asks: a snake may have found no room */
+        if (s->config.advice && !is_over) { /* of the last board no rule requires: a snake may have found no room */
             advise(s, team, (float *)io->obs[1] + (size_t)first * ADVICE);
         }
         for (uint32_t i = 0; i < BOARD_TEAM; i++) {

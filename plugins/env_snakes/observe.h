@@ -4,7 +4,7 @@
  * two that is: the three own snakes have the numbers 2 to 4, the others 5 to 7, as the sources number the first team.
  *
  *   numbers26   head (row, column); the four cells around it, up, down, left, right, as 0 free, 1 bean or a number of
- *               a snake; rows and columns of the five beans; of the five other heads. All as they stand on the flat
+ *               a snake; rows and columns of the five beans; of the five other heads. All as they are on the flat
  *               board (jidiai/Competition_3v3snakes, rl_trainer/common.py)
  *   numbers30   head; the four cells; of the two nearest beans columns, rows and distance on the torus; threat by the
  *               first two other snakes, length / (3 (distance + 1)); five beans; 0 0; the first two other heads

@@ -53,7 +53,7 @@ static uint8_t least(const double score[CELLS_DIRECTIONS])
     return (uint8_t)best;
 }
 
-/* The nearest to the bean of those that `allowed` has; up where it has none. Squares stand in the order of roots. */
+/* The nearest to the bean of those that `allowed` has; up where it has none. Squares have the order of roots. */
 static uint8_t least_allowed(const view *v, const bool allowed[CELLS_DIRECTIONS])
 {
     uint32_t best = CELLS_DIRECTIONS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rules that play a team of env_snakes, as the sources have them. All run for the nearest bean by the distance on the
- * flat board, blind to what lies across an edge, and score the four cells around a head; a cell is blocked where any
+ * flat board, blind to what is across an edge, and score the four cells around a head; a cell is blocked where any
  * snake is, also one whose tail is about to leave.
  *
  *   random    any of the four actions

@@ -110,7 +110,8 @@ void drivers_destroy(state *s)
     s->drivers = (drivers){0};
 }
 
-/* ---- who is there ------------------------------------------------------------------------------------------------ */
+/* ---- presence of agents
+ * ------------------------------------------------------------------------------------------------ */
 
 /* *list has room for n; what it held stays. */
 static dt_status grow(const state *s, void *list_p, int64_t *cap, int64_t n, uint64_t bytes)
@@ -207,7 +208,7 @@ static dt_status find(state *s)
 
 /* ---- what they see ----------------------------------------------------------------------------------------------- */
 
-static int by_use(const void *a, const void *b) /* agents, then who is next to a line */
+static int by_use(const void *a, const void *b) /* agents, then those next to a line */
 {
     const dt_vehicle *v = a, *w = b;
     if (v->controlled != w->controlled) {
@@ -519,7 +520,7 @@ static void add_danger(const state *s, double share, float *cost)
     }
 }
 
-/* Who of the agents was in a collision in this step. */
+/* The agents that were in a collision in this step. */
 static dt_status note_collisions(state *s)
 {
     const drivers *d = &s->drivers;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Agents that are vehicles: who becomes one, how it is driven, what it sees and earns. Names and meanings are those of
- * env_traffic, so that a controller goes from one to the other. Ports, in SI units, not normalised:
+ * Agents that are vehicles: which vehicles become one, how it is driven, what it sees and earns. Names and meanings are
+ * those of env_traffic, so that a controller goes from one to the other. Ports, in SI units, not normalised:
  *
  *   nodes, rowptr, col, edges   the graph of all vehicles, traffic/ports.h, perception: "N 9", "N+1", "E", "E 4"; of
  *                       more than max_vehicles the agents and those nearest to their stop lines are kept; x and y count
  *                       from the middle of the net
  *   centre      "N 2"  f32  mean position of the nodes
  *   agent_node  "A"    i32  the node that the agent is, -1 where there is none
- *   ego         "A 9"  f32  0 speed, 1 gap ahead, 2 speed ahead, 3 gap behind, 4 speed behind, 5 speed it wants, 6 way
+ *   ego         "A 9"  f32  0 speed, 1 gap ahead, 2 speed ahead, 3 gap behind, 4 speed behind, 5 desired speed, 6 way
  *                       to the next signal or lane end, 7 acceleration of the last step, 8 acceleration that SUMO's car
  *                       following would choose now without its driver's imperfection. Gaps and ways are at most 200,
  *                       and 200 where there is none; the speed of a missing one is the agent's own

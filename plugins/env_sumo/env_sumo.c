@@ -35,7 +35,8 @@
  *            enter included, the rest the agent's own. With many agents the mean shows little of what one of them did
  *   cost     collisions it was in; time_to_collision and hard_braking: share of the step below ttc_s, and braking
  *            harder than hard_mps2; conflicting_greens and starvation: 0, as in env_traffic
- *   end      who leaves the road is truncated; who collides, which is touching another, is taken off the road and
+ *   end      an agent that leaves the road is truncated; one that collides, which is touching another, is taken off the
+ *   road and
  *            terminated, and the episode ends unless end_at_collision is off
  *
  * metrics    measure.h, and queue: vehicles standing per signal (vehicles: in all), mean over steps;
@@ -44,7 +45,7 @@
  *            than 300 s at once; mean_speed_mps on the road; flow_vph: vehicles that finished
  *
  * An episode with many stuck is a gridlock. SUMO has two that no signal ends while teleporting is off: vehicles inside
- * a junction that stand across each other's way (sumo_options = "--ignore-junction-blocker 30" ends these), and two
+ * a junction that block each other's way (sumo_options = "--ignore-junction-blocker 30" ends these), and two
  * side by side at the end of a short edge that each need the other's lane (teleport_s ends them).
  *
  * SUMO's seed is the seed of reset (below 2^31 as it is). libsumo has one simulation per process, and so is there one

@@ -57,7 +57,7 @@ typedef struct agent { /* a signal with at least two phases */
     uint8_t *is_lonely;                        /* [n_links] green in phases, but in none without conflicts */
     double *green_s;                           /* [n_links] when it had its best last */
     double *red_since_s;                       /* [n_links] the first vehicle at the line goes without it since, NAN */
-    int64_t *first;                            /* [n_lanes] who was first at the decision before, -1 */
+    int64_t *first;                            /* [n_lanes] the vehicle that was first at the decision before, -1 */
     char *shown, *wanted;                      /* [n_links + 1] states */
     int32_t neighbour[N_NEIGHBOURS];
     double conflict_s; /* in this step */

@@ -26,7 +26,7 @@ static uint32_t join(uint32_t *list, uint32_t *n, uint32_t x)
     return i;
 }
 
-/* What the phases say of each link. */
+/* What the phases show each link. */
 static void read_letters(const state *s, agent *a)
 {
     const sumo_signal *g = &s->net->signal[a->signal];
@@ -361,7 +361,7 @@ static dt_status show(state *s, agent *a, const char *letters)
     return DT_OK;
 }
 
-/* After a stretch of time: who was served, and did everything stay as it was shown? */
+/* After a stretch of time: which were served, and did everything stay as it was shown? */
 static dt_status review(state *s, double stretch_s)
 {
     for (uint32_t k = 0; k < s->n_agents; k++) {

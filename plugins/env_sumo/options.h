@@ -25,8 +25,8 @@ typedef struct sumo_option_row {
     const char *reason; /* NULL: none */
 } sumo_option_row;
 
-/* Is a name of `bytes` letters one of a list separated by any of the letters of `between`? A word that ends in * stands
- * for all names that begin with what is before it. */
+/* Is a name of `bytes` letters one of a list separated by any of the letters of `between`? A word that ends in *
+ * matches for all names that begin with what is before it. */
 static inline bool sumo_option_is_in(const char *list, const char *between, const char *name, size_t bytes)
 {
     for (const char *word = list; *word != '\0'; word += strspn(word, between)) {
@@ -40,7 +40,7 @@ static inline bool sumo_option_is_in(const char *list, const char *between, cons
     return false;
 }
 
-/* An option that no row has, as of a later SUMO: does a word of its name say that it writes files or connects? */
+/* An option that no row has, as of a later SUMO: does a word of its name show that it writes files or connects? */
 static inline bool sumo_option_acts_outside(const char *name)
 {
     static const char *const words = "output outputs out file files log logs save dump write record prefix dir path "

@@ -2,7 +2,7 @@
  *
  * How the scenario looks from above: extension dtrain.scene/1 (dtrain/ext/scene.h). x and y count from the middle of
  * the net, as in the graph; risk is that of the time to collision with what is ahead. Of an episode that is over the
- * last moment is shown. Only who looks pays for it. Threads: [worker].
+ * last moment is shown. Only viewers pay for it. Threads: [worker].
  */
 #ifndef DTRAIN_ENV_SUMO_SCENE_H
 #define DTRAIN_ENV_SUMO_SCENE_H

@@ -38,8 +38,8 @@ static inline bool signal_merge(const sumo_signal *s, uint32_t i, uint32_t j)
 {
     return s->to[i] == s->to[j];
 }
-/* Pairs of links that have G although their ways cross; or merge, and the net does not say which one of the two yields.
- * (g yields, so it may.) Links from one lane never conflict. */
+/* Pairs of links that have G although their ways cross; or merge, and the net does not determine which one of the two
+ * yields. (g yields, so it may.) Links from one lane never conflict. */
 uint32_t signal_conflicts(const sumo_signal *s, const char *state);
 /* The phase that the file's own program shows, or leads to, `since_s` after the simulation began. */
 uint32_t signal_program_phase(const sumo_signal *s, const uint32_t *phase_of_state, double since_s);

@@ -70,7 +70,7 @@ typedef struct sumo_near { /* another vehicle */
 } sumo_near;
 
 typedef struct sumo_driver { /* what one vehicle has around it */
-    sumo_near ahead, behind; /* on its way, also across a junction; who crosses its way there is ahead too */
+    sumo_near ahead, behind; /* on its way, also across a junction; a vehicle that crosses its way there is ahead too */
     struct {
         uint32_t exists, reserved; /* is there a lane on this side that it may drive on? */
         sumo_near ahead, behind;
@@ -79,13 +79,13 @@ typedef struct sumo_driver { /* what one vehicle has around it */
     double model_accel; /* what SUMO's car following would choose now, perfectly; rules of right of way ignored */
 } sumo_driver;
 
-typedef struct sumo_point { /* of a lane's centre line; those of one lane stand together, in its direction */
+typedef struct sumo_point { /* of a lane's centre line; those of one lane are adjacent, in its direction */
     double x, y, width;     /* m */
     uint32_t lane;          /* counted over the lanes that are drawn, which are more than those of sumo_net */
     uint32_t reserved;
 } sumo_point;
 
-typedef struct sumo_line { /* at the end of a lane, for those who come along heading */
+typedef struct sumo_line { /* at the end of a lane, for vehicles that come along heading */
     double x, y, heading;
     double width; /* 0: no vehicle drives there */
 } sumo_line;

@@ -5,7 +5,7 @@
 #include "change.h"
 
 #define EVERY_S     1.0   /* between two decisions of a driver */
-#define REST_S      3.0   /* between two changes of a driver who could stay */
+#define REST_S      3.0   /* between two changes of a driver that could stay */
 #define UNKNOWN_M   20.0  /* after a junction no vehicle changes: those that follow on the other lane is not seen */
 #define COOPERATE_M 150.0 /* before the end of a lane */
 
@@ -16,7 +16,8 @@ typedef struct gap {
     double ahead, ahead_v, behind;
 } gap;
 
-/* Who comes to the start of a lane over a junction, in a network from a file: the nearest one. x: of a rear on it. */
+/* The vehicle that comes to the start of a lane over a junction, in a network from a file: the nearest one. x: of a
+ * rear on it. */
 static void find_follower_upstream(const sim *s, int32_t to, double x, gap *g)
 {
     const int32_t edge = s->net.lane[to].edge;

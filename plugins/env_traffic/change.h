@@ -2,11 +2,11 @@
  *
  * Lane changes: MOBIL (Kesting, Treiber & Helbing 2007, "General lane-changing model MOBIL for car-following models"),
  * symmetric, eqs. 3 and 5: a change needs
- *   safety      the new follower brakes by at most b_safe, and so does who changes
+ *   safety      the new follower brakes by at most b_safe, and so does the changing vehicle
  *   incentive   a_c' - a_c + p (a_n' - a_n + a_o' - a_o) > threshold
- * (c who changes, n its new and o its old follower, primes after the change). Where a lane does not lead to where the
- * vehicle goes, safety alone decides, and no vehicle changes away from lanes that do. Vehicles decide about once a
- * second.
+ * (c the changing vehicle, n its new and o its old follower, primes after the change). Where a lane does not lead to
+ * where the vehicle goes, safety alone decides, and no vehicle changes away from lanes that do. Vehicles decide about
+ * once a second.
  *
  * A vehicle that must leave its lane and comes near its end looks for a gap: it follows the leader of the adjacent lane
  * as well, and the first behind the gap brakes a little for it, both by b at most. Threads: one at a time.

@@ -11,11 +11,11 @@
 #define SPREAD      8.0 /* deviations of a Poisson number that there is room for: more comes once in 1e15 episodes */
 #define ROOM_LEAST  16
 #define LAST_TRIES  40
-#define SAFE_BRAKE  1.5  /* m/s^2, what who enters may have to brake at once; comfortable for every driver */
+#define SAFE_BRAKE  1.5  /* m/s^2, what an entering vehicle may have to brake at once; comfortable for every driver */
 #define STREAM_BITS 40   /* arrivals of a source, or a flow, have this many bits of random number to themselves */
 #define LAST_STEP_M 5.0  /* departPos "last": as close to the last one as this */
 #define DUE_TOL     1e-6 /* s, sums of periods against the end of a flow */
-#define SEE_S       8.0  /* who reaches the start of a lane within this time is looked at by who enters there */
+#define SEE_S       8.0  /* entering vehicles consider those that reach the start of a lane within this time */
 
 /* Vehicles of one flow of a plan that a source needs room for, where it gets this share of them. */
 static double room_of(const plan_flow *w, double episode_s, double share)

@@ -423,7 +423,7 @@ static dt_status observe_places(state *s, const dt_env_io *io)
     return DT_OK;
 }
 
-/* Who acts next, and what all see. */
+/* The agents that act next, and what all observe. */
 static dt_status observe(state *s, const dt_env_io *io, bool is_step)
 {
     if (has_signals(s)) {

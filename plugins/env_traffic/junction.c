@@ -9,18 +9,20 @@
  */
 #include "junction.h"
 
-#define GAP_S        1.0 /* s, without a light: between two vehicles on the junction whose paths meet */
-#define GAP_LIGHT_S  1.5 /* s, between leaving an area and the arrival of who goes first, where a light permits to go */
-#define IMPATIENT_S  180.0 /* a driver that has stood first for so long relies on all others to brake */
-#define STOPS_S      30.0  /* s, delay of the arrival of a vehicle that brakes and can stop */
-#define CLEAR_S      0.5   /* s, between who leaves an area and the arrival of the next one */
-#define YELLOW_BRAKE 3.5   /* m/s^2, who would have to brake harder than this and b passes at yellow (ITE: 3.05) */
-#define COMMITTED    5.0   /* m/s^2, who would have to brake harder does not stop any more */
-#define MOVING_MPS   3.0   /* a queue behind the junction that moves at least so makes room */
-#define CRAWL_MPS    2.0   /* who is slower in an area may have to wait there; and has stopped, where one must */
-#define SHORT_M      100.0 /* a lane from whose start a vehicle may be at its line too soon */
-#define AT_LINE_M    3.0   /* who stands no further from a line is the next to pass it */
-#define SURE_SHARE   0.8   /* of COMMITTED: who brakes less than this can still be asked to yield */
+#define GAP_S 1.0 /* s, without a light: between two vehicles on the junction whose paths meet */
+#define GAP_LIGHT_S                                                                                                    \
+    1.5 /* s, between leaving an area and the arrival of a vehicle with priority, where a light allows it */
+#define IMPATIENT_S 180.0 /* a driver that has stood first for so long relies on all others to brake */
+#define STOPS_S     30.0  /* s, delay of the arrival of a vehicle that brakes and can stop */
+#define CLEAR_S     0.5   /* s, between a vehicle leaving an area and the arrival of the next one */
+#define YELLOW_BRAKE                                                                                                   \
+    3.5 /* m/s^2, a vehicle that would have to brake harder than this and b passes at yellow (ITE: 3.05) */
+#define COMMITTED  5.0 /* m/s^2, a vehicle that would have to brake harder does not stop any more */
+#define MOVING_MPS 3.0 /* a queue behind the junction that moves at least so makes room */
+#define CRAWL_MPS  2.0 /* a vehicle that is slower in an area may have to wait there; and has stopped, where one must */
+#define SHORT_M    100.0 /* a lane from whose start a vehicle may be at its line too soon */
+#define AT_LINE_M  3.0   /* a vehicle that stands no further from a line is the next to pass it */
+#define SURE_SHARE 0.8   /* of COMMITTED: a vehicle that brakes less than this can still be asked to yield */
 
 /* Time for d metres from speed v, accelerating by a up to want. */
 static double travel_s(double d, double v, double a, double want)
@@ -292,7 +294,7 @@ static int is_minor(const sim *s, const net_link *l)
     return l->junction != NET_NONE && (is_closed(s, l) || net_any(s->net.junction[l->junction].responds[l->bit]));
 }
 
-/* The same as must_yield for those who are still before the lane from which link f begins, where that is short. */
+/* The same as must_yield for vehicles that are still before the lane from which link f begins, where that is short. */
 static int must_yield_further(const sim *s, const crossing *c, int32_t f)
 {
     const net_link *other = &s->net.link[c->j->link + f];
@@ -314,7 +316,7 @@ static int must_yield_further(const sim *s, const crossing *c, int32_t f)
                     break;
                 }
                 if (s->v[p] < MOVING_MPS) {
-                    break; /* who starts there will see c */
+                    break; /* a vehicle that starts there will see c */
                 }
                 if ((k == 0 || w->next == l->via) && place_next_lane(s, w, other->from, 1) == other->via) {
                     if (comes_first(s, c, f, p, end - s->x[p])) {
@@ -386,10 +388,10 @@ static int obey(const sim *s, const crossing *c, double need, net_links *first_p
         return need > BRAKE_MAX ? -1 : 0;
     }
     const net_links others = net_union(net_union(g->green, g->yellow), g->stop);
-    const net_links later = net_union(g->minor, g->stop); /* who yields, too */
+    const net_links later = net_union(g->minor, g->stop); /* yielding ones, too */
     if (net_has(&later, bit)) {
         *first_p = net_common(net_union(yields, net_without(crosses, later)), others);
-    } else { /* letters of a file say all: G and O yield to none */
+    } else { /* letters of a file are complete: G and O yield to none */
         *first_p = c->j->n_steps > 0 ? (net_links){0} : net_without(net_common(yields, others), later);
     }
     return 1;

@@ -21,7 +21,7 @@ typedef struct comer {
     double rest, v, want, length;
     int32_t is_first; /* of the lane that leads to the link */
 } comer;
-/* Who starts at junctions without lights, before the accelerations of a step. */
+/* Which vehicles start at junctions without lights, before the accelerations of a step. */
 void junction_arbitrate(sim *s);
 
 #define STOP_MARGIN_M  1.0 /* from a waiting vehicle to its line at a light; s0 is kept from vehicles, not from lines */

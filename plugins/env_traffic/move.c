@@ -12,7 +12,7 @@
 #include "sim.h"
 
 #define HEED_M     100.0 /* before a junction followers, too, see whether they must yield */
-#define PATIENCE_S 15.0  /* at the end of a lane, for one who should have changed before it */
+#define PATIENCE_S 15.0  /* at the end of a lane, for one that should have changed before it */
 #define PARTING_M  1.0   /* past the start of its path over a junction a rear no longer stands in the way */
 
 /* ---- looking ahead ----------------------------------------------------------------------------------------------- */
@@ -376,7 +376,7 @@ static lane_sums advance_lane(int32_t n, double dt, double half, double hard_mps
     lane_sums sum = {0};
     for (int32_t i = 0; i < n; i++) {
         const double v0 = v[i], to = v0 + a[i] * dt, v1 = most(to, 0);
-        /* who stops within the step stops where its brakes bring it, not where the step ends */
+        /* a vehicle that stops within the step stops where its brakes bring it, not where the step ends */
         const double brake = least(a[i], -GAP_LEAST);
         const double whole = (v1 + half * (v0 - v1)) * dt, stop = 2 * half * v0 * v0 / (-2 * brake);
         x[i] += to < 0 ? stop : whole;

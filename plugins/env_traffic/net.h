@@ -10,7 +10,7 @@
 #include "dtrain/helpers.h"
 
 #define NET_LANE_M    3.2 /* width of a lane */
-#define NET_VISIBLE_M 4.5 /* net_link.visible, where a file does not say it */
+#define NET_VISIBLE_M 4.5 /* net_link.visible, where a file does not have it */
 
 enum {
     NET_NONE = -1, /* no lane, edge, link, junction; as the way of a vehicle: its lane does not lead there */
@@ -145,7 +145,7 @@ typedef struct net_link {
     int32_t from, via, to; /* lanes; via NET_NONE: joined end to end */
     int32_t edge;          /* of to */
     int32_t junction, bit; /* NET_NONE without a junction */
-    int32_t rank;          /* who yields where two paths cross: the lower one */
+    int32_t rank;          /* which yields where two paths cross: the lower one */
     double hold;           /* m along the via: a turn yields there, inside the junction; 0: at its line */
     double visible;        /* m before the place where it yields: others are seen from there on */
 } net_link;
@@ -217,7 +217,7 @@ typedef struct net_size {
     int32_t pieces, steps;
 } net_size;
 
-/* What net_init asks for, without the areas; false where that is more than NET_BYTES_MOST. */
+/* What net_init requires, without the areas; false where that is more than NET_BYTES_MOST. */
 #define NET_BYTES_MOST ((size_t)1 << 30)
 int net_size_bytes(const net_size *size, size_t *bytes_p);
 /* Room for so many of each. The arrays belong to the net; net_fini frees them. Errors: DT_ENOMEM. */
@@ -241,7 +241,7 @@ void net_cross(net *n, int32_t junction, int32_t from, int32_t to, double limit,
 void net_make_areas(net *n, int32_t junction);
 /* Do the paths of two links of a junction meet? Then the area of a is kept. */
 int net_meets(net *n, int32_t junction, int32_t a, int32_t b);
-/* Where all paths of a junction meet, and who yields. */
+/* Where all paths of a junction meet, and which yields. */
 void net_find_conflicts(net *n, int32_t junction);
 
 /* What is shown to a link: red; red to pass after a stop; green that yields; green that goes first. */
@@ -253,7 +253,7 @@ void net_finish_signals(net *n);
 /* Do the ways of two links come together in one lane? Else those of foes cross. */
 int net_merge(const net *n, const net_junction *j, int32_t a, int32_t b);
 /* Pairs of links from several lanes that a phase gives priority simultaneously though their ways cross; or though they
- * merge and the net does not say which one of the two yields. */
+ * merge and the net does not determine which one of the two yields. */
 int32_t net_conflicts(const net *n, const net_junction *j, const net_show *show);
 /* net_letter of phase p, once the signals are finished. */
 static inline int net_letter_of(const net_junction *j, int32_t p, int32_t bit)

@@ -16,7 +16,7 @@ typedef struct file_lane {
     int32_t after;           /* of a lane inside a junction: the one that continues inside, or NET_NONE */
     int32_t is_open;         /* to cars */
     int32_t lane;            /* of the network, or NET_NONE; scenario_net.c fills it in */
-    int32_t inside_of;       /* the junction in whose intLanes it stands, or NET_NONE */
+    int32_t inside_of;       /* the junction in whose intLanes it is, or NET_NONE */
     int32_t inside_at;       /* its place there: a link of the junction */
     double length, speed;
 } file_lane;

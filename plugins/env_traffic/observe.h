@@ -6,7 +6,7 @@
  *   nodes, rowptr, col, edges   the graph of all vehicles, traffic/ports.h, perception: "N 9", "N+1", "E", "E 4"
  *   agent_node  "A"    i32  the node that the agent is, -1 where there is none
  *   centre      "N 2"  f32  mean position of all nodes, the same in every row: where positions of perception begin
- *   ego         "A 9"  f32  0 speed, 1 gap ahead, 2 speed ahead, 3 gap behind, 4 speed behind, 5 speed it wants,
+ *   ego         "A 9"  f32  0 speed, 1 gap ahead, 2 speed ahead, 3 gap behind, 4 speed behind, 5 desired speed,
  *                           6 way to the stop line or lane end, 7 acceleration of the last step, 8 acceleration that
  *                           the car-following model would choose now. Gaps and ways are at most 200, and 200 where
  *                           there is none or nothing is known; the speed of a missing one is the agent's own.
@@ -31,7 +31,7 @@
  *                           north), so that D is 59
  *                           Or what the option observation selects instead (formula.h)
  *   phases      "A P 13" f32 for every phase: the first columns of columns.def (where a signal has less phases: zeros,
- *                           green_s -1). Lanes lead to several others: pressure shares what stands there among them
+ *                           green_s -1). Lanes lead to several others: pressure shares what is stopped there among them
  *   service     "A P 5" f32, control = signals alone, and with right_of_way
  *   greens      "A P L" f32
  *   foes        "A L L" f32  traffic/ports.h; links as the file of the net counts them, else in the order of lanes

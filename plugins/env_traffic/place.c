@@ -11,7 +11,7 @@
 #define SWAP_S       5.0 /* the same, next to one that has to change places */
 #define SWAP_GAP_M   0.5
 #define GIVE_UP_S    15.0  /* standing at the end of a lane that leads elsewhere: then elsewhere it is */
-#define DETOUR_S     120.0 /* the same for who has a trip: a cycle of a signal may bring the gap */
+#define DETOUR_S     120.0 /* the same for a vehicle with a trip: a cycle of a signal may bring the gap */
 #define SHORT_M      60.0  /* an edge on which there is hardly time to change lanes */
 #define PRICE_SHORT  4.0   /* of a change on a short edge, in changes on another one */
 #define LONG_M       150.0 /* an edge on which all can be put right */
@@ -79,7 +79,7 @@ static int append(sim *s, int32_t lane, const mover *m)
     return 1;
 }
 
-/* The speed that a vehicle wants on a lane. */
+/* The desired speed of a vehicle on a lane. */
 static double desired_speed(const sim *s, int32_t vid, int32_t lane)
 {
     const vehicle *w = &s->vehicle[vid];
@@ -235,7 +235,7 @@ static int32_t last_edge(const sim *s, const plan_trip *t)
     return PLAN_EDGE(&s->plan, t->edge + t->n_edges - 1);
 }
 
-/* The next edge of a trip; who has left its route takes the quickest way to the last one. */
+/* The next edge of a trip; a vehicle off its route takes the quickest way to the last one. */
 static void follow_trip(sim *s, vehicle *w, int32_t edge)
 {
     const plan_trip *t = PLAN_TRIP(&s->plan, w->trip);
@@ -314,7 +314,8 @@ int32_t place_insert(sim *s, int32_t lane, double x, double v, double due, int32
     const plan_trip *t = trip == NET_NONE ? NULL : PLAN_TRIP(&s->plan, trip);
     const plan_type *type = t == NULL ? NULL : PLAN_TYPE(&s->plan, t->type);
     double factor = t != NULL && t->factor > 0 ? t->factor : speed_factor(s, key, type);
-    if (t != NULL && t->speed_kind == PLAN_SPEED_GIVEN) { /* SUMO: who begins faster than that stays so fast */
+    if (t != NULL &&
+        t->speed_kind == PLAN_SPEED_GIVEN) { /* SUMO: a vehicle that begins faster than that stays so fast */
         factor = most(factor, t->speed / s->net.lane[lane].limit);
     }
     s->vehicle[vid] = (vehicle){.key = key,
@@ -383,7 +384,7 @@ static void turn_elsewhere(sim *s, int32_t k, int32_t vid)
     }
 }
 
-/* Does a vehicle of another length fit where slot p stands? */
+/* Does a vehicle of another length fit where slot p is? */
 static int fits_gap(const sim *s, int32_t lane, int32_t p, double length)
 {
     return length <= s->length[p] || p == slot_back(&s->lane[lane]) || s->x[p] - length >= s->x[p + 1] + SWAP_GAP_M;

@@ -43,7 +43,7 @@ static dt_status begin_inside(planfile *r, xml *x)
     return xml_is(x, "routeDistribution") ? DT_OK : skip_element(r, x);
 }
 
-/* <interval begin end>: flows of it that do not say when begin and end with it. */
+/* <interval begin end>: flows of it without times begin and end with it. */
 static dt_status begin_interval(planfile *r, const xml *x)
 {
     r->in_interval = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who drives where and when, from a SUMO route file (.rou.xml; SUMO's manual, "Definition of Vehicles, Vehicle Types,
+ * The trips of all vehicles, from a SUMO route file (.rou.xml; SUMO's manual, "Definition of Vehicles, Vehicle Types,
  * and Routes"): vehicles, trips and flows, over edges of a network. Threads: one while it is read, any after that.
  *
  * Kept of a vType: length, maxSpeed, desiredMaxSpeed, speedFactor, speedDev and scale of every vehicle; accel, decel,
@@ -83,7 +83,7 @@ typedef struct trip_plan {
 #define PLAN_FLOW(p, k) (&((const plan_flow *)(p)->flows.items)[k])
 #define PLAN_EDGE(p, k) (((const int32_t *)(p)->edges.items)[k])
 
-/* begin, end: of the episode. Flows without an end go on to its end. Errors: those of xml_read;
+/* begin, end: of the episode. Flows without an end continue to its end. Errors: those of xml_read;
  * DT_EDATA with file, line and element; DT_ECONFIG when no vehicle is left to drive. */
 dt_status plan_read(trip_plan *p, const dt_host *h, const xml_text *text, const netfile *f, const net *n,
                     route_search *search, file_time begin, file_time end);

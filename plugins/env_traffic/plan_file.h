@@ -45,7 +45,7 @@ typedef struct planfile {
     route_search *search;
     const char *path;
     file_time begin, end;        /* of the episode */
-    file_time from, to;          /* what flows have that do not say begin or end: of the episode, or of an <interval> */
+    file_time from, to;          /* what flows have without begin or end: of the episode, or of an <interval> */
     double last_s;               /* latest begin of a vehicle or flow so far, since the episode began */
     int32_t in_interval, has_to; /* flows are in an <interval>; it has an end */
     names names[N_NAMES], way_names, files; /* files: that were read, by what includes them */
@@ -117,7 +117,7 @@ dt_status plan_use_route(planfile *r, named *k);
 dt_status plan_read_edges(planfile *r, const xml *x, int32_t *edge_p, int32_t *n_p);
 /* from, via and to, which may be zones or junctions: the quickest way, looked for once for all that go there. */
 dt_status plan_find_way(planfile *r, const xml *x);
-int plan_has_way(const xml *x); /* does it say from where? */
+int plan_has_way(const xml *x); /* does it have an origin? */
 dt_status plan_open_zone(planfile *r, const xml *x);
 dt_status plan_add_zone_edge(planfile *r, const xml *x); /* an element within the zone that is open */
 void plan_fini_zones(planfile *r);

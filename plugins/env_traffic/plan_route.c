@@ -141,13 +141,13 @@ void plan_fini_zones(planfile *r)
 
 /* ---- ways -------------------------------------------------------------------------------------------------------- */
 
-/* Where a way begins or ends, as attributes say it; of several the first one counts. */
+/* Where a way begins or ends, from attributes; of several the first one counts. */
 enum { AT_EDGE, AT_JUNCTION, AT_ZONE, N_PLACES };
 static const char *const place_names[2][N_PLACES] = {{"from", "fromJunction", "fromTaz"},
                                                      {"to", "toJunction", "toTaz"}};
 typedef struct way_end {
     int kind, is_to; /* AT_* */
-    const char *id;  /* NULL: the element does not say it */
+    const char *id;  /* NULL: the element does not have it */
 } way_end;
 
 static way_end end_of(const xml *x, int is_to)

@@ -292,7 +292,7 @@ static int is_plain(const planfile *r)
 }
 
 /* Where it drives, as far as the element itself states that. A way is looked for when it ends without a route: those
- * that duarouter makes say from which zone they come, too. */
+ * that duarouter makes record from which zone they come, too. */
 static dt_status find_routes(planfile *r, xml *x)
 {
     const char *route = xml_get(x, "route");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scenarios: networks as data, built by code, and who is on the road at the start.
+ * The scenarios: networks as data, built by code, and the vehicles on the road at the start.
  *
  *   ring          one closed lane of `length_m` with `vehicles` (Sugiyama et al. 2008: 22 on 230 m)
  *   merge         a road of `lanes`, an on-ramp of one lane, a stretch of ramp_m where they run side by side, and on;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A network and its demand from files of SUMO. Kept: edges and lanes for cars with their lengths, limits and shapes;
- * connections with the lanes that run over junctions; who meets whom and who yields (<request>), letters of signals
+ * connections with the lanes that run over junctions; which paths meet and which yield (<request>), letters of signals
  * and the steps of their programs. Where two paths meet is found from their shapes. Signals that SUMO steers together
  * are one junction here. A junction without a light on which no paths meet is none: traffic just continues.
  */
@@ -258,7 +258,7 @@ static dt_status add_link(const builder *b, file_connection *c)
     return add_arm(b, j, c);
 }
 
-/* Who meets whom and who yields, from the requests of the file. from, to: connections of one junction. */
+/* Which paths meet and which yield, from the requests of the file. from, to: connections of one junction. */
 static void add_conflicts(const builder *b, int32_t group, file_connection *const *from, file_connection *const *to)
 {
     net *n = b->n;
@@ -455,7 +455,7 @@ static dt_status add_program(const builder *b, int32_t signal)
     return DT_OK;
 }
 
-/* What lies up the road from where an edge begins: a signal; or else the edge that has the most lanes. */
+/* What is up the road from where an edge begins: a signal; or else the edge that has the most lanes. */
 typedef struct upstream {
     int32_t signal, edge;
 } upstream;

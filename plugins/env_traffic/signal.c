@@ -5,7 +5,7 @@
 #include "signal.h"
 
 #define TIME_TOL 1e-9 /* s, sums of steps against whole seconds */
-#define LINE_M   1.0  /* before a line, for who stops at it */
+#define LINE_M   1.0  /* before a line, for vehicles that stop at it */
 
 static void show(sim *s, int32_t junction)
 {
@@ -115,7 +115,8 @@ int32_t signal_program(const sim *s, int32_t junction)
     return p;
 }
 
-/* Pairs of links that cross, that are shown green or yellow at once, and of which one phase does not say who yields. */
+/* Pairs of links that cross, that are shown green or yellow at once, and of which one phase does not determine which
+ * yields. */
 static int64_t count_conflicts(const net_junction *j, const signal_state *g)
 {
     const net_links open = net_union(g->show.green, g->show.yellow);

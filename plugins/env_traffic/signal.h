@@ -14,7 +14,7 @@ void signal_reset(sim *s);
 int signal_is_legal(const sim *s, int32_t junction, int32_t p);
 /* Requests; what is not legal is refused (0) and changes nothing. */
 int signal_request(sim *s, int32_t junction, int32_t p);
-/* What the fixed program wants now. */
+/* The phase of the fixed program now. */
 int32_t signal_program(const sim *s, int32_t junction);
 /* Time passes by one step; counts conflicting greens, how long queues wait, and how long for which green. */
 void signal_step(sim *s);

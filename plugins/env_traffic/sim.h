@@ -6,7 +6,7 @@
  *
  * State is a structure of arrays: a lane owns a range of slots, its vehicles lie there sorted from front to back, so
  * that the leader of slot p is slot p - 1 and car following is one loop without branches. A vehicle that leaves a lane
- * moves the lane's head, one that comes is appended. What the loops do not touch lies in a table by vehicle.
+ * moves the lane's head, one that comes is appended. What the loops do not touch is in a table by vehicle.
  *
  * A step (sim_step): arrivals, lane changes, accelerations, motion, collisions, moves from lane to lane, signals. All
  * in the order of lanes and slots, so that equal seeds give equal bits. All memory comes from sim_create; a step
@@ -76,7 +76,7 @@ typedef struct vehicle {
     int32_t is_pressed;     /* it must change here: its lane does not lead to target, or there is no time to later */
     int32_t is_lost;        /* it left its route and looks for a way to its last edge */
     double top;             /* m/s, what it can */
-    double factor;          /* of the limit: the speed it wants */
+    double factor;          /* of the limit: its desired speed */
     double due, born, last; /* s: scheduled departure, insertion, last lane change */
 } vehicle;
 
@@ -217,7 +217,7 @@ int32_t sim_slot_of(const sim *s, int32_t vehicle);
 double sim_gap_ahead(const sim *s, int32_t lane, int32_t p, double *speed_p);
 double sim_gap_behind(const sim *s, int32_t lane, int32_t p, double *speed_p);
 int64_t sim_waiting(const sim *s); /* vehicles that are due and could not be inserted */
-/* Delay of the whole demand up to now, s: time loss, depart delay, and the wait of those who never entered. */
+/* Delay of the whole demand up to now, s: time loss, depart delay, and the wait of vehicles that never entered. */
 double sim_delay(const sim *s);
 
 /* place.c: vehicles come to lanes and leave them */
@@ -228,8 +228,8 @@ void place_choose_way(sim *s, int32_t vehicle); /* next and need, from its lane 
 int32_t place_target(const sim *s, const vehicle *w, int32_t k);
 /* Where w gets from a lane, of the edge that it is on (k 0) or of the k-th after it: as vehicle.next. */
 int32_t place_next_lane(const sim *s, const vehicle *w, int32_t lane, int32_t k);
-void place_reroute(sim *s); /* who cannot get to its lane turns elsewhere */
-void place_move_on(sim *s); /* who passed the end of a lane */
+void place_reroute(sim *s); /* vehicles that cannot get to its lane turns elsewhere */
+void place_move_on(sim *s); /* vehicles that passed the end of a lane */
 /* Takes slot p out of a lane, puts a vehicle into another one before slot q; keeps the order. */
 int place_shift(sim *s, int32_t from, int32_t p, int32_t to, int32_t q);
 

@@ -155,7 +155,7 @@ typedef struct reader {
     XML_Parser parser;
     const xml_calls *calls;
     dt_status status;
-    gzFile file;       /* NULL: it lies in memory */
+    gzFile file;       /* NULL: it is in memory */
     uint64_t unpacked; /* of file */
     const char *at;    /* what is left of the memory */
     size_t left;

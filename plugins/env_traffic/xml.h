@@ -64,7 +64,7 @@ typedef struct xml_text {
 /* An <include href="FILE"> below the root is read as if the elements of FILE stood there: begin sees its root at depth
  * 0, and path is that of FILE.
  * Errors: DT_ENOTFOUND (no such file), DT_EIO, DT_EDATA (not XML, a DOCTYPE, unpacks to more than dt_is_bomb allows),
- * DT_ENOMEM, what the calls say. */
+ * DT_ENOMEM, those of the calls. */
 dt_status xml_read(const dt_host *h, const xml_text *text, const xml_calls *calls, void *user);
 
 int xml_is(const xml *x, const char *element);

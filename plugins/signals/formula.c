@@ -94,7 +94,7 @@ static const char *nearest(const formula_name *all, uint32_t n, const char *text
     return best;
 }
 
-/* with_names: followed by all that may stand there */
+/* with_names: followed by all that is allowed there */
 static dt_status refuse(const parser *p, const char *at, bool with_names, const char *format, ...) DT_PRINTF(4, 5);
 static dt_status refuse(const parser *p, const char *at, bool with_names, const char *format, ...)
 {

@@ -39,8 +39,8 @@ static const dt_option options[] = {
               "weight of the entropy in the last round"),
     DT_OPTION_END};
 
-/* The losses, recorded once; errors stick to the graph, so that recording goes straight through. p: what the models say
- * of every row. Other fields of the round are inputs by name: dtrain/svc/rollout.h. */
+/* The losses, recorded once; errors stick to the graph, so that recording goes straight through. p: the outputs of the
+ * models of every row. Other fields of the round are inputs by name: dtrain/svc/rollout.h. */
 static dt_status record(void *user, dt_graph *g, const dt_policy_tensors *p)
 {
     const state *s = (const state *)user;

@@ -21,7 +21,7 @@
 
 enum { MOST_JSON = 1 << 28 };
 
-/* Stores that are open, each once for all who asked for it through one host. */
+/* Stores that are open, each once for all callers through one host. */
 typedef struct opened {
     const dt_host *host;
     dt_store *store;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the plugin traffic provides to others: stores (dtrain/traffic/store.h) and features of vehicles
- * (dtrain/traffic/features.h). Threads: as those headers say.
+ * (dtrain/traffic/features.h). Threads: as in those headers.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_SERVICES_H
 #define DTRAIN_PLUGINS_TRAFFIC_SERVICES_H

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The language of README.md, CONTRIBUTING.md, SECURITY.md, examples/README.md and docs/: sentences of at most 25 words,
 # no house words, one claim of bit-identical results a page. Code, targets of links and the generated table of
-# guide-keys.md are not read. Of source files: no house words in string literals of several words, which users read as
-# messages, logs and help. Usage: words.sh [PAGE|SOURCE]...
+# guide-keys.md are not read. Of source files: no house words in comments, and in string literals of several words, which
+# users read as messages, logs and help. Usage: words.sh [PAGE|SOURCE]...
 set -eu
 src=${DT_SRCDIR:-.}
 # of pages and messages. Write instead: target network; shard; evaluate or check; prints, reports; again, from scratch;
@@ -14,10 +14,14 @@ everybody|anybody|lies|aside|owed|strangers|a stranger|goes on|go on|going on|we
 with a sentence|so many words|the bits|same bits|other bits|equal bits|no bit|is wanted|are wanted|wanted|wished|\
 learns nothing|learn nothing|its word|your word|reckoned|foretells|holds by|shall|teach|teaches|taught|learnt|begun|in vain|\
 for ever|from here on|give back|gives back|gave back|cut short|belongs into|worth nothing|once more|has to be|have to be|\
-is there twice|are not there|to a tenth|learns by acting|so much"
+is there twice|are not there|to a tenth|learns by acting|so much|says|whom"
 # of messages alone: text for a string of a configuration, holds for contains and the like are left to the reader
 in_messages="want|wants|who|whom|knows|at once|so many|look at|looks at|alike|say|says|stand|stands|is not there|\
 whatever comes|are no"
+# of comments in the product's sources; "behind" is a place in traffic alone
+in_comments="told|tell|tells|telling|beside|nobody|somebody|everybody|anybody|whoever|who|whom|owed|says|wish|wishes|wished|\
+anew|judged|judges|judging|goes on|go on|going on|went on|gone on|in vain|once more|foretells|gave back|give back|gives back|\
+given back|hands on|handed on|let go|lets go|without a word|so many words|of one's own|its word|shall|learnt nothing"
 # shellcheck disable=SC2046 # a list of pages
 [ $# -gt 0 ] || set -- "$src/README.md" "$src/CONTRIBUTING.md" "$src/SECURITY.md" "$src/examples/README.md" \
     $(find "$src/docs" -name '*.md' ! -name guide-keys.md | sort) \
@@ -97,5 +101,35 @@ comment { if ((i = index($0, "*/")) == 0) next; $0 = substr($0, i + 2); comment 
     if (between(line)) check()
 }
 END { check(); exit failed }
+' $sources || failed=1
+# names of ports, parameters and members, and texts in quotes are not words
+[ -z "$sources" ] || awk -v banned="$in_comments" '
+function check(text, i) {
+    gsub(/beside +"A 4 7"|"[^"]*"|`[^`]*`|beside +\[|(ahead|next_ahead), (next_)?beside|beside:|who:/, " ", text)
+    text = tolower(text)
+    gsub(/[^a-z0-9_.\047-]+/, " ", text)
+    gsub(/[.]+ /, " ", text)
+    text = " " text " "
+    for (i = 1; i <= bans; i++)
+        if (index(text, " " ban[i] " ")) fail(ban[i])
+    if (general && index(text, " behind ")) fail("behind")
+}
+function fail(what) { printf "%s:%d: \"%s\" in a comment: see the terms in tests/docs/words.sh\n", FILENAME, FNR, what; failed = 1 }
+BEGIN { bans = split(banned, ban, "|") }
+FNR == 1 { comment = 0; general = FILENAME ~ /(^|\/)(core|include)\// && FILENAME !~ /\/traffic\// }
+{
+    line = $0
+    while (1) {
+        if (comment) {
+            if ((i = index(line, "*/")) == 0) { check(line); break }
+            check(substr(line, 1, i - 1)); line = substr(line, i + 2); comment = 0
+        }
+        if (!match(line, /"([^"\\]|\\.)*"|\047([^\047\\]|\\.)+\047|\/\*|\/\//)) break
+        token = substr(line, RSTART, RLENGTH); line = substr(line, RSTART + RLENGTH)
+        if (token == "//") { check(line); break }
+        if (token == "/*") comment = 1
+    }
+}
+END { exit failed }
 ' $sources || failed=1
 exit $failed

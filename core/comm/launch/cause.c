@@ -53,7 +53,8 @@ static void describe_call(const dt_board_rank *r, double now, char *out, size_t 
              now - (is_over ? r->last.end_s : r->last.begin_s));
 }
 
-/* Who is not in the collective that all others are in: the least that a rank has come to, if others came further. */
+/* The rank that is not in the collective that all others are in: the least that a rank has come to, if others came
+ * further. */
 static bool find_absent(const dt_cause *c, uint32_t *rank_p)
 {
     uint64_t least = UINT64_MAX, most = 0;

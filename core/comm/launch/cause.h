@@ -22,8 +22,8 @@ dt_status dt_cause_make(uint32_t n, dt_cause *out) DT_NODISCARD;
 void dt_cause_fini(dt_cause *c);
 void dt_cause_clear(dt_cause *c);
 /* Looks for the first trouble, and logs at once which rank is gone, where that is certain; then nothing more is looked
- * for. mpirun ends the others of a rank that was lost: of several that are gone the board does not say which was first,
- * and one that was lost before it joined the board is not seen at all. */
+ * for. mpirun ends the others of a rank that was lost: of several that are gone the board does not show which was
+ * first, and one that was lost before it joined the board is not seen at all. */
 void dt_cause_update(dt_cause *c, const dt_board *b);
 /* The job has ended: of several ranks that may have been the first, it is the one that mpirun named (-1: none),
  * or else one that never joined the others, if that is one alone and the board is of all ranks. */

@@ -116,7 +116,7 @@ static bool has_run_dir(const job *j)
     return dt_board_run_dir(j->board)[0] != '\0';
 }
 
-/* Of the folder that run.lock lies in: that one is held by rank 0, and for a while longer than a launcher that was
+/* Of the folder of run.lock: that one is held by rank 0, and for a while longer than a launcher that was
  * killed has lived; this one as long as a launcher sees to the run. */
 static dt_status lock_run(const char *run, int *fd_p)
 {
@@ -181,7 +181,7 @@ static void forward_signals(job *j)
     }
 }
 
-/* How the ranks of this machine are: who is lost, and has one failed? */
+/* The state of the ranks of this machine: which is lost, and has one failed? */
 static void update_ranks(job *j)
 {
     dt_cause_update(&j->cause, j->board);

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LARGEST = 1000000000, OF_THEIRS = 200 /* rollout_fragment_length where a file does not say it */ };
+enum { LARGEST = 1000000000, OF_THEIRS = 200 /* rollout_fragment_length where a file does not set it */ };
 
 static dt_status whole(const dt_porting *p, const dt_leaf *l, int64_t least, int64_t *out_p)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an import has collected as a configuration, and the table of keys as text. A phase's values stand below the id
+ * What an import has collected as a configuration, and the table of keys as text. A phase's values are below the id
  * of its plugin, as in profiles: files of several phases may be given together.
  */
 #include <config.h>
@@ -13,7 +13,7 @@
 
 enum { WIDTH = 112 };
 
-/* A comment of several lines where it is long. Words are parted by blanks; a longer one stands by itself. */
+/* A comment of several lines where it is long. Words are parted by blanks; a longer one is on its own line. */
 static void comment(dt_str *out, int indent, const char *first, const char *text)
 {
     size_t at = 0;
@@ -65,7 +65,7 @@ static bool is_first(const dt_porting *p, const dt_setting_in *s)
     return true;
 }
 
-/* Its sections, each in a group of its own, but for `own`, whose values stand free. */
+/* Its sections, each in a group of its own, but for `own`, whose values are not in a group. */
 static void write_sections(const dt_porting *p, int phase, const char *own, int indent, dt_str *out)
 {
     write_section(p, phase, own, indent, out);

@@ -301,7 +301,7 @@ static dt_status repair(reader *r, dt_yaml *map, const char *key, const dt_yaml 
     return DT_OK;
 }
 
-/* "<<: *base": what the mapping does not say itself. */
+/* "<<: *base": what the mapping does not set itself. */
 static dt_status merge(reader *r, const yaml_event_t *e, dt_yaml *map, const dt_yaml *base)
 {
     if (base->kind != DT_YAML_MAP) {

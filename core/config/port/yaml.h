@@ -2,7 +2,7 @@
  *
  * A YAML file as a tree of texts: libyaml's events (YAML 1.1), with bounds on everything that a file controls. One
  * document, plain keys, no key twice, no tags but those of plain values, aliases and "<<" as copies that count. What a
- * text means is its reader's to say: nothing is made a number here.
+ * text means is up to its reader: nothing is made a number here.
  *
  * Python's tuples are read as they were meant: in a flow mapping, { range: (-10, 10) } is range "(-10" and a key "10)"
  * to YAML, and becomes range "(-10, 10)" again. Only yaml.c knows libyaml; without it reading is refused. Threads: any,

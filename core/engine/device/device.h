@@ -5,7 +5,7 @@
  * "device" may not be read by the host.
  *
  * Leaves: a launch computes all leaves of the rank at once. A view describes the tensor of leaf 0 at CAPACITY, packed
- * in C order; leaf l lies l * leaf_stride elements after it. Activations and gradients have one copy per leaf,
+ * in C order; leaf l is l * leaf_stride elements after it. Activations and gradients have one copy per leaf,
  * parameters and step inputs are shared (stride 0). How much of a ragged dimension is live differs by leaf and step and
  * is read by kernels from device memory, so that one captured graph serves every step of a shape class.
  *
@@ -89,7 +89,7 @@ typedef struct dt_device_kernel {
     uint32_t reserved;
     const char *name;
     dt_status (*run)(const dt_device_args *a);
-    /* Device bytes for one call at these capacities; NULL: none. Addresses in a say only what is present. */
+    /* Device bytes for one call at these capacities; NULL: none. Addresses in a only mark what is present. */
     size_t (*scratch)(const dt_device_args *a);
     /* Once per call of a plan, before it first runs: descriptors, choice of algorithms. May wait. NULL: none. */
     dt_status (*prepare)(const dt_device_args *a, void **state_p);

@@ -86,7 +86,7 @@ static dt_status set_views(dt_device_exec *e)
     return DT_OK;
 }
 
-/* Who writes a gradient first does not add to what was there. */
+/* The first call that writes a gradient does not add to what was there. */
 static void set_gradients(dt_device_exec *e)
 {
     const dt_plan *p = e->d.plan;
@@ -106,7 +106,7 @@ static void set_gradients(dt_device_exec *e)
     }
 }
 
-/* Addresses that only say "present", for questions before there is memory. */
+/* Addresses that only mark "present", for questions before there is memory. */
 static void mark_present(dt_device_exec *e)
 {
     const dt_plan *p = e->d.plan;
@@ -318,7 +318,7 @@ static dt_status sum_some(dt_device_exec *e, uint32_t first, uint32_t call, dt_d
         if (g->summed != call) {
             break;
         }
-        if (!is_skipped(e, g->first)) { /* who writes it has it written whole */
+        if (!is_skipped(e, g->first)) { /* the writing call writes all of it */
             piece[sums.n_pieces++] = (dt_device_piece){.from = (const float *)(const void *)grad_address(e, g),
                                                        .leaf_stride = g->stride,
                                                        .n = g->count,

@@ -2,12 +2,12 @@
  *
  * Shape rules as text. A rule lists inputs, "->", outputs; each is name[tokens], ? after the name when optional,
  * :dtype when it is not f32. Tokens:
- *   K, HC    a letter stands for one extent: bound where it is first met, equal wherever it is met again
+ *   K, HC    a letter denotes one extent: bound where it is first met, equal wherever it is met again
  *   4H, N+1  a multiple (numbers only), and one more (CSR row pointers)
  *   12       a number
  *   ...  *   any number of extents; ... is the same everywhere, so is *
  *   i1       attr->i[1]
- * "x[...,K] w[M,K] b?[M] -> y[...,M]". A check hook runs between inputs and outputs for what text cannot say.
+ * "x[...,K] w[M,K] b?[M] -> y[...,M]". A check hook runs between inputs and outputs for what text cannot express.
  */
 #ifndef DTRAIN_CORE_ENGINE_GRAPH_INFER_H
 #define DTRAIN_CORE_ENGINE_GRAPH_INFER_H
@@ -31,7 +31,7 @@ typedef struct dt_infer {
         dt_extent extent;
     } var[DT_INFER_MAX_VARS];
     uint32_t n_vars;
-    dt_shape lead[2]; /* what ... and * stand for; rank and dims only */
+    dt_shape lead[2]; /* what ... and * denote; rank and dims only */
     bool has_lead[2];
 } dt_infer;
 

@@ -37,7 +37,7 @@ static dt_leaf_grad *find_grad(const dt_leaf_grads *g, int64_t at)
     return NULL;
 }
 
-/* A call reads or writes a view that lies there: calls come in their order, and of each what it reads comes first. One
+/* A call reads or writes a view at that place: calls come in their order, and of each what it reads comes first. One
  * that writes two summands adds both. */
 static void record_write(dt_leaf_grads *g, const dt_view *v, int64_t at, uint32_t call, bool is_read)
 {

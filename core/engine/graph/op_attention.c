@@ -103,7 +103,7 @@ const dt_op_info dt_op_gat_bwd = {
 
 /* ---- GRAPH_QK ---------------------------------------------------------------------------------------------------- */
 
-/* k and v are of the N targets themselves or of M other rows: only columns say which. */
+/* k and v are of the N targets themselves or of M other rows: only columns determine which. */
 
 static double flops_graph_qk(const dt_view *in, const dt_view *out, const dt_attr *attr)
 {

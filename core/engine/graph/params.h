@@ -7,7 +7,7 @@
  * of registration (models as bound, perception first). Frozen tensors keep their place and have no gradient; constants
  * of a model are frozen from the beginning, and called <role>.constant.<name>.
  *
- * A shadow is a copy of all parameters of a role, called <role>@<shadow>.<name>: frozen, moved by who trains alone.
+ * A shadow is a copy of all parameters of a role, called <role>@<shadow>.<name>: frozen, moved by the trainer alone.
  * Frozen copies follow all else, so that arenas of gradients and moments end before them.
  * Threads: [main] while building, [any] read-only afterwards.
  */

@@ -54,7 +54,7 @@ dt_status dt_pass_drop_dead_keep_shapes(dt_ir *ir)
 
 /* ---- fusion ------------------------------------------------------------------------------------------------------ */
 
-/* The node that writes v, if it has this op and stands in the same recompute region as n. */
+/* The node that writes v, if it has this op and is in the same recompute region as n. */
 static dt_node *producer_of(dt_ir *ir, int32_t v, uint32_t op, const dt_node *n)
 {
     int32_t i = ir->value[v].kind == DT_VALUE_NODE ? ir->value[v].producer : -1;

@@ -261,7 +261,8 @@ static dt_status lower(dt_plan *p)
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
-/* Who needs what the node makes: backwards from losses and gradients, each of one group, and outputs, of all. */
+/* Which groups need what the node computes: backwards from losses and gradients, each of one group, and outputs, of
+ * all. */
 static uint32_t groups_of_node(const dt_ir *ir, const dt_node *n, uint32_t *value)
 {
     uint32_t groups = 0;

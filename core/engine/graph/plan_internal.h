@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a plan is made of, for plan.c and exec.c only. Views of all calls stand in one array: the inputs, then the
+ * What a plan is made of, for plan.c and exec.c only. Views of all calls are in one array: the inputs, then the
  * outputs of call 0, of call 1, ...; after them one per named output and one per loss. The plan holds a template of
- * each view; patches say what a run fills in: live sizes, and addresses that the caller supplies.
+ * each view; patches list what a run fills in: live sizes, and addresses that the caller supplies.
  */
 #ifndef DTRAIN_CORE_ENGINE_GRAPH_PLAN_INTERNAL_H
 #define DTRAIN_CORE_ENGINE_GRAPH_PLAN_INTERNAL_H
@@ -34,7 +34,7 @@ typedef struct dt_plan_data { /* data of a view = address supplied by the caller
 
 typedef struct dt_plan_source { /* a field or step input that the plan reads */
     int32_t value;
-    size_t copy_offset; /* ref64: where its copy in double lies among the copies; SIZE_MAX = used in place */
+    size_t copy_offset; /* ref64: where its copy in double is among the copies; SIZE_MAX = used in place */
     int64_t copy_cap;   /* elements */
 } dt_plan_source;
 

@@ -114,7 +114,7 @@ static void visit_all_groups(const char *root, const char *controller, group_loo
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-typedef struct memory_look { /* who has the lowest limit, and who leaves least */
+typedef struct memory_look { /* which has the lowest limit, and which leaves least */
     uint64_t used, limit;
     uint64_t left, left_of;
     bool is_group;

@@ -22,7 +22,7 @@ typedef struct dt_limits {
     uint32_t cores;            /* what the affinity and the control group's time allow, at least 1 */
 } dt_limits;
 
-/* root: "", or for tests the folder that proc and sys lie in. False where the system does not say what memory there
+/* root: "", or for tests the folder of proc and sys. False where the system does not report what memory there
  * is; the rest is filled then too. */
 bool dt_limits_get(const char *root, dt_limits *out);
 uint32_t dt_limits_cores(const char *root);

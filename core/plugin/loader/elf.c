@@ -144,7 +144,7 @@ static uint64_t end_of(uint64_t at, uint64_t bytes)
     return bytes <= UINT64_MAX - at ? at + bytes : UINT64_MAX;
 }
 
-/* The file is as long as its own tables say. */
+/* The file is as long as its own tables require. */
 static dt_status check_length(object *o, const ehdr *h)
 {
     uint64_t need = end_of(h->e_phoff, (uint64_t)h->e_phnum * sizeof(phdr));
@@ -554,7 +554,7 @@ static dt_status check_table(object *o, int table, int size, bool has_addend)
     return DT_OK;
 }
 
-/* Relative relocations as a bitmap: an address, then words whose bits say which of the next ones. */
+/* Relative relocations as a bitmap: an address, then words whose bits mark which of the next ones. */
 static dt_status check_relr(object *o)
 {
     const uint64_t cell = sizeof(ElfW(Addr)), bytes = o->value[DT_RELRSZ];

@@ -516,7 +516,7 @@ static bool is_shared_object(const char *file)
     return bytes > 3 && strcmp(file + bytes - 3, ".so") == 0;
 }
 
-/* One folder; a name met earlier on the path stands before one met later. */
+/* One folder; a name met earlier on the path precedes one met later. */
 static dt_status scan_dir(dt_loader *l, const char *dir)
 {
     char **files = NULL;

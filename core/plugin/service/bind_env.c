@@ -45,8 +45,8 @@ static maker maker_of(dt_env *e, dt_env_setup *with, uint32_t number)
     return m;
 }
 
-/* One in this process cannot be given up while it makes itself, in whatever time that takes; before the stage stands
- * there is nothing to save, and the program can. */
+/* One in this process cannot be given up while it makes itself, in whatever time that takes; before the stage is
+ * complete there is nothing to save, and the program can. */
 static dt_status create_here(const maker *m, void *self)
 {
     const dt_env *e = m->e;

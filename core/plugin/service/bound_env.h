@@ -57,7 +57,7 @@ struct dt_env { /* a bound environment */
     atomic_uint n_lost;     /* of them those that make the run irreproducible */
     bool can_restart;       /* instances that are broken or lost are created again */
     dt_env_restart restart_of_training, restart_of_evaluation;
-    atomic_uint n_cut; /* episodes that went on past the last step that the spec allows, or an evaluation */
+    atomic_uint n_cut; /* episodes that continued past the last step that the spec allows, or an evaluation */
     dt_layout layout, evaluation_layout; /* of evaluations: where their options leave teams out, with fewer places */
     dt_env_opts opts;
     int64_t learner; /* the team that learns; -1: all, or there is one */

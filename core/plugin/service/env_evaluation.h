@@ -9,8 +9,8 @@
 
 /* set [n]: what the phase sets, the first n_phase, then what its controller makes of it; both hold in evaluations as
  * well. out [n + DT_EVALUATION_OPTIONS_MAX]: what evaluations set, the last one of a key counts; *n_out_p = 0 where
- * that is nothing but training's. Fills told of e. Errors: DT_ECONFIG, also where evaluation.env sets what the phase
- * sets. */
+ * that is nothing but training's. Fills e's differing options. Errors: DT_ECONFIG, also where evaluation.env sets what
+ * the phase sets. */
 dt_status dt_env_set_evaluation_options(dt_env *e, const dt_setting *set, uint32_t n_phase, uint32_t n, dt_setting *out,
                                         uint32_t *n_out_p) DT_NODISCARD;
 

@@ -68,7 +68,7 @@ typedef struct dt_stage_desc {
     dt_comm *comm;
     dt_metrics *metrics; /* NULL on ranks other than 0 and where nothing is recorded */
     const dt_loaded *phase;
-    const char *demo_store; /* what data.store = "" stands for */
+    const char *demo_store; /* what data.store = "" means */
     int64_t index;          /* of the phase in the configuration */
     const char *run_dir;    /* for what is too large for memory; NULL: nowhere */
     uint64_t seed;

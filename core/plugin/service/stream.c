@@ -236,7 +236,7 @@ static dt_status advance(dt_stream *m, uint64_t to, finding *found_p)
     return st;
 }
 
-/* What lies wholly before a sample is not read again. */
+/* What is wholly before a sample is not read again. */
 static void drop_before(dt_stream *m, uint64_t sample)
 {
     uint32_t n = 0;
@@ -397,7 +397,7 @@ static dt_status find_part(const dt_stream *m, uint64_t index, const part **out_
 static uint64_t part_of(const void *self, uint64_t index)
 {
     const part *p = NULL;
-    return find_part(self, index, &p) == DT_OK ? p->number : UINT64_MAX; /* reading will say so */
+    return find_part(self, index, &p) == DT_OK ? p->number : UINT64_MAX; /* reading will report it */
 }
 
 static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)

@@ -9,7 +9,7 @@
  * own, made as the one of data.store was, which defines what fields there are and how large a sample may be.
  *
  * A checkpoint keeps how many samples the stores of the window under way have, and a digest of each: a run that
- * continues wants those stores as they were, and no others before them.
+ * continues needs those stores as they were, and no others before them.
  * Threads: [main], while no one reads; sizes and read: any.
  */
 #ifndef DTRAIN_CORE_PLUGIN_SERVICE_STREAM_H

@@ -283,7 +283,7 @@ static dt_status check_roles(const dt_stage *s, const char *const *role, const c
     return DT_OK;
 }
 
-/* What came trained from elsewhere, where the phase wants it to stay as it is. */
+/* What came trained from elsewhere, where the phase requires it to stay as it is. */
 static dt_status freeze_loaded(dt_stage *s, const char *const *role)
 {
     static const char key[] = "training.freeze_loaded";
@@ -578,7 +578,7 @@ static dt_status train_step_groups(dt_train *t, uint32_t groups, dt_step_report 
     return end_step(stage_of(t), dt_trainer_step_groups(stage_of(t)->trainer, groups, out), out);
 }
 
-typedef struct judge { /* who looks at each batch of an evaluation */
+typedef struct judge { /* the reader of each batch of an evaluation */
     const dt_stage *stage;
     void *user;
     dt_status (*each)(void *user, const dt_rows *r);

@@ -97,7 +97,7 @@ static dt_status call_check(dt_checker *k, const dt_component *c, const void *co
     return c->check(&k->quiet.host, config);
 }
 
-/* A refusal must say why. */
+/* A refusal must give a reason. */
 static bool accepts_or_explains(dt_checker *k, const dt_component *c, const dt_option *o, const char *value)
 {
     filled f;

@@ -16,7 +16,7 @@ typedef struct dt_check_desc {
     double timeout_s;  /* whatever the plugin is asked, it has so long for an answer; 0: any time */
     const char *store; /* value of a data source's option with DT_OPT_STORE; NULL: its default */
     /* Bind, start, run two steps, stop and destroy a phase; note_p lists what was done ("": nothing), t what comes
-     * next, and what is to be left out. NULL = phases are not run. A failure for want of data, DT_ENOTFOUND or
+     * next, and what is to be left out. NULL = phases are not run. A failure for lack of data, DT_ENOTFOUND or
      * DT_ECONFIG, counts as skipped. */
     dt_status (*run_phase)(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p);
     /* The same of a phase that learns by acting in an environment, with a controller or a shield in its role. NULL =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Within this room: who checks a plugin, its verdicts, and what each kind of component goes through. check.h is the
+ * Within this room: the checker of a plugin, its verdicts, and what each kind of component goes through. check.h is the
  * face. Threads: [main].
  */
 #ifndef DTRAIN_CORE_PLUGIN_TRIAL_CHECKER_H

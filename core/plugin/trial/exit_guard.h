@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plugin that calls exit() would end dtrain with a code of its own choice, 0 among them, and without a word. While
+ * A plugin that calls exit() would end dtrain with a code of its own choice, 0 among them, and without a message. While
  * the guard is up such an end is reported, and its code is that of a refused plugin. Threads: up and down [main].
  */
 #ifndef DTRAIN_CORE_PLUGIN_TRIAL_EXIT_GUARD_H

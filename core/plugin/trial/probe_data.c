@@ -108,7 +108,7 @@ dt_status dt_probe_data_count(dt_probe_data *p)
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 /* Some samples, and where their fields lie in a block: field i begins at at[i], end[i] is past its last byte, and a
- * guard reaches from there to at[i + 1]; another one lies in front of at[0]. */
+ * guard reaches from there to at[i + 1]; another one is in front of at[0]. */
 typedef struct reading {
     uint64_t index[MAX_SAMPLES], key[MAX_SAMPLES];
     uint32_t n;

@@ -75,8 +75,8 @@ dt_status dt_probe_env_spec(dt_probe_env *p)
 
 typedef struct array {
     const char *name;
-    size_t record, bytes; /* where it lies in a record of the layout, how much of it counts */
-    size_t at;            /* where it lies in a block, between guards */
+    size_t record, bytes; /* where it is in a record of the layout, how much of it counts */
+    size_t at;            /* where it is in a block, between guards */
 } array;
 
 /* The arrays of a call after the observations, in this order. */

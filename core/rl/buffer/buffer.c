@@ -334,7 +334,7 @@ static void store_rewards(dt_buffer *b, size_t slot, const char *record)
     }
 }
 
-/* Who acts now, who is only seen, and since when they are there. */
+/* Which agents act now, which are only observed, and since when they are there. */
 static void store_rows(dt_buffer *b, size_t slot, bool is_first, const uint8_t *alive)
 {
     const uint32_t A = b->l->spec.n_agents;

@@ -2,8 +2,8 @@
  *
  * What a rollout keeps: rows of every instance at every step, first written while the policy acts, then read as samples
  * of a data set (svc/rollout.h lists its fields). Rows of places ("A") have a fixed place; rows of ragged symbols lie
- * packed one after another; of lists that each agent has of its own, the rows of who is there. Memory is mapped once at
- * its bound and touched as it is used.
+ * packed one after another; of lists that each agent has of its own, the rows of agents that are present. Memory is
+ * mapped once at its bound and touched as it is used.
  *
  * A slot is one instance at one step: slot(t, i) = (t + window - 1) * instances + i, t from 1 - window (history) to
  * steps (what the last step returned). Sample n of the data is slot(0, 0) + n, n < steps * instances.
@@ -113,8 +113,8 @@ void dt_buffer_fini(dt_buffer *b);
 /* A new round: what the last step of the round in `last` left becomes the first, with its history. last may be b, or a
  * buffer of the same desc. */
 void dt_buffer_begin_round(dt_buffer *b, const dt_buffer *last);
-/* Takes slot (t, i) from an instance's record: its observation, who acts, the mask; and, for t > 0, what the step
- * before earned and whom it ended. */
+/* Takes slot (t, i) from an instance's record: its observation, which agents act, the mask; and, for t > 0, what the
+ * step before earned and which agents it ended. */
 void dt_buffer_store(dt_buffer *b, uint32_t t, uint32_t i, const char *record);
 static inline size_t dt_buffer_slot(const dt_buffer *b, uint32_t t, uint32_t i)
 {

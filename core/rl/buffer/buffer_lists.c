@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See buffer.h: lists of rows that each agent has of its own (row pointers "A+1"). A slot keeps how long the list of
- * every place is, and the rows of those who are there, one list after another; where lists begin follows from that, for
- * whichever agents a slice is read.
+ * every place is, and the rows of agents that are present, one list after another; where lists begin follows from that,
+ * for whichever agents a slice is read.
  */
 #include <config.h>
 

@@ -278,7 +278,7 @@ static bool is_allowed(const uint8_t *mask, size_t n)
 }
 
 /* Of an agent that does not act in the step after, the mask need not allow anything: what forbids all choices
- * of a head, and that of who was terminated, allows all of them. */
+ * of a head, and that of terminated agents, allows all of them. */
 static void read_next_mask(const dt_buffer_reader *r, float *out)
 {
     const dt_buffer *b = r->b;

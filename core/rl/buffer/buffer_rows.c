@@ -10,7 +10,7 @@
 
 /* ---- how many ---------------------------------------------------------------------------------------------------- */
 
-/* Who was terminated has none in the step after. */
+/* A terminated agent has none in the step after. */
 int64_t dt_reader_list_length(const dt_buffer_reader *r, uint32_t k, size_t at, bool is_after)
 {
     const dt_buffer *b = r->b;
@@ -51,7 +51,7 @@ void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, 
 
 /* ---- indices ----------------------------------------------------------------------------------------------------- */
 
-/* Rows of places counted from the first of the slice; -1 for who has no row. */
+/* Rows of places counted from the first of the slice; -1 for agents without a row. */
 static void place_rows(const dt_buffer_reader *r, size_t slot, int32_t before, int32_t *v, int64_t n)
 {
     const uint32_t A = r->b->l->spec.n_agents;

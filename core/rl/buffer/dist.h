@@ -4,7 +4,7 @@
  * executed. Discrete heads are independent softmaxes over their allowed choices (multi-discrete); continuous ones are
  * independent Gaussians, or squashed ones: u is drawn, the middle of the bounds + half their width * tanh(u) is
  * executed, and the probability is that of tanh(u) (Haarnoja et al. 2018, appendix C). Random numbers are named by step
- * and row, so that nothing depends on who draws, or when. Threads: [any].
+ * and row, so that nothing depends on the drawing thread or the time. Threads: [any].
  */
 #ifndef DTRAIN_CORE_RL_BUFFER_DIST_H
 #define DTRAIN_CORE_RL_BUFFER_DIST_H

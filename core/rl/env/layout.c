@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum { ALIGN = 64, MOST_NAME = 40 /* of a port */ };
-#define MOST_BYTES ((size_t)1 << 40) /* of one observation: what memory has room for is the plan's to say */
+#define MOST_BYTES ((size_t)1 << 40) /* of one observation: what memory has room for is up to the plan */
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
@@ -250,8 +250,8 @@ static dt_status find_lists(dt_layout *l, const char *id)
     return DT_OK;
 }
 
-/* Row pointers "N+1" count rows of E, and rows of E count N, or another symbol: a graph. Lists of agents are none: whom
- * . */
+/* Row pointers "N+1" count rows of E, and rows of E count N, or another symbol: a graph. Lists of agents are none:
+ * which . */
 static void find_edges(dt_layout *l)
 {
     for (uint32_t i = 0; i < l->spec.n_obs; i++) {

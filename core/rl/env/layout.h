@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An environment's spec, understood and checked once: what its ports mean, and where each part of dt_env_io lies in
+ * An environment's spec, understood and checked once: what its ports mean, and where each part of dt_env_io is in
  * an instance's record, one block of memory that may be shared with another process. Threads: [any] after init.
  */
 #ifndef DTRAIN_CORE_RL_ENV_LAYOUT_H

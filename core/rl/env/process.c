@@ -166,7 +166,7 @@ static dt_status spawn(dt_process *p, int theirs, int output)
     return DT_OK;
 }
 
-/* Everything a worker inherits lies above the numbers it gets there. */
+/* Everything a worker inherits is above the numbers it gets there. */
 static int max_of(int fd)
 {
     const int up = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 16) : -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Warnings and remarks that an environment logs in its own process, in the log of the host. Instances say the same
+ * Warnings and remarks that an environment logs in its own process, in the log of the host. Instances log the same
  * things: each line is logged once. Called by process.c. Threads: [any], one per dt_process_log.
  */
 #ifndef DTRAIN_CORE_RL_ENV_PROCESS_LOG_H

@@ -36,9 +36,9 @@ static void end_group(void)
     _exit(1);
 }
 
-/* Whatever the environment does at that time, in a step of its own or in a library's loop: it ends with the host. Who
- * is the parent is what counts; the file only signals when to check. An environment may close files that it does
- * not know, and get their numbers for its own: a descriptor with false results is ignored from then on. */
+/* Whatever the environment does at that time, in a step of its own or in a library's loop: it ends with the host. A
+ * process that is the parent is what counts; the file only signals when to check. An environment may close files that
+ * it does not know, and get their numbers for its own: a descriptor with false results is ignored from then on. */
 static void *watch(void *arg)
 {
     const pid_t host = *(const pid_t *)arg;
@@ -56,7 +56,7 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* The host is who made the socket, even if it is gone by now. */
+/* The host is the creator of the socket, even if it is gone by now. */
 static dt_status watch_host(void)
 {
     static pid_t host;

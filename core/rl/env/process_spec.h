@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An environment's spec as bytes: the struct, then what it points to, member by member, in multiples of 8. Who reads
+ * An environment's spec as bytes: the struct, then what it points to, member by member, in multiples of 8. A reader of
  * believes none of it. Threads: [any].
  */
 #ifndef DTRAIN_CORE_RL_ENV_PROCESS_SPEC_H

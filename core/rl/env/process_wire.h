@@ -76,7 +76,7 @@ typedef enum dt_wire_result {
     DT_WIRE_NO_MEMORY
 } dt_wire_result;
 
-typedef struct dt_wire_patience { /* of one who does not wait for ever */
+typedef struct dt_wire_patience { /* of a caller that does not wait for ever */
     double deadline;              /* dt_clock_s */
     void *user;
     bool (*goes_on)(void *user); /* asked a few times a second; false: DT_WIRE_STOPPED */

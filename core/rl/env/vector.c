@@ -32,7 +32,7 @@ typedef struct group {
 struct dt_vector {
     dt_vector_desc d;
     dt_instance *instance;
-    uint8_t *acted; /* [n, n_agents] who acts in the step to come */
+    uint8_t *acted; /* [n, n_agents] agents that act in the step to come */
     double *earned; /* [n, items] */
     char *record;   /* [n] */
     char *kept;     /* [n] the same before a step; NULL: no kind is restarted */
@@ -565,7 +565,7 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* Who takes an instance sees what was written before: next is stored last, and taken from. */
+/* A thread that takes an instance sees what was written before: next is stored last, and taken from. */
 void dt_vector_post(dt_vector *v, uint32_t g)
 {
     group *p = &v->group[g];

@@ -2,13 +2,13 @@
  *
  * Many instances of environments with one layout. A round steps every instance of a group once (an instance whose
  * episode is over is reset instead) and checks all it wrote. Instances depend on their number, the seed and their
- * actions alone: not on groups, workers, or who stepped them.
+ * actions alone: not on groups, workers, or the stepping thread.
  *
  * With workers there are two groups or more, so that one is stepped while the policy looks at another; without, the
  * thread that waits does the work. Instances that run elsewhere (dt_env_async) have no workers: post begins the calls
  * of a group, wait finishes them. A worker without work spins for a few microseconds and then sleeps: a busy neighbour
  * on the machine costs its share, never a barrier's time.
- * Threads: [main]; instances are stepped by workers and by who waits for them. Without workers every group may be
+ * Threads: [main]; instances are stepped by workers and by the waiting thread. Without workers every group may be
  * posted and waited for by a thread of its own.
  */
 #ifndef DTRAIN_CORE_RL_ENV_VECTOR_H
@@ -64,7 +64,7 @@ typedef struct dt_instance {
     uint64_t episode;      /* number of the one being played, from 0; 0 before the first reset, too */
     uint64_t episode_step; /* steps made in it */
     uint64_t episodes;     /* begun */
-    uint32_t opponent;     /* who acts for its opponents; set and read by who collects */
+    uint32_t opponent;     /* the policy of its opponents; set and read by the collector */
     double *earned;        /* [2 + n_costs + n_metrics] of the episode so far: return, length, costs, metrics */
     double env_s;          /* spent in it since it was last asked */
 } dt_instance;
@@ -77,7 +77,7 @@ typedef struct dt_vector_desc {
     const dt_layout *layout; /* of all kinds */
     void *const *self;       /* [n] created instances, owned by the caller */
     uint32_t n, first;       /* number of the first in the run */
-    uint32_t workers;        /* threads; 0: who waits */
+    uint32_t workers;        /* threads; 0: the waiting thread */
     uint32_t groups; /* how many, with workers at least two, at most n; without workers threads may go through one
                       * each on their own */
     const char *max_steps_from; /* what determines where episodes end, for the warning */

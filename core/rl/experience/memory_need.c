@@ -195,7 +195,7 @@ static void add_shared(const dt_rollout *r, dt_rollout_need *out)
     out->buffer += buffer_bytes(&r->rows, out->mean, &rows) + buffer_bytes(&r->exchange.batch, out->mean, &batch);
     out->buffer += dt_arena_bytes(x->in_bytes) + dt_arena_bytes(x->out_bytes);
     (void)buffer_bytes(&r->buffer, out->mean, &own);
-    /* a sample comes, and goes, as large as it lies in the round */
+    /* a sample comes, and goes, as large as it is in the round */
     const double samples = (double)r->d.steps * (r->split.last - r->split.first);
     const size_t used = (size_t)((double)own / samples * (double)x->room);
     out->buffer_resident += dt_arena_touched(x->in_bytes, used) + dt_arena_touched(x->out_bytes, used);
@@ -267,7 +267,7 @@ dt_status dt_rollout_measure_need(dt_rollout *r, dt_trainer *t, dt_rollout_need 
     out->policy += dt_arena_bytes(r->acting.arena_bytes) * r->acting.n_tracks;
     out->policy_resident += r->acting.arena_bytes; /* all tracks together see all instances */
     out->buffer = buffer_bytes(&r->buffer, out->mean, &out->buffer_resident);
-    if (r->d.has_ahead) { /* the one acted beside the one that is learnt from */
+    if (r->d.has_ahead) { /* the one acted in parallel with the one in training */
         uint64_t next = 0;
         out->buffer += buffer_bytes(&r->next, out->mean, &next);
         out->buffer_resident += next;

@@ -193,7 +193,7 @@ static const char *metadata_of(const dt_safetensors *s, const char *option)
     return value;
 }
 
-/* The options that are others, then those that the file does not say. */
+/* The options that are others, then those that the file does not have. */
 static void list_differences(const dt_rollout *r, const dt_safetensors *s, dt_str *others, dt_str *unsaid)
 {
     dt_option_view v;

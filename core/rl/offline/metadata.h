@@ -34,7 +34,7 @@ void dt_stored_metadata_fini(dt_stored_metadata *m);
 /* Errors: DT_EDATA naming the file, the key, what it has and what was expected. */
 dt_status dt_stored_head_read(const dt_rollout *r, const struct dt_safetensors *s, const char *path,
                               dt_stored_head *out) DT_NODISCARD;
-/* Options of the environment that the file has others of than this run, or does not say: one warning names them all.
+/* Options of the environment that the file has others of than this run, or does not have: one warning names them all.
  * False: there are none. */
 bool dt_stored_warn_of_options(const dt_rollout *r, const struct dt_safetensors *s, const char *path);
 

@@ -81,7 +81,7 @@ static dt_status check_flags(const fields *x)
 
 /* ---- ends -------------------------------------------------------------------------------------------------------- */
 
-/* A step ends an agent in one way or goes on to the next one, and the last step of a round has none after it. */
+/* A step ends an agent in one way or continues to the next one, and the last step of a round has none after it. */
 static dt_status check_end(const fields *x, size_t row, bool is_last)
 {
     const float *present = f32(x, FIELD_NEXT_PRESENT);

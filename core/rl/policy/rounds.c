@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rounds of collecting experience and learning from it; see wiring.h. Where training stands is the trainer's: a round
- * is sgd_epochs passes of it.
+ * Rounds of collecting experience and learning from it; see wiring.h. The position of training is kept by the trainer:
+ * a round is sgd_epochs passes of it.
  */
 #include <config.h>
 
@@ -202,7 +202,7 @@ static dt_status rounds_start(dt_rounds *face)
                                 .group = r->d.group,
                                 .n_groups = r->d.n_groups};
     DT_TRY(face->train->create(r->h, &desc, &face->trainer));
-    return begin_round(r, 0); /* evaluation alone wants its step inputs too */
+    return begin_round(r, 0); /* evaluation alone needs its step inputs too */
 }
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
@@ -228,7 +228,7 @@ static void add_losses(pass_means *m, const dt_step_report *r)
 }
 
 /* One pass over the collected samples. What it learns from is added to *samples_p: a pass leaves out what is less than
- * a minibatch. DT_DONE: the phase wants no more. */
+ * a minibatch. DT_DONE: the phase needs no more. */
 static dt_status run_pass(rounds *r, uint64_t number, uint64_t steps, dt_step_report *last, uint64_t *samples_p)
 {
     pass_means m = {.n = 0};

@@ -22,7 +22,7 @@ typedef struct dt_replay_need { /* of all ranks together; zeros: there is none *
     bool is_in_file;            /* of the run directory: a file of each rank */
 } dt_replay_need;
 void dt_rollout_replay_plan(const struct dt_rollout *r, const double *mean, dt_replay_need *out);
-/* A run that is about to begin: is there room for what lies in files; taken once all ranks have found so. r may be
+/* A run that is about to begin: is there room for what is kept in files; taken once all ranks have found so. r may be
  * NULL. Errors: DT_ECONFIG; DT_EIO. */
 dt_status dt_rollout_check_room(const struct dt_rollout *r) DT_NODISCARD;
 dt_status dt_rollout_allocate_replay(struct dt_rollout *r) DT_NODISCARD;

@@ -2,7 +2,7 @@
  *
  * Service "dtrain.replay/1", several ranks: samples of a round go to the ranks that hold them, and what was drawn
  * to the ranks that learn from it. A message does not identify itself: every
- * rank knows which samples the others want, who has them, and how large they are.
+ * rank knows which samples the others need, which rank has them, and how large they are.
  */
 #include <config.h>
 

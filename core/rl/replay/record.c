@@ -85,7 +85,7 @@ static dt_replay_kind kind_of(const dt_buffer *b, uint32_t f)
     }
 }
 
-/* Is it what happened, and not derived from it? Who the others were is known from their own rows. */
+/* Is it what happened, and not derived from it? Which agents the others were is known from their own rows. */
 static bool is_recorded(const dt_buffer *b, uint32_t f)
 {
     switch (b->field[f].kind) {

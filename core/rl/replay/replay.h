@@ -3,8 +3,8 @@
  * What the files of service "dtrain.replay/1" share: replay.c (life, add, draw), record.c (a sample as
  * bytes), exchange.c (several ranks), checkpoint.c (what a checkpoint keeps).
  *
- * Samples are numbered as they come; number g lies in slot g % capacity, and slot s on rank s % ranks, so that every
- * rank has about as many, and knows without asking who has which. A slot is a record of fixed length:
+ * Samples are numbered as they come; number g is in slot g % capacity, and slot s on rank s % ranks, so that every
+ * rank has about as many, and knows without asking which rank has which. A slot is a record of fixed length:
  *
  *   sizes [n_sizes] i32: agents, then ragged symbols;  a row_note for each agent;  the fields that are kept, each at a
  *   multiple of its item, as the rollout packs the sample alone: raw observations, indices counted in the sample
@@ -132,11 +132,11 @@ typedef struct dt_replay_store { /* stored rollouts, for dt_replay_desc.stored; 
 void dt_replay_destroy(dt_replay *p);
 dt_status dt_replay_create(const dt_host *h, dt_rollout *r, const dt_replay_desc *d, const dt_replay_store *store,
                            dt_replay **out) DT_NODISCARD;
-/* Where it lies in a file: is there room for those of all ranks of the machine; and, once all ranks have looked, the
+/* If it is in a file: is there room for those of all ranks of the machine; and, once all ranks have looked, the
  * file. Errors: DT_ECONFIG; DT_EIO. */
 dt_status dt_replay_check_room(const dt_replay *p) DT_NODISCARD;
 dt_status dt_replay_allocate_file(dt_replay *p) DT_NODISCARD;
-/* After a record was written to a slot of this rank, and before it is read: what lies in a file is what was written.
+/* After a record was written to a slot of this rank, and before it is read: what is in a file is what was written.
  * Errors: DT_EDATA. */
 void dt_replay_seal(dt_replay *p, uint64_t slot);
 dt_status dt_replay_check_seal(const dt_replay *p, uint64_t slot) DT_NODISCARD;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.rollout/1", the policy: what it reads and answers, and who runs it. On the CPU threads do, each on
- * its own instances; a device is asked by one thread, in pieces, about several groups of instances at a time.
+ * Service "dtrain.rollout/1", the policy: what it reads and answers, and which threads run it. On the CPU threads do,
+ * each on its own instances; a device is asked by one thread, in pieces, about several groups of instances at a time.
  */
 #include <config.h>
 
@@ -184,7 +184,7 @@ uint32_t dt_acting_groups(const dt_rollout *r, uint32_t n)
 }
 
 /* Instances of a piece. What a row comes out as may depend on the capacity of its piece, so that it follows from the
- * environment and the number of all instances alone, and not from who acts on which of them. */
+ * environment and the number of all instances alone, and not from which rank acts on which of them. */
 static uint32_t piece_instances(const dt_rollout *r)
 {
     const uint32_t agents = r->env->layout.spec.n_agents, unit = agents < ROWS_OF_PIECE ? ROWS_OF_PIECE / agents : 1;

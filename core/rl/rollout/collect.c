@@ -359,8 +359,8 @@ void dt_collect_begin(dt_collector *c, uint64_t first_step, uint32_t begin, uint
 }
 
 /* Turns are numbered step by step, in each group by group. With one place a group acts at once; with more, a turn's
- * actions are taken when its place is wanted for the turn that many later. No group lags behind itself: there are at
- * least as many as places in use. */
+ * actions are taken when its place is wanted for the turn that many later. There are at least as many groups as places
+ * in use. */
 static dt_status run_turn(draw *d, uint64_t k)
 {
     dt_collector *c = d->c;

@@ -18,7 +18,7 @@ typedef struct dt_turn { /* of a group: what its last round left is looked at; l
     bool infers, is_asked; /* it has values, of agents that the policy is at */
 } dt_turn;
 
-/* Who acts for the rows of opponents: one of n policies in each instance. */
+/* The policy of the rows of opponents: one of n policies in each instance. */
 typedef struct dt_collect_opponents {
     void *user;
     uint32_t n;
@@ -54,7 +54,7 @@ typedef struct dt_collector {
 } dt_collector;
 
 /* buffer steps 0 .. steps of the vector's instances; first_step names the random numbers. Errors: what environments and
- * the policy say, DT_EDIVERGED (outputs that are not finite), DT_EINTERRUPTED (stops said so). */
+ * the policy return, DT_EDIVERGED (outputs that are not finite), DT_EINTERRUPTED (stops requested it). */
 dt_status dt_collect_run(dt_collector *c, uint64_t first_step) DT_NODISCARD;
 /* The same for groups [begin, end) alone; the caller calls dt_buffer_begin_round before and sets is_filled after. */
 dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end) DT_NODISCARD;

@@ -388,7 +388,7 @@ static void copy_next_sizes(dt_exchange *x, const dt_samples_part *mine)
     }
 }
 
-/* Samples [0, n) of what lies there now are nowhere, or those of the part are there. */
+/* Samples [0, n) of the current part are nowhere, or those of the part are there. */
 static void set_places(dt_exchange *x, const dt_samples_part *mine)
 {
     memset(x->place, 0xff, (size_t)x->own->d.steps * x->split->instances * sizeof(*x->place));

@@ -5,8 +5,8 @@
  * that act, of the arrays that are read, slots of history and of the next step included. What arrives is laid out as a
  * buffer of its own whose instances are the samples, so that reading is the same as on one rank.
  *
- * Messages have no headers: every rank knows which samples the others read, who has them, and how large they are.
- * Threads: [main]; data is read by [worker] while no one writes.
+ * Messages have no headers: every rank knows which samples the others read, which rank has them, and how large they
+ * are. Threads: [main]; data is read by [worker] while no one writes.
  */
 #ifndef DTRAIN_CORE_RL_ROLLOUT_EXCHANGE_H
 #define DTRAIN_CORE_RL_ROLLOUT_EXCHANGE_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Self-play: who acts for the teams of an environment that do not learn (section opponents). It is the policy as it is
- * now, or an earlier one: of a pool of snapshots, or a shadow of the trainer's. A policy is all parameters that act;
+ * Self-play: the policies of the teams of an environment that do not learn (section opponents). It is the policy as it
+ * is now, or an earlier one: of a pool of snapshots, or a shadow of the trainer's. A policy is all parameters that act;
  * its step inputs, such as what it explores by, are those of now.
  *
  * The first round takes the first snapshot, and every so many rounds one more, of the parameters that act in that
- * round; a full pool gives up its oldest one. Who plays in an episode follows from the seed and the numbers of instance
- * and episode: with one random number latest or one of the places of the pool, evenly. An episode during which its
- * place gets another snapshot continues against that one. Evaluations play against the policy itself.
+ * round; a full pool gives up its oldest one. The opponent of an episode follows from the seed and the numbers of
+ * instance and episode: with one random number latest or one of the places of the pool, evenly. An episode during which
+ * its place gets another snapshot continues against that one. Evaluations play against the policy itself.
  *
  * Opponents' rows are no rows of the data: no statistic, return or count has anything of theirs.
  * Threads: [main] of each rank, except for what acting calls, by track.

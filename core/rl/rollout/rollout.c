@@ -18,7 +18,7 @@
 
 /* ---- create ------------------------------------------------------------------------------------------------------ */
 
-/* What is squashed lies between bounds. */
+/* What is squashed has bounds. */
 static dt_status check_bounds(const dt_env_spec *s)
 {
     for (uint32_t i = 0; i < s->n_continuous; i++) {

@@ -4,7 +4,7 @@
  *
  *   <run>/checkpoints/step-000000000123/
  *       model.safetensors  optim.safetensors  state.json  plugin-<name>.bin...  config.cfg
- *       MANIFEST.json      what, by whom, and of each file bytes, sha256 and a crc32c per MiB
+ *       MANIFEST.json      what, its creator, and of each file bytes, sha256 and a crc32c per MiB
  *                          (of a large optimizer, written by several processes: optim-00001-of-00004.safetensors ...,
  *                          and optim.safetensors.index.json; of a replay: plugin-<name>-00001-of-00004.bin ...)
  *       COMMIT             the 32 bytes sha256(MANIFEST.json): the last thing written
@@ -52,7 +52,7 @@ typedef struct dt_ckpt_blob {
 } dt_ckpt_blob;
 
 /* A blob of which each of n processes has a part: files of their own, the numbers of process and processes after the
- * name where there are several. Parts are no part of state_hash: who saves them puts their digest into a blob. */
+ * name where there are several. Parts are no part of state_hash: the saving process puts their digest into a blob. */
 typedef dt_status dt_ckpt_put(void *to, const void *p, size_t bytes);
 typedef struct dt_ckpt_part {
     const char *name; /* NULL: there is none */

@@ -567,7 +567,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Tensors of the file that the caller does not want. */
+/* Tensors of the file that the caller does not need. */
 static dt_status report_extras(const dt_safetensors *s, const dt_ckpt_tensor *want, uint32_t n, complaints *c)
 {
     const char **names = dt_alloc_n(n + (size_t)1, sizeof(*names));

@@ -8,7 +8,7 @@
  * sizes by overflow-checked products; tensors without holes or overlaps from the first to the last byte of the file.
  * __metadata__ maps text to text. Limits of ours: 1,000,000 tensors, 8 dimensions, names of 4096 bytes.
  * The format has no checksum: checkpoint.h adds one for files of a checkpoint, and write_sealed puts one into the
- * metadata of a file that stands alone. Threads: [main] to open, [any] to read.
+ * metadata of a file on its own. Threads: [main] to open, [any] to read.
  */
 #ifndef DTRAIN_CORE_STATE_CHECKPOINT_SAFETENSORS_H
 #define DTRAIN_CORE_STATE_CHECKPOINT_SAFETENSORS_H
@@ -60,7 +60,7 @@ const dt_st_tensor *dt_safetensors_at(const dt_safetensors *s, uint32_t i);     
 const dt_st_tensor *dt_safetensors_find(const dt_safetensors *s, const char *name); /* NULL when there is none */
 const char *dt_safetensors_metadata(const dt_safetensors *s, const char *key);      /* NULL when there is none */
 
-/* Tensors that the host wants, or wants written: float, named, shaped, in place. */
+/* Tensors that the host needs, or writes: float, named, shaped, in place. */
 typedef struct dt_ckpt_tensor {
     const char *name;
     const int64_t *dim;

@@ -49,7 +49,7 @@ uint32_t dt_manifest_count_shards(const dt_manifest *m)
     return n;
 }
 
-/* ---- who holds what ---------------------------------------------------------------------------------------------- */
+/* ---- ownership ---------------------------------------------------------------------------------------------- */
 
 typedef struct sized {
     const dt_ckpt_tensor *t;

@@ -32,8 +32,8 @@ bool dt_handover_has(const dt_handover *h, const char *role); /* h may be NULL *
  * Errors: DT_EDATA. */
 dt_status dt_handover_loaded_roles(const dt_handover *h, dt_roles *roles_p) DT_NODISCARD;
 
-/* Digests of the stores that its checkpoints were trained with, a line each; known_p: false where one of them does not
- * say. Errors: DT_EDATA. */
+/* Digests of the stores that its checkpoints were trained with, a line each; known_p: false where one of them has
+ * none. Errors: DT_EDATA. */
 dt_status dt_handover_list_stores(const dt_handover *h, dt_str *out, bool *known_p) DT_NODISCARD;
 
 enum {

@@ -72,7 +72,7 @@ static dt_status gather_shards(dt_comm *c, exchange *x, const dt_ckpt_shard *own
     return dt_comm_all_to_all(c, x->out, x->in);
 }
 
-/* st: how this rank's writing went. On all ranks the same status. */
+/* st: the result of this rank's writing. On all ranks the same status. */
 static dt_status collect_shards(dt_comm *c, dt_status st, const dt_ckpt_shard *own, dt_ckpt_shard *others,
                                 uint32_t n_shards)
 {

@@ -297,7 +297,7 @@ static void write_indented(dt_str *out, const char *text)
     }
 }
 
-/* One value alone in a record; what says it is in field of it. */
+/* A record of one value, which holds `what` in its field of this number. */
 static dt_status write_single_event(dt_events *e, uint64_t step, const char *tag, uint32_t field, const dt_str *what)
 {
     dt_str_clear(&e->value);

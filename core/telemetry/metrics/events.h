@@ -15,7 +15,7 @@
 typedef struct dt_events dt_events;
 
 /* Makes dir and a new file events.out.tfevents.<time>.<host>.<pid>.<n> in it. first_step: the step that is written
- * next; what older files of the folder say from there on was undone by a resume, and TensorBoard drops it. That their
+ * next; what older files of the folder have from there on was undone by a resume, and TensorBoard drops it. That their
  * session is over is not true any more and is cut off them: TensorBoard believes the first end it reads. Errors:
  * DT_EIO, DT_ENOMEM. */
 dt_status dt_events_open(const char *dir, uint64_t first_step, dt_events **out_p) DT_NODISCARD;

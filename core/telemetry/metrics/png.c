@@ -43,7 +43,7 @@ static uint32_t clamped(double x, uint32_t n)
     return x < 0 ? 0 : x > n ? n : (uint32_t)x;
 }
 
-/* Every pixel whose centre lies within the radius of the segment. */
+/* Every pixel whose centre is within the radius of the segment. */
 void dt_canvas_line(dt_canvas *c, double x0, double y0, double x1, double y1, double radius, uint8_t color)
 {
     const double dx = x1 - x0, dy = y1 - y0, square = dx * dx + dy * dy;

@@ -33,7 +33,7 @@ enum {
 
 typedef struct frame {
     dt_scale x, y;
-    int right; /* where curves end: names stand after it */
+    int right; /* where curves end: names follow it */
     size_t n_outside;
 } frame;
 
@@ -264,7 +264,7 @@ dt_status dt_chart_write(const dt_chart *c, dt_str *out)
     dt_html_text(out, c->x_name);
     dt_str_add(out, "\">");
     write_axes(&f, c->x_name, out);
-    /* an inner picture cuts off what lies outside */
+    /* an inner picture cuts off what is outside */
     dt_str_addf(out, "<svg x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" viewBox=\"%d %d %d %d\">", LEFT - 3, TOP - 3,
                 f.right - LEFT + 6, BOTTOM - TOP + 6, LEFT - 3, TOP - 3, f.right - LEFT + 6, BOTTOM - TOP + 6);
     for (uint32_t i = 0; i < c->n_curves; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A line chart as SVG: thin lines for what was recorded, strong ones for the smoothed curve, hairlines at round
- * values. The numbers themselves stand in data-x and data-y of every curve, for the pointer and for readers of the
+ * values. The numbers themselves are in data-x and data-y of every curve, for the pointer and for readers of the
  * page by a program. Colours come from the page's style. Threads: any (no state).
  */
 #ifndef DTRAIN_CORE_TELEMETRY_REPORT_CHART_H

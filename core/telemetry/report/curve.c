@@ -39,7 +39,7 @@ bool dt_curve_may_be_over(const dt_records *r, const dt_series *over)
     return is_axis;
 }
 
-/* Numbers that someone set, or that stand for themselves: the mean of several would be none of them. */
+/* Numbers that someone set, or that are not comparable: the mean of several would be none of them. */
 static bool may_smooth(const char *name)
 {
     static const char *const whole[] = {"lr", "charts/horizon_s", "env_steps", "progress"};

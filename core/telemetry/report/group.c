@@ -126,7 +126,7 @@ static line line_of(const dt_curve *c)
     return c->n_smooth > 1 ? (line){c->smooth_x, c->smooth_y, c->n_smooth} : (line){c->x, c->y, c->n};
 }
 
-/* Linear between neighbours; x lies within the line. */
+/* Linear between neighbours; x is within the line. */
 static double value_at(const line *l, double x)
 {
     uint32_t i = 0;

@@ -17,8 +17,8 @@ const char *dt_number_text(double v, char out[DT_NUMBER_BYTES]);
 void dt_html_number(dt_str *out, double v);
 /* Three digits and a unit of thousands: "1.37M", "0.0123"; where room is short. */
 const char *dt_short_text(double v, char out[DT_NUMBER_BYTES]);
-/* Decimals that numbers in one row share, so that they stand aligned: four digits for the largest of them. -1: as each
- * wants, because they are very small or very large. */
+/* Decimals that numbers in one row share, so that they are aligned: four digits for the largest of them. -1: as each
+ * needs, because they are very small or very large. */
 int dt_decimals_for(const double *value, uint32_t n);
 const char *dt_aligned_text(double v, int decimals, char out[DT_NUMBER_BYTES]);
 /* "2026-11-21 08:05" of "2026-11-21T08:05:02Z" */

@@ -134,7 +134,7 @@ static long number_of(const char *name, const char *id, const char *end)
     return is_it ? n : -1;
 }
 
-/* Phases with the same id are told apart by their order: in the records, and by the numbers of the files. */
+/* Phases with the same id are distinguished by their order: in the records, and by the numbers of the files. */
 static dt_status find_left(const dt_logbook *s, const char *folder, uint32_t phase, const char *end, dt_str *path)
 {
     const char *id = s->records->phase[phase].id;

@@ -19,7 +19,7 @@ typedef struct dt_logbook {
 
 /* Errors: DT_ENOTFOUND when path is no run directory, DT_EDATA when one of its files is damaged, DT_EIO, DT_ENOMEM. */
 dt_status dt_logbook_open(const char *path, dt_logbook *out) DT_NODISCARD;
-/* Reads what changed since: records, and how the run stands. DT_DONE: nothing is new. */
+/* Reads what changed since: records, and the state of the run. DT_DONE: nothing is new. */
 dt_status dt_logbook_poll(dt_logbook *s) DT_NODISCARD;
 void dt_logbook_close(dt_logbook *s);
 /* What an evaluation left of a phase of the records: evaluation/<n>-<phase><end>, as written last. Empty where there is

@@ -193,7 +193,7 @@ dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char
     return dt_chart_write(&chart, p->out);
 }
 
-/* A run that does not say what it is made of may have one. */
+/* A run that does not record what it is made of may have one. */
 static bool may_have_shield(const dt_flat *config)
 {
     static const char end[] = "models.shield/value";

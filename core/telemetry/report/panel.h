@@ -26,7 +26,7 @@ typedef struct dt_page {
 typedef struct dt_page_phase { /* one phase, in every run that has it */
     const char *id;
     int32_t at[DT_PAGE_MAX_RUNS];         /* index of the run's phase, -1: it has none such */
-    bool is_over_env_steps;               /* curves are drawn over these: all runs say how many they had */
+    bool is_over_env_steps;               /* curves are drawn over these: all runs record how many they had */
     bool has_env_steps;                   /* some do */
     uint32_t evaluated[DT_PAGE_MAX_RUNS]; /* the record of the run's last evaluation, UINT32_MAX: none */
 } dt_page_phase;
@@ -34,7 +34,7 @@ typedef struct dt_page_phase { /* one phase, in every run that has it */
 typedef dt_status dt_panel(const dt_page *p);
 typedef dt_status dt_phase_panel(const dt_page *p, const dt_page_phase *phase);
 
-dt_panel dt_panel_head;    /* title, runs, how they stand */
+dt_panel dt_panel_head;    /* title, runs, their state */
 dt_panel dt_panel_groups;  /* final results of configurations trained with several seeds */
 dt_panel dt_panel_config;  /* values and where they came from */
 dt_panel dt_panel_machine; /* version, plugins, host */

@@ -144,7 +144,7 @@ static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run
     dt_str_add(p->out, "</td></tr>\n");
 }
 
-/* Where an evaluation stands on the axis of the phase's curves. */
+/* Where an evaluation is on the axis of the phase's curves. */
 static void write_place(const dt_page *p, const dt_page_phase *phase, uint32_t record)
 {
     const dt_series *over = phase->is_over_env_steps ? dt_page_series(p, phase, 0, "env_steps") : NULL;

@@ -75,7 +75,7 @@ static void collect_facts(const dt_logbook *l, fact f[N_FACTS])
         snprintf(f[6].text, sizeof(f[6].text), "%llu", (unsigned long long)s->parameters);
         snprintf(f[6].note_text, sizeof(f[6].note_text), "%llu trained in %s", (unsigned long long)s->trained,
                  s->phase);
-    } else { /* recorded by a program that did not say */
+    } else { /* recorded by a program that did not record it */
         snprintf(f[6].text, sizeof(f[6].text), "%s", dt_number_text(NAN, number));
     }
 }

@@ -22,7 +22,7 @@ typedef struct dt_series { /* one name in one phase */
 typedef struct dt_phase_records { /* consecutive records of one phase; the same id may come again */
     char *id;
     uint32_t first, n;
-    uint32_t first_series; /* those of a phase stand together in dt_records.series */
+    uint32_t first_series; /* those of a phase are adjacent in dt_records.series */
 } dt_phase_records;
 
 typedef struct dt_records {

@@ -52,7 +52,7 @@ dt_scale dt_scale_over(double low, double high, double from, double to)
 
 /* ---- ticks ------------------------------------------------------------------------------------------------------- */
 
-/* "0.25", "1.5k", "2.0e-4": with the digits that a distance of `step` needs, in the unit that `largest` wants. */
+/* "0.25", "1.5k", "2.0e-4": with the digits that a distance of `step` needs, in the unit of `largest`. */
 static void write_tick(double value, double step, double largest, char out[DT_TICK_BYTES])
 {
     static const struct {

@@ -25,7 +25,7 @@ typedef struct dt_tick {
 
 /* From low to high; a little longer where they are the same, or too near each other for steps. */
 dt_scale dt_scale_over(double low, double high, double from, double to);
-/* What lies far outside is put not quite as far. */
+/* What is far outside is put not quite as far. */
 double dt_scale_place(const dt_scale *s, double value);
 /* At most `most` ticks inside the range, at least two where round numbers allow it. */
 uint32_t dt_scale_ticks(const dt_scale *s, uint32_t most, dt_tick tick[DT_SCALE_MAX_TICKS]);

@@ -97,7 +97,7 @@ static void set_condition(const dt_flat *config, const dt_records *r, dt_run_sta
     }
 }
 
-/* Planned, and what the records say of it: a phase that iterations end has as many steps as each of them makes. */
+/* Planned, and what the records show of it: a phase that iterations end has as many steps as each of them makes. */
 static void measure(const dt_flat *progress, const dt_records *r, dt_run_state *out)
 {
     const dt_series *s = r->n_phases > 0 ? dt_records_find(r, r->n_phases - 1, "progress") : NULL;
@@ -117,7 +117,7 @@ static void measure(const dt_flat *progress, const dt_records *r, dt_run_state *
     }
 }
 
-/* Who holds the lock: what base/lock.h leaves in it. */
+/* The process that holds the lock: what base/lock.h leaves in it. */
 static void find_process(const char *dir, dt_run_state *out)
 {
     dt_str path = {0};

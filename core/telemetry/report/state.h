@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a run stands, from what is in its directory: meta.json (its beginning and end), run.lock (is it alive),
+ * The state of a run, from what is in its directory: meta.json (its beginning and end), run.lock (is it alive),
  * progress.json and the last record of metrics.jsonl (how far), the results of its evaluations (how good). Nothing is
  * written, so any number of processes may look during a run. Threads: any.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run on a terminal: how it stands, how far it is, and the numbers of its last phase with a curve of a few
+ * A run on a terminal: its state, how far it is, and the numbers of its last phase with a curve of a few
  * blocks. Threads: any (no state).
  */
 #ifndef DTRAIN_CORE_TELEMETRY_REPORT_WATCH_H

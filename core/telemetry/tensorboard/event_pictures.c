@@ -120,7 +120,7 @@ static dt_status open_view(view *v, const uint8_t (*color)[3], size_t n_colors)
         return DT_DONE;
     }
     const double wide = fmax(0, LEAST_M - (v->right - v->left)) / 2, high = fmax(0, LEAST_M - (v->top - v->bottom)) / 2;
-    extend_view(v, v->left - wide, v->bottom - high); /* what is narrow stands in the middle */
+    extend_view(v, v->left - wide, v->bottom - high); /* what is narrow is in the middle */
     extend_view(v, v->right + wide, v->top + high);
     v->scale = (SIZE - 2 * MARGIN) / fmax(v->right - v->left, v->top - v->bottom);
     DT_TRY(dt_canvas_init(&v->c, 2 * MARGIN + (uint32_t)(v->scale * (v->right - v->left)),

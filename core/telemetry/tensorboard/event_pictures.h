@@ -10,7 +10,7 @@
 #include "telemetry/metrics/events.h"
 
 /* weights/<name>: blue below zero, red above, white at it, as strong as the greatest; at most 256 pixels on a side,
- * each the mean of what it stands for. */
+ * each the mean of what it represents. */
 dt_status dt_event_matrix(dt_events *e, uint64_t step, const dt_param *p, const float *value) DT_NODISCARD;
 /* trajectories/<i> of svc/metrics.h, seen from above: grey the recorded past, green the recorded future, blue the
  * prediction, dotted constant velocity. */

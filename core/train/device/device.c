@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The device path's life: what lies where on the device, and shape classes. See device.h; the step is step.c.
+ * The device path's life: the layout of the device, and shape classes. See device.h; the step is step.c.
  */
 #include <config.h>
 
@@ -375,7 +375,7 @@ static dt_status choose_launch_shards(dt_trainer *t, dt_train_device *d, size_t 
     dt_device_class *k = &d->class[c];
     uint64_t left = 0, total = 0;
     DT_TRY(d->ops->memory(d->device, &left, &total));
-    uint64_t usable = left - left / 20; /* the driver wants some for captured graphs and libraries */
+    uint64_t usable = left - left / 20; /* the driver needs some for captured graphs and libraries */
     usable = t->c.device_budget > 0 && t->c.device_budget < usable ? t->c.device_budget : usable;
     d->launch_shards = divide_shards(d, t->c.micro_shards > 0 ? t->c.micro_shards : d->shards);
     for (;;) {

@@ -100,7 +100,7 @@ static uint32_t count_views(const dt_device_infer *x)
     return x->desc.is_joined ? 1 : x->desc.micro_batches;
 }
 
-/* Before anything ran an output has the shape of its capacity, as on the CPU: who feeds on it looks at that. */
+/* Before anything ran an output has the shape of its capacity, as on the CPU: its consumers read that. */
 static dt_status create_views(const dt_device_infer *x, infer_place *p)
 {
     p->size = dt_alloc_n(x->desc.micro_batches, sizeof(*p->size));
@@ -320,7 +320,7 @@ static dt_status copy_output(const dt_device_infer *x, const infer_class *k, uin
     const dt_device_view *v = dt_device_exec_output(k->exec, o);
     const size_t packed = packed_bytes(output_capacity(x, o));
     const size_t stride = (size_t)v->leaf_stride * dt_dtype_bytes((uint32_t)v->dtype);
-    const uint32_t copies = stride == packed ? 1 : k->shards; /* what all shards share lies there once */
+    const uint32_t copies = stride == packed ? 1 : k->shards; /* what all shards share is there once */
     for (uint32_t i = 0; i < copies; i++) {
         DT_TRY(dt_device_copy_out(x->d, to + i * packed, (const char *)v->data + i * stride,
                                   packed * (k->shards / copies)));

@@ -42,7 +42,7 @@ void dt_device_infer_input_buffers(dt_device_infer *x, uint32_t place, uint32_t 
 /* Micro-batch i of n, for the run that is begun next; the place has none under way. */
 dt_status dt_device_infer_write_input(dt_device_infer *x, uint32_t place, uint32_t i, uint32_t n,
                                       const dt_micro_batch *micro_batch) DT_NODISCARD;
-/* Runs the n micro-batches that were put; step: of the trainer; step_input as the plan wants them. Returns while the
+/* Runs the n micro-batches that were put; step: of the trainer; step_input as the plan needs them. Returns while the
  * device is at it. */
 dt_status dt_device_infer_start(dt_device_infer *x, uint32_t place, uint32_t n, uint64_t step,
                                 const float *const *step_input) DT_NODISCARD;

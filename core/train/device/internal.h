@@ -3,7 +3,7 @@
  * The trainer's steps on a device. The host reads shards and packs them, at capacity, into one of two page-locked
  * buffers; a copy stream brings it over while the device still computes the step before; then everything from seeds to
  * update is one launch of a graph that was captured the second time its shape class came up (engine/device/device.h
- * says why live sizes do not matter to it). Results are read one step late.
+ * explains why live sizes do not matter to it). Results are read one step late.
  *
  * Shape classes: capacities of a shard, 2^(1/4) apart, chosen by the largest shard of the whole global batch, so that
  * the choice is the same on every rank. Shards that do not fit into the device's memory at once run one group after the
@@ -214,7 +214,7 @@ dt_status dt_device_read_step(dt_trainer *t, dt_step_report *out) DT_NODISCARD;
 /* The control and step inputs at the begin of an input at base. */
 void dt_device_write_control(const dt_plan *p, const dt_device_input *in, const dt_device_control *control,
                              const float *const *step_input, char *base);
-/* Copies an input to the device behind what still reads it there (NULL: nothing does); what computes waits for it. */
+/* Copies an input to the device after what still reads it there (NULL: nothing does); what computes waits for it. */
 dt_status dt_device_copy_input(const dt_train_device *d, const dt_device_input *in, char *to, const char *from,
                                dt_device_event *read, dt_device_event *copied) DT_NODISCARD;
 /* What an exec reads of an input at base on the device, from shard `first` on: live sizes, fields, step inputs. */
@@ -225,7 +225,7 @@ typedef struct dt_device_bound {
 dt_device_feed dt_device_bind_input(const dt_samples *s, const dt_device_input *in, char *base, uint32_t first,
                                     dt_device_bound *room);
 /* One slice (NULL: nothing is live) into place i of an input at base. A field may already lie where it goes, if
- * its live part lies first there. */
+ * its live part is first there. */
 bool dt_device_can_pack_in_place(const dt_samples *s, uint32_t f);
 dt_status dt_device_pack_micro_batch(const dt_samples *s, const dt_device_input *in, const int64_t *cap,
                                      const dt_micro_batch *slice, uint32_t i, char *base) DT_NODISCARD;

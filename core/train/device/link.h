@@ -14,7 +14,7 @@
 
 typedef struct dt_device_link dt_device_link;
 
-/* Where the configuration wants NCCL (dt_trainer_config.nccl) and all ranks have it; NULL: by the hosts. Errors:
+/* Where the configuration requests NCCL (dt_trainer_config.nccl) and all ranks have it; NULL: by the hosts. Errors:
  * DT_EUNSUPPORTED (a rank has none and it has to be), DT_ECONFIG (other versions), those of NCCL. */
 dt_status dt_device_link_create(dt_trainer *t, dt_device_link **out_p) DT_NODISCARD;
 void dt_device_link_destroy(dt_trainer *t, dt_device_link *w); /* NULL is fine */

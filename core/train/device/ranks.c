@@ -235,7 +235,8 @@ static dt_status reduce_losses(dt_trainer *t, uint32_t n)
 
 /* ---- the update -------------------------------------------------------------------------------------------------- */
 
-/* It waits here, where failures of others are noticed: who waits for the stream from now on does not wait forever. */
+/* It waits here, where failures of others are noticed: a thread that waits for the stream from now on does not wait
+ * forever. */
 static dt_status all_gather_by_link(dt_trainer *t, uint32_t groups)
 {
     DT_TRY(dt_device_link_share(t, t->device->ranks->link, groups));

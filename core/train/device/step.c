@@ -334,7 +334,7 @@ dt_status dt_device_update_targets(const dt_trainer *t, const dt_device_finish *
     return DT_OK;
 }
 
-/* Everything between the inputs' arrival and the result's return; of several ranks, up to what they tell each other. */
+/* Everything between the inputs' arrival and the result's return; of several ranks, up to their exchange. */
 static dt_status launch_all(const dt_trainer *t, const dt_device_class *k, const dt_device_buffer *b)
 {
     const dt_train_device *d = t->device;

@@ -46,7 +46,7 @@ typedef struct dt_key_row {
     uint32_t reserved;
     const char *target; /* keys here separated by blanks, "@.key" of the phase's plugin; "key=value" is an assignment */
     const char *words;  /* translations of values, "theirs=ours ...", or the value of SET; NULL: none */
-    const char *note;   /* why, for the imported file; "": nothing to say */
+    const char *note;   /* why, for the imported file; "": no reason given */
 } dt_key_row;
 
 typedef struct dt_keys_ext {

@@ -137,7 +137,7 @@ static inline dt_tensor *dt_linear(dt_graph *g, dt_tensor *x, dt_tensor *w, dt_t
     return dt_op_(g, DT_OP_LINEAR, in, 3, 0, 0, 0, 0);
 }
 /* A linear layer by name: its parameters <layer>.w [n_out, n_in], drawn as PyTorch's, and <layer>.b [n_out], drawn as
- * init and a say; and what it makes of x. Names are shorter than 60 characters. */
+ * init and a, for example; and what it makes of x. Names are shorter than 60 characters. */
 static inline dt_status dt_linear_params(dt_params *reg, const char *layer, int64_t n_out, int64_t n_in, uint32_t init,
                                          double a)
 {
@@ -366,7 +366,7 @@ static inline dt_tensor *dt_max(dt_graph *g, dt_tensor *a, dt_tensor *b)
 {
     return dt_binary(g, DT_BIN_MAX, a, b);
 }
-/* DT_FOR_*; a host that does not say records for training. */
+/* DT_FOR_*; a host without one records for training. */
 static inline uint32_t dt_purpose(const dt_graph *g)
 {
     return g->api->purpose(g);
@@ -399,7 +399,7 @@ static inline dt_tensor *dt_transpose(dt_graph *g, dt_tensor *x)
 {
     return dt_op_(g, DT_OP_TRANSPOSE, &x, 1, 0, 0, 0, 0);
 }
-/* a b, where a_is_transposed and b_is_transposed say how each is stored. */
+/* a b, where a_is_transposed and b_is_transposed define how each is stored. */
 static inline dt_tensor *dt_matmul(dt_graph *g, dt_tensor *a, dt_tensor *b, int a_is_transposed, int b_is_transposed)
 {
     dt_tensor *in[2] = {a, b};

@@ -43,15 +43,15 @@
  *   others_f      "A places*continuous" f32  their executed actions, the same
  *   discount      "A"     f32  gamma, 0 where the agent was terminated: the factor of the value of next_P
  *   weight        "A"     f32  1
- * next_P is then also what an agent saw last that this step truncated, and zeros of who was terminated alone;
+ * next_P is then also what an agent saw last that this step truncated, and zeros only of terminated agents;
  * next_present stays as it is.
  * With transitions = 3 what is ragged is of both steps: a sample has its own rows of each symbol, then
  * those of the step after, which no index joins; a model of a graph is shown both at once. Indices of agents' rows
  * point at the first, and of the second
  *   next_P        dims of P    i32, as P; -1 where this step ended the agent
  * Of lists ("A+1") the rows of both steps are parted over the slice, not in each sample: those that P points at, of all
- * samples, and then those that next_P, "A+1" i32 too, points at: what the same agents have in the step after, who was
- * truncated by this one what it saw last, who was terminated nothing. With other transitions lists are, as all that is
+ * samples, and then those that next_P, "A+1" i32 too, points at: what the same agents have in the step after, of those
+ * truncated by this one what it saw last, of terminated ones nothing. With other transitions lists are, as all that is
  * ragged, of the sample's own step alone.
  *
  * and for every port of desc.annotation, what the phase has annotate write after a collect; zeros before
@@ -73,8 +73,8 @@
  *                         logit. Computed when pictures are made (ext/scene.h: node), and at no other time; so is every
  *                         output whose name begins with picture/
  * Of an environment with several teams the agents of the team that learns are the rows, or of all teams
- * where the configuration has no opponents (section opponents: who plays the others). What is said of places counts
- * all.
+ * where the configuration has no opponents (section opponents: which policies play the others). What is said of places
+ * counts all.
  *
  * With squash u is drawn where actions are, and what is executed is the middle of the environment's bounds
  * + half their width * tanh(u), clamped to low and high; action_f keeps u, log_prob is that of tanh(u) (as

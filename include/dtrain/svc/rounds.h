@@ -137,7 +137,7 @@ typedef struct dt_rounds_api {
      * Errors: those of train. */
     dt_status (*start)(dt_rounds *r);
     /* [collective] One round. out: dt_phase_ops.iterate's. DT_DONE: it was the last, or there is none left. Errors:
-     * those of rollout, of train, and what the functions of the phase say. */
+     * those of rollout, of train, and what the functions of the phase return. */
     dt_status (*iterate)(dt_rounds *r, dt_progress *out);
     /* [collective] The policy on the seeds of section evaluation, reported. out: dt_phase_ops.evaluate's. */
     dt_status (*evaluate)(dt_rounds *r, dt_progress *out);

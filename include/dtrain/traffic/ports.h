@@ -60,7 +60,7 @@
  *              dims with foreseen also F and the step "dt_ms"
  *
  *              Rule-based controllers read: of environments with signals "phases" "A choices F" f32, columns
- *              0 vehicles that the phase gives green, 1 those that stand, 2 pressure, 3 1 where the fixed program is
+ *              0 vehicles that the phase gives green, 1 stopped ones, 2 pressure, 3 1 where the fixed program is
  *              now, 4 1 where it may be chosen, 5 (where there is one) vehicles near the stop line; of environments
  *              with vehicles "ego" "A F" f32, column 8 the acceleration that the car-following model would choose
  *
@@ -78,7 +78,7 @@
  *              may be passed after a stop). A vehicle waits for a link if it is first at the line of its lane and takes
  *              that link, from when it stops there until it is served; column 10 of phases counts only while the link
  *              has no green at all. Two greens with right of way conflict where their ways cross, or end in one lane
- *              and the net does not say which one yields.
+ *              and the net does not determine which one yields.
  *              With right_of_way they also give
  *                   greens     "A choices L" f32  what a phase shows a link: 0 red, 0.25 red that may be passed after a
  *                                           stop, 0.5 green that yields, 1 green with right of way

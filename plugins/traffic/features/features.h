@@ -6,7 +6,7 @@
  * Node features [n,9], unnormalised:
  *   0 x, 1 y           m      as given: relative to the scene's origin, not rotated
  *   2 speed            m/s
- *   3 acceleration     m/s^2  as given; 0 where missing (who sees the past fills it first: dt_accel_from_speed)
+ *   3 acceleration     m/s^2  as given; 0 where missing (callers with a past fill it first: dt_accel_from_speed)
  *   4 sin, 5 cos       1      of the heading, counter-clockwise from +x; both 0 where it is unknown
  *   6 length           m
  *   7 stop distance    m      to the stop line or lane end, clamped to [0, 200]; 200 where unknown

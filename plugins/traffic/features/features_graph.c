@@ -23,7 +23,7 @@ enum {
     MANY = 32,  /* edges that are described at once, a multiple of every D */
     LISTED = 64 /* neighbours that are ranked by counting; of more the nearest are inserted one by one */
 };
-/* Where k neighbours are likely to be: within so many times the squared distance of the last one of who was looked at
+/* Where k neighbours are likely to be: within so many times the squared distance of the last one that was measured
  * before in the same cell, and not within less than that part of the squared radius. */
 #define LIKELY  1.6
 #define NEAREST (1.0 / 1024)
@@ -123,7 +123,7 @@ static void drop_unknown(target *t)
     t->n_best = kept;
 }
 
-/* by_rank[r]: who of n is listed r-th nearest; rank[p]: how many are nearer than p. False: of the nearest `kept` and
+/* by_rank[r]: which of n is listed r-th nearest; rank[p]: how many are nearer than p. False: of the nearest `kept` and
  * the one after them two are equally near, and so some rank is unused. */
 static inline bool place_ranks(const int32_t *rank, uint32_t n, uint32_t kept, uint8_t *by_rank)
 {
@@ -138,9 +138,9 @@ static inline bool place_ranks(const int32_t *rank, uint32_t n, uint32_t kept, u
 }
 
 /* For each set of instructions:
- *   measure  squared distances of a stretch into g->d2, and those of it who are ahead on the path after the n_ahead
+ *   measure  squared distances of a stretch into g->d2, and those of it that are ahead on the path after the n_ahead
  *            that g->ahead has already: how many it has then
- *   list     those of a stretch who are within most after the n that are listed: how many are then, or any number
+ *   list     those of a stretch that are within most after the n that are listed: how many are then, or any number
  *            above LISTED
  *   rank     of n <= LISTED, see place_ranks */
 

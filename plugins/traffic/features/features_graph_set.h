@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The graph of a frame in the instructions of one set. features_graph.c includes this once for each, with SET(name) and
- * TARGET of it, D doubles and so many floats as fill a vector of it, and what this cannot say for all processors: which
- * vehicles of a stretch are near, and ranks. Every number is that of one operation after the other, in the order
+ * TARGET of it, D doubles and so many floats as fill a vector of it, and what this cannot express for all processors:
+ * which vehicles of a stretch are near, and ranks. Every number is that of one operation after the other, in the order
  * written here, so all sets write the same bits.
  */
 typedef double SET(vd) __attribute__((vector_size(8 * D), aligned(8), may_alias));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The vehicles of one frame on a grid of square cells, sorted by cell: who lies in a cell or one of the eight around it
- * lies in three stretches of arrays. For features_graph.c. Threads: one object, one thread.
+ * The vehicles of one frame on a grid of square cells, sorted by cell: the vehicles in a cell or one of the eight
+ * around it are in three stretches of arrays. For features_graph.c. Threads: one object, one thread.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_NEARBY_H
 #define DTRAIN_PLUGINS_TRAFFIC_NEARBY_H

@@ -19,7 +19,7 @@ enum { RIGHT, OWN, LEFT, LANES };
 #define NOTHING_M 1000.0 /* gap where nothing is */
 #define ALONG     0.5    /* cosine between headings */
 
-typedef struct lane_view { /* whom i would have around it on a lane */
+typedef struct lane_view { /* neighbours of i on a lane */
     bool is_there;
     double ahead, ahead_v, behind, behind_v;
 } lane_view;

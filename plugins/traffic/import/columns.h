@@ -52,7 +52,7 @@ typedef struct dt_table_layout {
     double axis_heading;
     bool is_front; /* position is the front centre */
     bool is_heading_fixed;
-    bool has_parts;    /* a scene's name may say "scene#part": parts are never split between folds */
+    bool has_parts;    /* a scene's name may be "scene#part": parts are never split between folds */
     bool is_portal;    /* as data portals export: "1,118,846,980,200" is a number, and rows may come twice */
     bool is_benchmark; /* a scene's name is a benchmark id of CommonRoad, which holds the site */
     bool is_corner;    /* position is the upper left corner of a box along the axes, and y points up after conversion */
@@ -74,7 +74,7 @@ typedef struct dt_columns {
     char *path;             /* the same, afterwards */
     dt_table_layout layout; /* of a header that is known; of the user's map: its name and nothing else */
     bool is_mapped;         /* by the user */
-    double rate_hz;         /* 0: rows say it, each the same */
+    double rate_hz;         /* 0: rows have it, each the same */
     bool is_rate_in_rows;
     char **header; /* [n] */
     int n;
@@ -98,7 +98,8 @@ void dt_columns_write_map(const dt_columns *c, int role, double scale, dt_str *o
  * c is zeroed before; dt_columns_fini also after a failure. Errors: DT_EDATA (the header), DT_EINVAL (map, rate),
  * DT_ENOMEM. */
 dt_status dt_columns_find(dt_columns *c, dt_csv *csv, const char *map, double rate_hz) DT_NODISCARD;
-/* Of a row: where rows say the frame rate the first one does, and the others must not say another. Errors: DT_EDATA. */
+/* Of a row: where rows have the frame rate the first one defines it, and the others must not differ. Errors: DT_EDATA.
+ * */
 dt_status dt_columns_rate(dt_columns *c, char *const *cell) DT_NODISCARD;
 void dt_columns_fini(dt_columns *c);
 /* What was found, and what is not used: lines for people, each once, of however many files. DT_ENOMEM. */

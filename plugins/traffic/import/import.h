@@ -6,11 +6,11 @@
  * is checked; what is wrong is DT_EDATA and names file, line, column, value and limit.
  *
  * Tables. Columns are known by role: scene site frame time id x y heading speed accel length width stop_distance
- * controlled frame_rate_hz vx vy ax ay kind; vx and vy may stand for the speed, kind names who is on foot or on a
+ * controlled frame_rate_hz vx vy ax ay kind; vx and vy may replace the speed, kind names road users on foot or on a
  * bicycle. Known headers are recognised; any other table needs a column map. Empty cells of heading, accel, length,
  * width and stop_distance are missing values; the rest must be there. Rows may be ordered by frame or by vehicle (they
  * are sorted), but a vehicle's rows must follow each other in time. A hole of more than 5 s in a scene begins a new
- * scene named "scene#2". A table that names no scene is one, named like the file, and a scene lies in one file. Missing
+ * scene named "scene#2". A table that names no scene is one, named like the file, and a scene is in one file. Missing
  * headings are the direction of travel over the last metre, from the past alone, and unknown before. Units that cannot
  * be are a warning (units.h).
  *   commonroad   scenario,frame,vehicle_id,type,length_m,...: site from the benchmark id (USA_Lanker-2_1 -> Lanker)
@@ -25,7 +25,7 @@
  *                by velocity. NN_recordingMeta.csv next to NN_tracks.csv has rate and location, the site is
  *                "location-N", or "SITE-N" of the options, and the scene "site/NN_tracks"
  *   inD          recordingId,trackId,frame,...,xCenter,yCenter,heading,...: of inD and rounD, degrees to radians, the
- *                same table next to it. Who has no size, on foot or on a bicycle, is left out
+ *                same table next to it. A road user without a size, on foot or on a bicycle, is left out
  *   INTERACTION  [case_id,]track_id,frame_id,timestamp_ms,agent_type,x,y,vx,vy,psi_rad,length,width: site and scene by
  *                the folder, "site/file", and cases "site/file/case". Pedestrians and bicycles are left out
  *   dtrain       the roles themselves as column names, as export_table.h writes them; a scene may be named
@@ -95,7 +95,7 @@ dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out
 
 /* ---- for tests that read millions of them ------------------------------------------------------------------------ */
 
-/* Reads a table that lies in memory as an import does, header and every row, and stores nothing. */
+/* Reads a table in memory as an import does, header and every row, and stores nothing. */
 dt_status dt_table_check(const void *bytes, size_t n_bytes, const char *name, const dt_import_options *opt)
     DT_NODISCARD;
 /* The same of an fcd, of a scenario. */

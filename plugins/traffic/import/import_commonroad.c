@@ -303,7 +303,7 @@ static dt_status end_shape(const dt_xml *x, const char *below, obstacle *o)
 
 static bool is_near(double a, double b)
 {
-    return !(fabs(a - b) > 1e-4); /* as files round numbers; NAN: one of them does not say it */
+    return !(fabs(a - b) > 1e-4); /* as files round numbers; NAN: one of them does not have it */
 }
 
 /* The state of the step before again: trajectories may begin with the initial state. */

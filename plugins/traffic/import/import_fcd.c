@@ -24,7 +24,8 @@
 #include <string.h>
 
 #define TIME_MAX_S 1e9
-/* who moves by less than this share of what speeds say moves in degrees of longitude and latitude, 111 km each */
+/* a vehicle that moves by less than this share of its speed has positions in degrees of longitude and latitude, 111 km
+ * each */
 #define DEGREES_SHARE 1e-3
 #define DEGREES_M     100.0 /* of driving: below, nothing is reported */
 

@@ -176,7 +176,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* ---- those who watch --------------------------------------------------------------------------------------------- */
+/* ---- progress ---------------------------------------------------------------------------------------------- */
 
 /* Bytes count half when they are read, and whole when their rows are stored. */
 static void report_progress(const jobs *j)
@@ -247,7 +247,7 @@ static dt_status begin_store(join *c, const dt_part_record *first)
     return dt_store_create_in(aside, &meta, &c->writer);
 }
 
-/* No scene lies in two files. */
+/* No scene is in two files. */
 static dt_status add_scenes(join *c, const part *p, const dt_part_record *r)
 {
     const char *const *src = c->all->src + p->group->first;

@@ -33,7 +33,7 @@ static void add_stat(dt_str *out, const char *path, const struct stat *info)
                 (long long)info->st_mtim.tv_sec, info->st_mtim.tv_nsec);
 }
 
-/* A file, or all that lies in a folder, so many levels deep. */
+/* A file, or all files of a folder, so many levels deep. */
 static dt_status add_file(dt_str *out, const char *path, int depth)
 {
     struct stat info;

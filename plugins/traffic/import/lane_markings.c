@@ -31,7 +31,7 @@ static dt_status add_lane(const dt_recording_meta *m, int which, int k, const do
         roads, what,
         &(dt_road_lane){.id = id, .kind = DT_LANE_HIGHWAY, .limit = m->speed_limit, .xy = xy, .width = width, .n = 2},
         &number));
-    if (k > 0) { /* from top to bottom: who drives to -x has the next strip on the left */
+    if (k > 0) { /* from top to bottom: a vehicle that drives to -x has the next strip on the left */
         roads->left[which == UPPER ? number - 1 : number] = which == UPPER ? number : number - 1;
         roads->right[which == UPPER ? number : number - 1] = which == UPPER ? number - 1 : number;
     }

@@ -14,14 +14,14 @@ enum { DT_MARKINGS_MOST = 32 };
 typedef struct dt_recording_meta {
     double frame_rate_hz; /* frameRate */
     int64_t location;     /* locationId: where the camera hung */
-    int64_t recording;    /* recordingId, or highD's id: the NN of its files; -1: the table does not say */
+    int64_t recording;    /* recordingId, or highD's id: the NN of its files; -1: the table does not have it */
     bool has_utm;         /* xUtmOrigin and yUtmOrigin, of inD and rounD: where positions are counted from, m */
     double utm[2];
-    double speed_limit; /* m/s; 0: none, or the table does not say */
+    double speed_limit; /* m/s; 0: none, or the table does not have it */
     /* upperLaneMarkings and lowerLaneMarkings, of highD: y of the lines of each carriageway, m from the top of the
      * picture, downwards */
     double marking[2][DT_MARKINGS_MOST];
-    int n_markings[2]; /* 0: the table does not say */
+    int n_markings[2]; /* 0: the table does not have it */
 } dt_recording_meta;
 
 /* tracks: path of NN_tracks.csv, plain or packed. Errors: DT_ENOTFOUND (no such table next to it, or the name of tracks

@@ -45,7 +45,7 @@ dt_status dt_rows_map(dt_rows *r, const char *name, const dt_roads *roads, int32
 void dt_rows_scene_without_axis(dt_rows *r, int32_t scene);     /* its roads are not all along the axis of the file */
 void dt_rows_scene_map(dt_rows *r, int32_t scene, int32_t map); /* the map of a scene; without a call it has none */
 dt_status dt_rows_add(dt_rows *r, const dt_table_row *row) DT_NODISCARD; /* DT_EIO, DT_ENOMEM */
-/* How much of the file that has begun is read (dt_source_taken): for those who watch. */
+/* How much of the file that has begun is read (dt_source_taken): for watchers. */
 void dt_rows_progress(const dt_rows *r, uint64_t taken);
 /* The file is read to its end; bytes: its size. */
 void dt_rows_file_end(dt_rows *r, uint64_t bytes);

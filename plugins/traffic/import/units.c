@@ -47,7 +47,7 @@
 #define PAIRS_ENOUGH    50
 #define A_TURN_AT_LEAST 6.4 /* rad: a little more than a turn, which some count to */
 #define JUMP_M          100.0
-#define JUMP_TIMES      20.0 /* as far as speeds say */
+#define JUMP_TIMES      20.0 /* according to speeds */
 #define BINS_FROM       1e-4 /* ratios */
 #define BINS_TO         1e4
 
@@ -300,7 +300,7 @@ static void scale(doubts *d, int role, double by)
 }
 
 /* How many times as far vehicles come by their speeds as by their positions: of the windows near the median, so that
- * jumps and vehicles that stand say nothing. 0: too few. */
+ * jumps and vehicles that are stopped show nothing. 0: too few. */
 static double ratio_of(const dt_units *u)
 {
     int64_t below = 0;
@@ -625,7 +625,7 @@ static void doubt_jumps(const dt_units *u, const char *begin, dt_str *out)
     }
 }
 
-/* The whole map, so that it can be used as it stands. */
+/* The whole map, so that it can be used as is. */
 static void suggest_columns(const dt_columns *c, const doubts *d, dt_str *out)
 {
     dt_str map = {0};

@@ -115,7 +115,7 @@ static void find_extent(grid *g, int64_t map)
     }
 }
 
-/* Cells so large that the grid is small, however a map lies; how many pieces they name in all. */
+/* Cells so large that the grid is small, for any orientation of a map; how many pieces they name in all. */
 static int64_t find_cells(grid *g, int64_t map)
 {
     for (g->cell_m = CELL_M;; g->cell_m *= 2) {

@@ -7,7 +7,7 @@
 
 #include "dtrain/traffic/store.h"
 
-#define DT_LANE_WIDTH_UNKNOWN_M 3.5 /* of a lane that does not say its width */
+#define DT_LANE_WIDTH_UNKNOWN_M 3.5 /* of a lane without a width */
 
 typedef struct dt_on_lanes {
     int64_t rows; /* of scenes that have a map */

@@ -60,7 +60,7 @@ static double length_from(const dt_polyline *p, int64_t i)
     return hypot(p->xy[2 * i + 2] - p->xy[2 * i], p->xy[2 * i + 3] - p->xy[2 * i + 1]);
 }
 
-/* A walk along a line: the next point of it, and how much of its length lies before. */
+/* A walk along a line: the next point of it, and how much of its length is before. */
 typedef struct walk {
     const dt_polyline *line;
     double length, before; /* m: of all, up to point at */

@@ -166,7 +166,7 @@ static double side_of(const dt_polyline *p, const double xy[2])
     return side;
 }
 
-/* Turns round the ways on whose wrong side the other one lies, as lanelet2's geometry::align does. */
+/* Turns round the ways on whose wrong side the other one is, as lanelet2's geometry::align does. */
 static void direct(const dt_lanelet2 *m, dt_lanelet *l, dt_polyline line[2])
 {
     double middle[2][2];
@@ -287,7 +287,7 @@ static dt_status link_lanes(dt_lanelet2 *m, entry *list)
     return DT_OK;
 }
 
-/* side of a lane: who has the same way on its other side, in the same direction. */
+/* side of a lane: the lanes that have the same way on its other side, in the same direction. */
 static void neighbours(dt_lanelet2 *m, entry *list, int side, int32_t *out)
 {
     const int64_t n = m->lanelet.n;

@@ -34,7 +34,7 @@ dt_status dt_map_read(const char *path, const dt_map_origin *origin, dt_str *not
  * a folder of the scene's name, as Argoverse 2 has it; a part "SCENE#2" has the map of SCENE. DT_ENOTFOUND, DT_EDATA
  * (two of them). */
 dt_status dt_map_find(const char *folder, const char *scene, dt_str *path) DT_NODISCARD;
-/* Reads a map that lies in memory, and keeps nothing: for tests that read millions of them. */
+/* Reads a map in memory, and keeps nothing: for tests that read millions of them. */
 dt_status dt_map_check(const void *bytes, size_t n_bytes, const char *name, const dt_map_origin *origin) DT_NODISCARD;
 
 /* ---- for the readers of this room: of a source that was just opened ---------------------------------------------- */

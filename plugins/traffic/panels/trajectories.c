@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Predicted traffic: scenes that an evaluation left ("trajectories" of svc/metrics.h), from above, turned so that their
- * longest extent lies across the page. Of every vehicle where it came from, where it went, where the model thought it
+ * longest extent is across the page. Of every vehicle where it came from, where it went, where the model thought it
  * would be with one standard deviation as a shade, and constant velocity. Of several futures each is drawn, stronger
  * the more probable it is, with its probability where it ends; where roads are known, the lane ahead.
  */

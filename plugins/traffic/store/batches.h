@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames whose features are made ahead, by several threads, and come back in the order in which they were given: who
- * writes a store fills batches of frames, and takes them back when they are made. What is made does not depend on the
- * number of threads. Memory: a few batches, and frames however large one at a time. Threads: the caller's is one, which
- * works too where it would wait; the others never touch anything but batches.
+ * Frames whose features are made ahead, by several threads, and come back in the order in which they were given: the
+ * writer of a store fills batches of frames, and takes them back when they are made. What is made does not depend on
+ * the number of threads. Memory: a few batches, and frames however large one at a time. Threads: the caller's is one,
+ * which works too where it would wait; the others never touch anything but batches.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_BATCHES_H
 #define DTRAIN_PLUGINS_TRAFFIC_BATCHES_H

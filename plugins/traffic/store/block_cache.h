@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Unpacked blocks of a store's arrays, as many as fit so many bytes: who reads slices near each other unpacks each
+ * Unpacked blocks of a store's arrays, as many as fit so many bytes: reading slices near each other unpacks each
  * block once. Sets of a few blocks each; a block goes to the set given by its number, in place of the one there that
  * was not asked for longest. What comes out is the same whatever is held. Threads: any.
  */

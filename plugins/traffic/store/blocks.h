@@ -68,7 +68,7 @@ typedef struct dt_blocks {
 
 /* DT_ENOTFOUND, DT_EDATA (path and reason), DT_EUNSUPPORTED (zstd is not built in), DT_EIO. */
 dt_status dt_blocks_map(const char *path, dt_blocks *out_p) DT_NODISCARD;
-/* The same of a file that lies in memory; there is nothing to unmap. */
+/* The same of a file in memory; there is nothing to unmap. */
 dt_status dt_blocks_of_bytes(const void *bytes, size_t n_bytes, const char *name, dt_blocks *out_p) DT_NODISCARD;
 void dt_blocks_unmap(dt_blocks *b);         /* zeroed is fine */
 void dt_blocks_forget(const dt_blocks *b);  /* pages touched so far go back to the page cache */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Large scenes cut by place: a store of regions, in which every region of a scene is a scene, of all its frames, with a
- * halo of vehicles around it. A row is core in one region, where it lies in its frame, and halo in others. So that what
+ * halo of vehicles around it. A row is core in one region, where it is in its frame, and halo in others. So that what
  * a core vehicle is, sees and does in a window does not reveal that the scene was cut:
  *   own:   of every vehicle the rows within halo_s before and after one of its core rows;
  *   seen:  all within halo_m of one of these in its frame;

@@ -293,7 +293,7 @@ dt_status dt_npy_map(const char *path, uint32_t dtype, int64_t width, dt_npy *ou
     return DT_OK;
 }
 
-/* Does the header of a file say this type of values? What else is in it is checked by check_file. */
+/* Does the header of a file have this type of values? What else is in it is checked by check_file. */
 static bool has_dtype(const unsigned char *p, size_t bytes, uint32_t dtype)
 {
     char dict[HEADER_LIMIT + 1];
@@ -376,7 +376,7 @@ dt_status dt_npy_create_mapped(const char *path, uint32_t dtype, int64_t width, 
     const bool fits = n_rows >= 0 && dt_mul_i64(n_rows, (int64_t)k->bytes * (width == 0 ? 1 : width), &bytes) &&
                       dt_add_i64(bytes, HEADER_BYTES, &bytes);
     int reason = !fits         ? EFBIG
-                 : st == DT_OK ? posix_fallocate(fd, 0, bytes) /* a full disk must say so now, not by SIGBUS later */
+                 : st == DT_OK ? posix_fallocate(fd, 0, bytes) /* a full disk must fail now, not by SIGBUS later */
                                : 0;
     close(fd);
     if (st == DT_OK && reason != 0) {

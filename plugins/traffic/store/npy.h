@@ -37,7 +37,7 @@ typedef struct dt_npy {
 dt_status dt_npy_map(const char *path, uint32_t dtype, int64_t width, dt_npy *out_p) DT_NODISCARD;
 /* The same of an array of one of two dtypes, as in *out_p. */
 dt_status dt_npy_map_either(const char *path, const uint32_t dtype[2], int64_t width, dt_npy *out_p) DT_NODISCARD;
-/* The same of a file that lies in memory at an address that is a multiple of 8; *out_p points into it, and there is
+/* The same of a file in memory at an address that is a multiple of 8; *out_p points into it, and there is
  * nothing to unmap. name: what messages call it. */
 dt_status dt_npy_of_bytes(const void *bytes, size_t n_bytes, const char *name, uint32_t dtype, int64_t width,
                           dt_npy *out_p) DT_NODISCARD;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a scene is cut by place: which region each row of it lies in. Regions are rectangles along the axes that share
+ * Where a scene is cut by place: which region each row of it is in. Regions are rectangles along the axes that share
  * no point and leave none out. They depend on the positions alone. Threads: any.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_REGIONS_H

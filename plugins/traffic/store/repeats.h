@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scenes that are the same recording twice, whatever they are called: who was where, how turned and how fast, in which
+ * Scenes that are the same recording twice, whatever they are called: positions, how turned and how fast, in which
  * frame, by a hash of 64 bits. Numbers of vehicles, names and times of day may differ. Threads: one object, one thread.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_REPEATS_H

@@ -288,7 +288,7 @@ dt_status dt_staging_commit(dt_staging *a)
 static void remove_folder(const dt_staging *a)
 {
     dt_error kept;
-    dt_error_save(&kept, DT_OK); /* the reason for giving up, not what cleaning up may say */
+    dt_error_save(&kept, DT_OK); /* the reason for giving up, not what cleaning up may report */
     if (dt_fs_remove_tree(dt_str_text(&a->path)) == DT_OK) {
         dt_fs_try_remove(dt_str_text(&a->lock_path));
         dt_fs_try_remove_folder(dt_str_text(&a->folder));

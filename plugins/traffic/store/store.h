@@ -89,8 +89,8 @@ typedef struct dt_store_meta {
 dt_status dt_store_check_out(const char *path) DT_NODISCARD;
 /* path must not exist, and not within another store. DT_EINVAL, DT_EIO, DT_ENOMEM, those of dt_staging_open. */
 dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_writer **out_p) DT_NODISCARD;
-/* The same in an aside that was taken before (staging.h), a folder, which is closed with the writer, or at once where
- * it fails. */
+/* The same in a staging folder that was taken before (staging.h), a folder, which is closed with the writer, or at once
+ * where it fails. */
 dt_status dt_store_create_in(dt_staging *aside, const dt_store_meta *meta, dt_store_writer **out_p) DT_NODISCARD;
 dt_status dt_store_scene_begin(dt_store_writer *w) DT_NODISCARD;
 /* frame: number within the scene at the store's rate, larger than the one before; holes become empty frames. time_s is
@@ -107,7 +107,7 @@ dt_status dt_store_map(dt_store_writer *w, const char *name, const dt_roads *roa
 dt_status dt_store_scene_map(dt_store_writer *w, int32_t map) DT_NODISCARD;
 /* Scenes that share the part of their name before '#' belong together and are never split between folds.
  * A scene that is another one again is reported in the log; by the policy it is kept, left out or DT_EDATA. DT_EDATA as
- * well for one that lies farther from its map than map_near_m. */
+ * well for one that is farther from its map than map_near_m. */
 dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *site) DT_NODISCARD;
 /* Of a joined store, in place of the calls above: every scene and map of a part, which was written with the same rate,
  * radius, neighbours and smoothing. Errors: as dt_store_open of the part; DT_EDATA, DT_EIO, DT_ENOMEM. */
@@ -159,11 +159,11 @@ double dt_store_smooth_s(const dt_store *s);              /* 0: accelerations ar
 uint64_t dt_store_bytes(const dt_store *s);               /* of all arrays */
 int64_t dt_store_version(const dt_store *s);              /* of its layout, DT_STORE_VERSION */
 const char *dt_store_path(const dt_store *s);             /* as it was opened */
-/* What was recorded: scenes, who was there when, where they began, and roads where there are any. Equal wherever the
- * store lies, and whatever options derived its features. */
+/* What was recorded: scenes, which vehicles were there when, where they began, and roads where there are any. Equal
+ * wherever the store is stored, and whatever options derived its features. */
 uint64_t dt_store_digest(const dt_store *s);
 void dt_store_forget(const dt_store *s); /* pages read so far go back to the page cache */
-/* Training reads windows here and there. Opening has read all of it in order, so that it lies in the page cache as far
+/* Training reads windows here and there. Opening has read all of it in order, so that it is in the page cache as far
  * as there is room; where there is none, reading around each window would push out others that will be needed. */
 void dt_store_scatter(const dt_store *s);
 const char *dt_store_source(const dt_store *s);

@@ -124,7 +124,7 @@ static dt_status add_stop_distances(dt_store_writer *w, part *p, const float *no
     return DT_OK;
 }
 
-/* Where a scene lies in the arrays of its part: [begin, end) of frames, rows, edges and tracks. */
+/* Where a scene is in the arrays of its part: [begin, end) of frames, rows, edges and tracks. */
 typedef struct span {
     int64_t frame[2], row[2], edge[2], track[2];
 } span;

@@ -287,7 +287,7 @@ static dt_status check_text(const char *file, const char *what, int64_t i, const
                : DT_OK;
 }
 
-/* Names stand for scenes and sites in splits, merges, reports and tables: each for one, on one line. */
+/* Names denote scenes and sites in splits, merges, reports and tables: each for one, on one line. */
 static dt_status check_names(const char *file, const char *what, char *const *list, int64_t n)
 {
     dt_names seen = {.n = 0};
@@ -392,7 +392,7 @@ static dt_status not_yet(const char *path)
     return DT_FAIL(DT_ENOTFOUND, "there is no store at %s", path);
 }
 
-/* What lies there is no folder. */
+/* The path is no folder. */
 static dt_status not_a_folder(const char *path)
 {
     switch (dt_fs_kind_of(path)) {

@@ -120,7 +120,7 @@ static dt_status check_times(dt_store_look *l)
     return DT_OK;
 }
 
-/* A mean lies between the values, and a deviation is no more than what is between them; but for rounding. */
+/* A mean is between the values, and a deviation is no more than what is between them; but for rounding. */
 static bool is_possible(const dt_feature_stat *s)
 {
     const double room = 1e-6 * (fabs(s->min) + fabs(s->max));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is in an open store, for those who read it. See store.h.
+ * What is in an open store, for readers. See store.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"

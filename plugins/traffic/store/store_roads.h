@@ -47,7 +47,7 @@ dt_status dt_roads_write_end(dt_roads_writer *w) DT_NODISCARD; /* of a store tha
 void dt_roads_writer_fini(dt_roads_writer *w);                 /* the arrays stay the store's */
 
 /* Everything that lets readers trust the roads of a view. path: of the store, for messages; forget(store) is called now
- * and then, for pages read so far. Both NULL: what is seen lies in memory, and path is an HDF5 file. DT_EDATA with
+ * and then, for pages read so far. Both NULL: the view is in memory, and path is an HDF5 file. DT_EDATA with
  * file and what. Cost: one pass. */
 dt_status dt_roads_check(const dt_store_view *v, const char *path, void (*forget)(const dt_store *store),
                          const dt_store *store) DT_NODISCARD;

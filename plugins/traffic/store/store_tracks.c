@@ -79,7 +79,7 @@ static void list_tracks(const dt_store_counts *c, const maps *m)
         track_row[ptr[row_track[r]]++] = r;
         forget(m, r);
     }
-    for (int64_t t = c->tracks; t > 0; t--) { /* every cursor stands at its end now, which is the next one's begin */
+    for (int64_t t = c->tracks; t > 0; t--) { /* every cursor is at its end now, which is the next one's begin */
         ptr[t] = ptr[t - 1];
     }
     ptr[0] = 0;

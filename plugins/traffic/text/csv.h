@@ -16,7 +16,7 @@ enum { DT_CSV_LINE_BYTES = 1 << 16, DT_CSV_CELLS = 256 };
 typedef struct dt_csv dt_csv;
 
 dt_status dt_csv_open(const char *path, dt_csv **out_p) DT_NODISCARD;
-/* The same of a file that lies in memory, and stays there until close; name: what messages call it. */
+/* The same of a file in memory, and stays there until close; name: what messages call it. */
 dt_status dt_csv_open_mem(const void *bytes, size_t n_bytes, const char *name, dt_csv **out_p) DT_NODISCARD;
 /* From here on a thread of its own unpacks, reads and cuts the lines that follow, some hundred kilobytes ahead; what is
  * handed out, in which order, and after which line an error comes, stays the same. The cells handed out last stay valid

@@ -16,7 +16,7 @@
 typedef struct dt_source dt_source;
 
 dt_status dt_source_open(const char *path, dt_source **out_p) DT_NODISCARD; /* DT_ENOTFOUND, DT_EIO, DT_EDATA: empty */
-/* The same of a file that lies in memory, and stays there until close; name: what messages call it. */
+/* The same of a file in memory, and stays there until close; name: what messages call it. */
 dt_status dt_source_open_mem(const void *bytes, size_t n_bytes, const char *name, dt_source **out_p) DT_NODISCARD;
 int64_t dt_source_read(void *source, char *buf,
                        size_t bytes);         /* as dt_json_read: 0 at the end, -1 after DT_FAIL (dt_error_status) */

@@ -33,7 +33,7 @@ typedef struct dt_xml_calls {
 } dt_xml_calls;
 
 /* From a source that was just opened. path: what messages call it. Errors: DT_EDATA (not XML, cut short, a DOCTYPE, too
- * deep, too long), DT_EIO, DT_ENOMEM, what the calls say. */
+ * deep, too long), DT_EIO, DT_ENOMEM, those of the calls. */
 dt_status dt_xml_read(dt_source *source, const char *path, const dt_xml_calls *calls, void *user) DT_NODISCARD;
 
 /* "file:line:column: <element>" at the begin of every message */

@@ -340,7 +340,7 @@ static bool ends_with(const char *text, const char *end)
     return n > m && strcmp(text + n - m, end) == 0;
 }
 
-/* A name that promises another format than a table would deceive whoever opens the file. */
+/* A name that promises another format than a table would deceive its reader. */
 static dt_status check_ending(const char *file)
 {
     static const char *const other[] = {".gz",  ".xz",  ".zst",     ".bz2",     ".zip",  ".json", ".xml",

@@ -6,7 +6,7 @@
  * that a row's bits depend neither on how many rows there are nor on how they are tiled.
  *
  * Why not oneDNN (2.6.3; bench/results, 2026-11-21-products.md): the kernels of dnnl_sgemm walk the packed B, which
- * lies on the heap, with the stack pointer. A signal that arrives meanwhile writes its frame below that, over whatever
+ * is on the heap, with the stack pointer. A signal that arrives meanwhile writes its frame below that, over whatever
  * is allocated there. Its matmul primitives leave the stack alone and are 0 to 20 % faster at sizes they were compiled
  * for, but slices have new sizes all the time: 0.4 ms of compilation for 0.03 ms of work, and with sizes left open
  * they fall back to the kernels of dnnl_sgemm. The same holds for bf16, whose builds (gemm_bf16.c) take fp32 operands

@@ -4,7 +4,7 @@
  * twice, with the vectors of AVX512-BF16 and with the tiles of AMX; both read the same packed operands and add in the
  * order of k.
  *
- * Packed operands are tiles of 1 KB, as TDPBF16PS wants them (Intel SDM, vol. 2):
+ * Packed operands are tiles of 1 KB, as TDPBF16PS requires them (Intel SDM, vol. 2):
  *   A  [16 rows][32 k]           two tiles make a strip of 32 rows
  *   B  [16 pairs of k][16 n][2]  two tiles make a panel of 32 columns
  * Rows, columns and k past the end are zeros.

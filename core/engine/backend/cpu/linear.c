@@ -74,7 +74,7 @@ static void multiply_live(const dt_gemm *g, const int32_t *row, int64_t n, float
     spread_rows(g, row, n);
 }
 
-/* A row of dy that is all 0 gives zeros, and where many are (nothing is learnt from them: the critic that is not the
+/* A row of dy that is all 0 gives zeros, and where many are (they have no gradient: the critic that is not the
  * least, agents that are not there) only the others are multiplied. */
 void CPU(linear_dx)(const dt_kernel_args *a)
 {

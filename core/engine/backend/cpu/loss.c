@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Losses over rows and their gradients. Values are walked in pieces, rows of weight 0 give 0 whatever stands there.
+ * Losses over rows and their gradients. Values are walked in pieces, rows of weight 0 give 0 whatever their values.
  * Terms are float, their sum is double. Reference: engine/backend/ref/loss.c, with the formulas.
  */
 #include "engine/backend/cpu/cpu.h"

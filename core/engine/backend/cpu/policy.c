@@ -56,7 +56,7 @@ static ALWAYS_INLINE vf allowed(const choices *c, int64_t j)
     return vf_if_gt(get_column(c->mask + j, c->M, c->k), vf_set(0), vf_set(1), vf_set(0));
 }
 
-/* Logit j; where it is forbidden the highest one, so that what stands there is not computed with. */
+/* Logit j; where it is forbidden the highest one, so that its value is not used. */
 static ALWAYS_INLINE vf logit(const choices *c, int64_t j, vf is_allowed)
 {
     return vf_if_gt(is_allowed, vf_set(0), get_column(c->z + j, c->M, c->k), c->top);

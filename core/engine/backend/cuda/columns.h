@@ -8,7 +8,7 @@
 
 #include "engine/backend/cuda/cuda.h"
 
-/* Kernels with such blocks say __launch_bounds__(DT_CUDA_COLUMN_THREADS): without, nvcc may give a thread more
+/* Kernels with such blocks need __launch_bounds__(DT_CUDA_COLUMN_THREADS): without, nvcc may give a thread more
  * registers than 1024 threads can have, and their launch is refused. */
 enum { DT_CUDA_COLUMN_LANES = 32, DT_CUDA_COLUMN_THREADS = 32 * DT_CUDA_COLUMN_LANES };
 

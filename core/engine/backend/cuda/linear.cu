@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * LINEAR and its two products backward, by cuBLASLt: bias and relu in its epilogue, other functions in a pass of their
- * own. Products run at capacity: what lies beyond the live rows is finite forward and zero backward. See cuda.h;
+ * own. Products run at capacity: what is beyond the live rows is finite forward and zero backward. See cuda.h;
  * engine/backend/ref/linear.c has the plain loops.
  */
 #include "engine/backend/cuda/product.h"

@@ -52,7 +52,7 @@ template <uint32_t OP> struct term_of {
     __device__ double operator()(int leaf, int i) const
     {
         const float w = l.weight.at(leaf)[i / l.P];
-        if (w == 0) { /* what stands there is not read */
+        if (w == 0) { /* its value is not read */
             return 0;
         }
         const float p = l.pred.at(leaf)[i], t = l.target.at(leaf)[i], d = p - t;

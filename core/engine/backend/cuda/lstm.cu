@@ -54,7 +54,7 @@ __device__ void cell(const forward<E> &f, int leaf, int t, int s, int j, bool is
     dt_cuda_put(h + at, h_now);
 }
 
-/* Does each step want a product of its own? */
+/* Does each step need a product of its own? */
 bool by_product(const dt_device_args *a, int64_t H)
 {
     return dt_cuda_steps_by_product(a) && !dt_cuda_lstm_fits_cluster(a, (int)H);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See product.h. cuBLASLt counts in columns: what lies here as c [n,m] in C order is its matrix of m rows and n
+ * See product.h. cuBLASLt counts in columns: what is here c [n,m] in C order is its matrix of m rows and n
  * columns, so it is asked for c^T = b^T a^T.
  */
 #include "engine/backend/cuda/product.h"

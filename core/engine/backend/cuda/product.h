@@ -34,7 +34,7 @@ struct dt_cuda_product_desc {
 
 struct dt_cuda_product;
 
-/* Addresses in the desc only say how they are aligned. Waits for the device and, during the trial, allocates as much of
+/* Addresses in the desc only give the alignment. Waits for the device and, during the trial, allocates as much of
  * its memory as the tensors have. The result is cached per device for further products of the same kind. */
 dt_status dt_cuda_product_create(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda_product **out_p);
 void dt_cuda_product_destroy(void *product);

@@ -21,7 +21,7 @@ dt_status create(dt_cuda_recurrent **out_p)
     return *out_p != NULL ? DT_OK : DT_CUDA_FAIL(DT_ENOMEM, "out of memory for the description of two products");
 }
 
-/* Step 1 stands for all: their addresses are multiples of its distance from step 0. */
+/* Step 1 represents all: their addresses are multiples of its distance from step 0. */
 dt_status create_step(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda_recurrent *r)
 {
     return d->n == 0 ? DT_OK : dt_cuda_product_create(a, d, &r->step);

@@ -40,7 +40,7 @@ struct dt_cuda_sequence { /* [T,S,columns], leaf after leaf */
     int32_t dtype; /* that of h and wh */
 };
 
-/* Element i of what lies at p. */
+/* Element i of the array at p. */
 static inline const void *dt_cuda_element(const void *p, int64_t i, int32_t dtype)
 {
     return (const char *)p + i * (int64_t)dt_cuda_element_bytes(dtype);

@@ -87,7 +87,7 @@ static inline size_t dt_cuda_element_bytes(int32_t dtype)
     return dtype == DT_BF16 || dtype == DT_F16 ? 2 : dtype == DT_F64 || dtype == DT_I64 ? 8 : dtype == DT_U8 ? 1 : 4;
 }
 
-/* May v be read in pieces of four, given that its rows are? True for what lies in an arena. */
+/* May v be read in pieces of four, given that its rows are? True for arrays of an arena. */
 static inline bool dt_cuda_is_wide(const dt_device_view *v)
 {
     return (uintptr_t)v->data % (4 * dt_cuda_element_bytes(v->dtype)) == 0 && v->leaf_stride % 4 == 0;
