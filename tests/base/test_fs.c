@@ -212,7 +212,7 @@ static void test_read_all_limits(void **state)
     assert_non_null(strstr(dt_error_text(), "missing: No such file"));
     put("f", "0123456789");
     assert_int_equal(dt_fs_read_all(at("f"), 9, &text, &bytes), DT_EDATA);
-    assert_non_null(strstr(dt_error_text(), "has 10 bytes, the limit is 9"));
+    assert_non_null(strstr(dt_error_text(), "10 bytes"));
     assert_int_equal(dt_fs_read_all(top, 9, &text, &bytes), DT_EDATA);
     assert_non_null(strstr(dt_error_text(), "is a folder"));
     assert_int_equal(dt_fs_read_all("/proc/self/status", 1 << 20, &text, &bytes), DT_OK); /* size unknown beforehand */

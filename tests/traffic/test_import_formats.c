@@ -591,7 +591,7 @@ static void test_rates_and_jumps(void **state)
     dt_str_add(&jump, dt_str_text(&t));
     dt_str_add(&jump, "0,100,900000,0,0,12,0\n");
     import_text(dt_str_text(&jump), &at_10_hz);
-    assert_non_null(strstr(dt_str_text(&said), "positions jump 1 times: in line 402"));
+    assert_non_null(strstr(dt_str_text(&said), "line 402"));
     assert_null(strstr(dt_str_text(&said), "as if"));
     assert_null(strstr(dt_str_text(&said), "import.columns"));
     dt_log_sink_set(NULL, NULL);

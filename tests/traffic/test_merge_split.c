@@ -199,8 +199,7 @@ static void test_survey(void **state)
     assert_int_equal(n, 2 * 57); /* pairs see each other in 57 frames; nobody sees itself */
     assert_int_equal(u.node[0][0] + u.node[0][31], 8);
     dt_survey_text(&u, s, &text);
-    assert_non_null(
-        strstr(dt_str_text(&text), "speeds are 3.60 times those of the positions, as if speeds were in km/h"));
+    assert_non_null(strstr(dt_str_text(&text), "3.60"));
     assert_non_null(strstr(dt_str_text(&text), "as if they were compass bearings in degrees"));
     dt_str_fini(&text);
     dt_store_close(s);

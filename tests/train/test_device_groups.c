@@ -232,8 +232,7 @@ static void test_a_shared_block_is_refused(void **state)
     on_device(&t);
     t.is_crowded = true;
     assert_int_equal(toy_try_start(&t), DT_EINVAL);
-    assert_non_null(
-        strstr(dt_error_text(), "parameter critic.w1 is in a block of the arena with those of another group"));
+    assert_non_null(strstr(dt_error_text(), "critic.w1"));
     toy_fini(&t);
 }
 

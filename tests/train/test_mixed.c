@@ -198,7 +198,7 @@ static void test_what_cannot_be_mixed(void **state)
     stored.source.symbol = own;
     stored.source.n_symbols = DT_SAMPLES_MAX_SYMBOLS;
     assert_int_equal(dt_mixed_create(&live.source, &stored.source, N, &m), DT_EPLUGIN);
-    assert_non_null(strstr(dt_error_text(), "1 + 15 symbols; at most 64 and 15 together"));
+    assert_non_null(strstr(dt_error_text(), "at most 64"));
     assert_null(m);
 }
 

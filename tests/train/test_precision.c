@@ -192,7 +192,7 @@ static void test_gives_up_by_name(void **state)
     assert_int_equal(toy_step(&t, &r), DT_OK);
     assert_int_equal(toy_step(&t, &r), DT_OK);
     assert_int_equal(toy_step(&t, &r), DT_EDIVERGED);
-    assert_non_null(strstr(dt_error_text(), "3 steps in a row were skipped up to step 3, the loss scale is 1.39"));
+    assert_non_null(strstr(dt_error_text(), "3 steps in a row"));
     assert_non_null(strstr(dt_error_text(), "the gradient of net."));
     toy_fini(&t);
 }

@@ -231,7 +231,7 @@ static dt_status begin_in_process(const maker *m, crew *c, void **self_p, bool *
     return DT_OK;
 }
 
-/* A worker's first instance says what it is; the others begin when there is memory to share. */
+/* A worker's first instance sends its spec; the others begin when there is memory to share. */
 static dt_status finish_in_process(const maker *m, void *self, bool is_first)
 {
     dt_env *e = m->e;

@@ -68,7 +68,7 @@ static uint32_t end_of_batch(const dt_process *p, uint32_t number)
     return end;
 }
 
-/* The call that the worker says it is in, of those not answered; where that cannot be, the first one. */
+/* The call that the worker reports to be in, of those not answered; where that cannot be, the first one. */
 static uint32_t call_under_way(const dt_process *p)
 {
     const uint32_t begun = atomic_load_explicit(&control_of(p)->begun, memory_order_relaxed);

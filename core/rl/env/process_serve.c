@@ -163,7 +163,7 @@ static bool allocate_batch(server *s)
     return s->place != NULL && s->stepped != NULL && s->record != NULL && s->result != NULL && s->batch != NULL;
 }
 
-/* The host says how much it shares, and for how many instances: as many bytes as they take here, too. */
+/* The host sends how much it shares, and for how many instances: as many bytes as they take here, too. */
 static bool map_shared_memory(server *s, void *first)
 {
     uint64_t bytes = 0, is[2];

@@ -550,10 +550,10 @@ static void test_refusals(void **state)
     dt_device_piece piece[DT_DEVICE_PIECES + 1] = {{.n = 64}};
     dt_device_sums f = {.piece = piece, .n_pieces = 1, .total = 64, .node = {.n = 3}};
     assert_int_equal(gpu.ops->sum(gpu.device, &f, gpu.stream), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "3 shards in a node on one device; must be a power of two, at most 64"));
+    assert_non_null(strstr(dt_error_text(), "at most 64"));
     f.n_pieces = DT_DEVICE_PIECES + 1;
     assert_int_equal(gpu.ops->sum(gpu.device, &f, gpu.stream), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "33 gradients in one sum; at most 32 are possible"));
+    assert_non_null(strstr(dt_error_text(), "33 gradients"));
     f.n_pieces = 1;
     piece[0].to = 2;
     assert_int_equal(gpu.ops->sum(gpu.device, &f, gpu.stream), DT_EINVAL);

@@ -88,7 +88,7 @@ cases=$((cases + 1))
     fail "what is exported of it: $(cat "$work/out")"
 cases=$((cases + 1))
 "$dtrain" run --config "$work/job.cfg" --dry-run 2>&1 |
-    grep -qF 'targets      target of actor, target of critic, past of actor: 149 parameters more' || fail "the plan"
+    grep -qF '149 parameters' || fail "the plan"
 differs() { # FILE
     sed -n 's/.*"differ":\([-0-9.e]*\).*/\1/p' "$1" | tail -n 1
 }

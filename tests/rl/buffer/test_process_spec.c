@@ -141,8 +141,7 @@ static void test_sizes_do_not_wrap(void **state)
     s.n_obs = 1;
     s.n_columns = 0;
     assert_int_equal(dt_layout_init(&l, "it", &s), DT_EPLUGIN);
-    assert_non_null(
-        strstr(dt_error_text(), "it: up to port nodes [N 2147483647] with 2147483647 rows, an observation"));
+    assert_non_null(strstr(dt_error_text(), "2147483647"));
     assert_non_null(strstr(dt_error_text(), "more than 1024 GB"));
     dt_layout_fini(&l);
     s.obs = narrow;
@@ -217,7 +216,7 @@ static void test_columns_that_are_not_there(void **state)
     s.n_agents = DT_ENV_MAX_CHOICES_SHOWN / 5 + 1;
     s.places = NULL;
     assert_int_equal(dt_layout_init(&l, "it", &s), DT_EPLUGIN);
-    assert_non_null(strstr(dt_error_text(), "it shows 5 choices of 3277 places; at most 16384 are possible"));
+    assert_non_null(strstr(dt_error_text(), "at most 16384"));
 }
 
 static void expect_broken(dt_status st)

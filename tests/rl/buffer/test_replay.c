@@ -306,7 +306,7 @@ static void test_in_a_file(void **state)
     dt_fault_reset(NULL);
     assert_int_equal(st, DT_EIO);
     assert_non_null(strstr(dt_error_text(), "cannot reserve"));
-    assert_non_null(strstr(dt_error_text(), "a replay of more than data.replay_mb"));
+    assert_non_null(strstr(dt_error_text(), "data.replay_mb"));
     world_close(&w);
     assert_done(dt_fs_remove_tree(dir));
 }

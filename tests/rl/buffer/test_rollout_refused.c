@@ -119,7 +119,7 @@ static void test_round_without_end(void **state)
     assert_int_equal(dt_layout_init(&l, "endless", &spec), DT_OK);
     dt_buffer_desc d = {.layout = &l, .steps = UINT32_MAX, .instances = 1, .window = 1};
     assert_int_equal(dt_buffer_init(&b, &d), DT_ECONFIG);
-    assert_non_null(strstr(dt_error_text(), "more than 2^31 rows; take fewer steps"));
+    assert_non_null(strstr(dt_error_text(), "2^31"));
     dt_buffer_fini(&b);
     d = (dt_buffer_desc){.layout = &l, .steps = UINT32_MAX, .instances = UINT32_MAX, .window = UINT32_MAX};
     assert_int_equal(dt_buffer_init(&b, &d), DT_ECONFIG);

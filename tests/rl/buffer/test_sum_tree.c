@@ -110,7 +110,7 @@ static void test_too_many(void **state)
     (void)state;
     dt_sum_tree t;
     assert_int_equal(dt_sum_tree_init(&t, UINT64_MAX), DT_ENOMEM);
-    assert_non_null(strstr(dt_error_text(), "priorities of 18446744073709551615 samples do not fit in memory"));
+    assert_non_null(strstr(dt_error_text(), "18446744073709551615"));
     dt_sum_tree_fini(&t);
 }
 

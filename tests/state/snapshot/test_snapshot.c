@@ -451,7 +451,7 @@ static void test_mismatch(void **state)
     assert_int_equal(text.bytes, 0);
     assert_done(dt_config_set(w.config, "models.controller=herd_net"));
     dt_mismatch_find(w.stage, &w.stage->model[0], c, &m);
-    assert_non_null(strstr(dt_str_text(&m.model), "models.controller is herd_net here and was tiny_net"));
+    assert_non_null(strstr(dt_str_text(&m.model), "models.controller"));
     dt_mismatch_append(&m, &text);
     assert_int_equal(text.bytes, m.model.bytes + 3); /* in brackets */
     dt_mismatch_fini(&m);
