@@ -35,7 +35,7 @@ const char *dt_processes_library(const dt_comm *c);
 uint32_t dt_processes_n_hosts(const dt_comm *c); /* machines that they run on */
 /* Rank 0 sends the launcher the run's path, for when it has to be started again. */
 void dt_processes_run_dir_set(const dt_comm *c, const char *run_dir);
-/* What the launcher on this machine says, of --nproc MIN:MAX (board.h); NULL: there is none. */
+/* What the launcher on this machine reports, of --nproc MIN:MAX (board.h); NULL: there is none. */
 dt_board *dt_processes_board(const dt_comm *c);
 /* The process is about to end with this code: ends the library. Where the communicator failed that may never return, so
  * the process ends here instead, after half a second on rank 0 and a second on others. Frees c. */

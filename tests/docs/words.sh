@@ -73,6 +73,7 @@ function check(    text, i) {
     gsub(/[^a-z0-9_.\047-]+/, " ", text)
     gsub(/\.+ /, " ", text)
     text = " " text " "
+    gsub(/ no longer /, " not ", text)
     for (i = 1; i <= bans; i++)
         if (index(text, " " ban[i] " ")) fail(ban[i])
     if (match(text, / (is|are) no [a-z]+/) && text !~ / there (is|are) no /) fail(substr(text, RSTART + 1, RLENGTH - 1))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who takes part in a job of MIN:MAX processes, while time passes: reads the hostfile again, probes hosts that are away
+ * The hosts of a job of MIN:MAX processes over time: reads the hostfile again, probes hosts that are away
  * by starting a program on them, one at a time, and writes the hostfile of each attempt. What is chosen is hosts.h's.
  * Threads: [main].
  */

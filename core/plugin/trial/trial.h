@@ -3,8 +3,8 @@
  * Foreign code on trial: done in a forked copy of this process, which continues whatever happens there, be it a crash,
  * an exit, a loop without end, or a write where there is nothing to write. What the copy changes in memory is gone with
  * it. Host memory of the copy is fenced (base/fence.h), its memory is bounded, state of the process that is not the
- * code's own must stay as it is (process_state.h), and a process that the code starts ends with the trial.
- * Threads: [main], and no others at the time of the fork.
+ * code's own must stay as it is (process_state.h), and a process that the code starts ends with the trial. Threads:
+ * [main], and no others at the time of the fork.
  */
 #ifndef DTRAIN_CORE_PLUGIN_TRIAL_TRIAL_H
 #define DTRAIN_CORE_PLUGIN_TRIAL_TRIAL_H

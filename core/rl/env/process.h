@@ -72,7 +72,7 @@ uint64_t dt_process_bytes(const dt_process_instance *x, uint64_t *shared_p);
 /* Of all workers of this process together, what they share counted once; n_p: how many. Any thread; allocates nothing.
  */
 uint64_t dt_process_all_bytes(uint32_t *n_p);
-/* Begins to end an instance. Of several, all are notified before the first is destroyed: workers end side by side. */
+/* Begins to end an instance. Of several, all are notified before the first is destroyed: workers end in parallel. */
 void dt_process_begin_end(dt_process_instance *x);
 extern const dt_env_ops dt_process_ops; /* no create. Gives up with DT_EIO */
 extern const dt_env_async dt_process_async;
