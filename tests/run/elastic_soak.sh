@@ -14,7 +14,7 @@ wanted=${DT_CHANGES:-10}
 seed=${DT_CHANGES_SEED:-1}
 echo "DT_CHANGES_SEED=$seed"
 limit=0
-data='batch = 16; shards = 8;'
+data='batch = 16; shards = 8;' instances=8
 save='every_steps = 1; keep_last = 3;'
 job <<END
 phase2_ppo = { train_batch = 40; fragment = 8; sgd_epochs = 1; };
