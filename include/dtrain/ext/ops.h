@@ -6,7 +6,7 @@
  *
  * They run on the CPU: a graph with one is rejected on a GPU, and neither format of `dtrain export` holds it. Names are
  * [a-z][a-z0-9_]*, shorter than 32 characters; two ops of one name, or the name of an op of dtrain/ops.def, are an
- * error when the plugin is loaded.
+ * error when a trainer is created and in `dtrain check`.
  *
  * The functions get everything from their argument: no allocation, no locks, no state of their own, the same bits for
  * the same call on every thread. Threads: [worker], several at once.
