@@ -17,7 +17,8 @@
  *   an evaluation of that checkpoint by itself, and an export: the step inputs of the evaluation in the run
  *   the same four iterations in another process, at other addresses and on two virtual ranks: the same weights
  *
- * a: how the session was opened. folder: for checkpoints, the caller's to remove. model: an id that one of its models must have; NULL: any. note_p: what was done.
+ * a: how the session was opened. folder: for checkpoints, the caller's to remove. model: an id that one of its
+ * models must have; NULL: any. note_p: what was done.
  * Errors: DT_EPLUGIN with the broken promise; those of the phase. */
 dt_status dt_phase_trial(const dt_session *s, const dt_args *a, const char *folder, const char *model, dt_trial *t,
                          dt_str *note_p) DT_NODISCARD;

@@ -8,7 +8,7 @@
 
 #include "plugin/service/stage.h"
 
-/* Calls of iterate in a row without progress that a run accepts (plugin.h says it). */
+/* Calls of iterate in a row without progress that a run accepts (plugin.h reports it). */
 enum { DT_PROGRESS_MOST_IDLE = 1000 };
 
 typedef struct dt_progress_mark {

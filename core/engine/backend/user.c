@@ -85,7 +85,7 @@ static size_t room_for(const dt_view *v)
     return ((size_t)dt_view_count(v) * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Where it is stored as double, or nobody reads it, an op of a plugin works on floats in scratch. */
+/* Where it is stored as double, or unused, an op of a plugin works on floats in scratch. */
 static bool is_apart(const dt_view *v, bool is_double)
 {
     return v->data == NULL || (is_double && v->dtype == DT_F32);

@@ -19,7 +19,7 @@ void dt_user_op_names(dt_str *out);
 /* Inputs of small sizes that fit its shape rule; returns how many. */
 uint32_t dt_user_op_example(uint32_t op, dt_shape in[DT_USER_OP_MAX_IN]);
 /* Runs it on such inputs: it must write every element of its outputs and nothing else, twice the same, and its
- * derivative must be that of central differences. Errors: DT_EPLUGIN says which of these does not hold, DT_ENOMEM. */
+ * derivative must be that of central differences. Errors: DT_EPLUGIN with the one that does not hold, DT_ENOMEM. */
 dt_status dt_user_op_verify(uint32_t op) DT_NODISCARD;
 /* NULL: op is of no plugin. */
 const dt_op_info *dt_user_op_info(uint32_t op);

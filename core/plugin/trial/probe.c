@@ -251,8 +251,12 @@ dt_status dt_probe_compare(dt_probe *p, dt_probe *other)
     dt_status st = compare_record(p, &first, "forward, called again,");
     if (st == DT_OK && other != NULL && other->is_created) {
         st = dt_probe_ports(other);
-        st = st == DT_OK ? dt_probe_params(other) : st;
-        st = st == DT_OK ? compare_record(other, &first, "a second instance with the same options") : st;
+        if (st == DT_OK) {
+            st = dt_probe_params(other);
+        }
+        if (st == DT_OK) {
+            st = compare_record(other, &first, "a second instance with the same options");
+        }
     }
     dt_str_fini(&first);
     return st;

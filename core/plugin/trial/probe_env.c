@@ -506,7 +506,7 @@ static dt_status compare_many(game *g, const dt_probe_trace *trace, uint32_t e, 
     return DT_OK;
 }
 
-/* Episodes e, e + 1, ... side by side, a step of those that go on in each call. */
+/* Episodes e, e + 1, ... side by side, a step of those that continue in each call. */
 static dt_status play_together(together *x, const dt_probe_trace *trace, uint32_t e, uint32_t n)
 {
     uint64_t hash[DT_PROBE_ENV_ARRAYS];

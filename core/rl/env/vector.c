@@ -226,7 +226,7 @@ static void clear_outputs(const dt_vector *v, dt_instance *x)
     memset(x->record + l->mask, 1, (size_t)l->spec.n_agents * l->n_choices);
 }
 
-/* An instance that says that it is broken, created again where it may be: DT_OK. */
+/* An instance that reports that it is broken, created again where it may be: DT_OK. */
 static dt_status restart(dt_instance *x, dt_status st)
 {
     const dt_vector_restart *r = x->kind->restart;
