@@ -486,7 +486,7 @@ static void optimizer(const char *filter)
 int main(int argc, char **argv)
 {
     const char *filter = argc > 1 ? argv[1] : "";
-    if (dt_cpu_check() != DT_OK) {
+    if (dt_cpu_isa_check() != DT_OK) {
         fprintf(stderr, "DTRAIN_CPU_ISA is not usable here\n");
         return 2;
     }

@@ -101,7 +101,7 @@ static inline dt_status controller_net_init(controller_net *n, const dt_host *h,
 }
 
 /* The columns of port obs. Errors: DT_ESHAPE. */
-static inline dt_status controller_need_obs(const controller_net *n, const dt_host *h)
+static inline dt_status controller_require_obs(const controller_net *n, const dt_host *h)
 {
     return n->D > 0 ? DT_OK
                     : DT_FAIL_H(h, DT_ESHAPE,

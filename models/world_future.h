@@ -146,7 +146,7 @@ typedef struct world_telling { /* how futures are reported */
 } world_telling;
 
 /* The ports that this takes; one future alone needs none of its own. */
-static inline void world_ports_tell(world_ports *p, const world_telling *how)
+static inline void world_ports_add_outputs(world_ports *p, const world_telling *how)
 {
     char *text = p->text[WORLD_N_IN + 2], *share = p->text[WORLD_N_IN + 3], *scale = p->text[WORLD_N_IN + 4],
          *radii = p->text[WORLD_N_IN + 5];
@@ -241,7 +241,7 @@ static inline dt_tensor *world_mean(dt_graph *g, dt_tensor *x, dt_tensor *probab
 }
 
 /* x [S,D] for each of K futures: [S,K,D] */
-static inline dt_tensor *world_each(dt_graph *g, dt_tensor *x, int64_t K)
+static inline dt_tensor *world_repeat_futures(dt_graph *g, dt_tensor *x, int64_t K)
 {
     dt_tensor *part[WORLD_MAX_FUTURES];
     for (int64_t j = 0; j < K; j++) {
@@ -257,7 +257,7 @@ static inline void world_sum_up(const world_ports *p, dt_graph *g, dt_tensor **o
     dt_tensor *all = dt_merge(g, out[WORLD_OUT_FUTURES]);
     dt_tensor *deviation = dt_unary(g, DT_FN_EXP, dt_merge(g, out[WORLD_OUT_SPREADS]), 0.0);
     dt_tensor *mean = world_mean(g, all, probability);
-    dt_tensor *apart = dt_sub(g, all, world_each(g, mean, p->K));
+    dt_tensor *apart = dt_sub(g, all, world_repeat_futures(g, mean, p->K));
     dt_tensor *square = dt_add(g, dt_mul(g, apart, apart), dt_mul(g, deviation, deviation));
     dt_tensor *log_square = dt_unary(g, DT_FN_LOG, world_mean(g, square, probability), 0.0);
     out[WORLD_OUT_FUTURE] = dt_split(g, mean, p->F);
@@ -265,7 +265,7 @@ static inline void world_sum_up(const world_ports *p, dt_graph *g, dt_tensor **o
 }
 
 /* What part of z counts at every step [S,K F], all of it from WORLD_STEADY_S on; like: [S,F] */
-static inline dt_tensor *world_steadily(const world_ports *p, dt_graph *g, dt_tensor *like)
+static inline dt_tensor *world_ramp_weight(const world_ports *p, dt_graph *g, dt_tensor *like)
 {
     dt_tensor *part[WORLD_MAX_FUTURES];
     dt_tensor *t = dt_merge(g, dt_cumsum(g, dt_split(g, dt_fill(g, like, p->dt_s / WORLD_STEADY_S), p->F)));
@@ -278,8 +278,8 @@ static inline dt_tensor *world_steadily(const world_ports *p, dt_graph *g, dt_te
 
 /* How far vehicles get laterally before they point along it [S,K,F,2], one: [S,F,2]; speed [S,1],
  * path [S,P,4], like: [S,F] */
-static inline dt_tensor *world_aligning(const world_ports *p, dt_graph *g, dt_tensor *speed, dt_tensor *path,
-                                        dt_tensor *like)
+static inline dt_tensor *world_aligning_distance(const world_ports *p, dt_graph *g, dt_tensor *speed, dt_tensor *path,
+                                                 dt_tensor *like)
 {
     dt_tensor *part[WORLD_MAX_FUTURES];
     dt_tensor *t = dt_merge(g, dt_cumsum(g, dt_split(g, dt_fill(g, like, -p->dt_s / WORLD_ALIGN_S), p->F)));
@@ -294,7 +294,7 @@ static inline dt_tensor *world_aligning(const world_ports *p, dt_graph *g, dt_te
 }
 
 /* Ways [S,K,F,2], one [S,F,2], along a path [S,P,4]. */
-static inline dt_tensor *world_laid(const world_ports *p, dt_graph *g, dt_tensor *way, dt_tensor *path)
+static inline dt_tensor *world_along_path(const world_ports *p, dt_graph *g, dt_tensor *way, dt_tensor *path)
 {
     if (p->K == 1) {
         return world_on_path(g, way, path);
@@ -310,15 +310,15 @@ static inline void world_futures(const world_ports *p, dt_graph *g, dt_tensor *z
     const int64_t n = p->K * p->F;
     dt_tensor *zx = dt_slice(g, z, 0, n), *zy = dt_slice(g, z, n, n);
     if (path != NULL) {
-        dt_tensor *growth_of_z = world_steadily(p, g, dt_slice(g, zx, 0, p->F));
+        dt_tensor *growth_of_z = world_ramp_weight(p, g, dt_slice(g, zx, 0, p->F));
         zx = dt_mul(g, zx, growth_of_z);
         zy = dt_mul(g, zy, growth_of_z);
     }
     dt_tensor *velocity = world_velocity(p, g, zx, zy, speed);
     dt_tensor *future = dt_cumsum(g, dt_affine(g, velocity, p->dt_s, 0.0));
     if (path != NULL) {
-        future = dt_add(g, future, world_aligning(p, g, speed, path, dt_slice(g, zx, 0, p->F)));
-        future = world_laid(p, g, future, path);
+        future = dt_add(g, future, world_aligning_distance(p, g, speed, path, dt_slice(g, zx, 0, p->F)));
+        future = world_along_path(p, g, future, path);
     }
     dt_tensor *growth =
         dt_unary(g, DT_FN_SOFTPLUS, world_axes(p, g, dt_slice(g, z, 2 * n, n), dt_slice(g, z, 3 * n, n)), 0.0);

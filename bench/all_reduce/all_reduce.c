@@ -149,7 +149,7 @@ static dt_status prepare(bench *b)
     for (uint32_t k = 0; k < IN_FLIGHT; k++) {
         DT_TRY(dt_tree_sum_create(&(dt_tree_sum_desc){.shape = shape, .most = b->bucket}, &b->sum[k]));
     }
-    b->n_nodes = dt_tree_cover(&shape, rank, b->node);
+    b->n_nodes = dt_tree_list_cover(&shape, rank, b->node);
     b->node[0].value = b->mine;
     if (b->n_nodes > 1) {
         return DT_FAIL(DT_EINVAL, "%u ranks: want a power of two, where a rank has one vector", R);

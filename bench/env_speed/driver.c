@@ -186,7 +186,7 @@ static void *run_track(void *arg)
 {
     const track *t = arg;
     for (int i = 0; i < t->rounds; i++) {
-        dt_vector_post(t->v, t->group);
+        dt_vector_begin_step(t->v, t->group);
         must(dt_vector_wait(t->v, t->group));
     }
     return NULL;
@@ -278,7 +278,7 @@ static void in_processes(bench *b, bool many, uint32_t workers)
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) {
-        return dt_env_worker(&plugin);
+        return dt_env_run_worker(&plugin);
     }
     static bench b;
     dt_env_spec spec = {.struct_size = sizeof(spec)};

@@ -163,7 +163,7 @@ static dt_status drive(dt_session *session, uint32_t workers)
     dt_stage *stage = NULL;
     side s = {.seed = session->seed, .workers = workers};
     DT_TRY(dt_config_data(session->config, 0, &s.data));
-    DT_TRY(dt_comm_null(&comm));
+    DT_TRY(dt_comm_create_null(&comm));
     const dt_stage_desc d = {.config = session->config,
                              .loader = session->loader,
                              .comm = comm,

@@ -63,7 +63,7 @@ static dt_status write_batch(const dt_stage *s, const dt_sampler *sampler, const
     const dt_samples *src = &s->data[0].source;
     const uint64_t batch = sampler->batch, per_epoch = dt_sampler_steps(sampler);
     dt_sampler_epoch epoch;
-    dt_sampler_begin(&epoch, sampler, s->d.seed, (uint32_t)s->d.index, step / per_epoch);
+    dt_sampler_begin_epoch(&epoch, sampler, s->d.seed, (uint32_t)s->d.index, step / per_epoch);
     const size_t room = dt_samples_bytes_max(src, batch);
     uint64_t *index = dt_alloc_n(batch, sizeof(*index)), *key = dt_alloc_n(batch, sizeof(*key));
     void *arena = dt_alloc(room);
@@ -73,7 +73,7 @@ static dt_status write_batch(const dt_stage *s, const dt_sampler *sampler, const
     if (st == DT_OK) {
         for (uint64_t i = 0; i < batch; i++) {
             const uint64_t position = step % per_epoch * batch + i;
-            index[i] = dt_sampler_at(&epoch, position);
+            index[i] = dt_sampler_sample_at(&epoch, position);
             key[i] = dt_sampler_key(&epoch, position);
         }
         st = src->ops->sizes(src->self, index, (uint32_t)batch, size);
@@ -165,7 +165,7 @@ static dt_status drive(dt_session *session, const char *folder, uint64_t n_steps
     dt_data_opts data;
     dt_sampler sampler = {0};
     DT_TRY(dt_config_data(session->config, 0, &data));
-    DT_TRY(dt_comm_null(&comm));
+    DT_TRY(dt_comm_create_null(&comm));
     const dt_stage_desc d = {.config = session->config,
                              .loader = session->loader,
                              .comm = comm,

@@ -98,7 +98,7 @@ static void measure(uint64_t samples, const char *alpha, const char *name)
         const double from = dt_clock_s();
         assert_done(p->replay->draw(p->p));
         const double drawn = dt_clock_s();
-        assert_done(dt_samples_cut(s, index, DRAW, &taken, size));
+        assert_done(dt_samples_cut_micro_batch(s, index, DRAW, &taken, size));
         assert_done(dt_samples_read(s, index, key, taken, size, arena, bytes, field, &used));
         us[d] = (dt_clock_s() - from) * 1e6;
         draw_us[d] = (drawn - from) * 1e6;

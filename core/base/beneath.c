@@ -32,7 +32,7 @@ struct guard {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static guard *guarded;
 
-static size_t trimmed(const char *folder)
+static size_t length_without_slashes(const char *folder)
 {
     size_t n = strlen(folder);
     while (n > 1 && folder[n - 1] == '/') {
@@ -52,7 +52,7 @@ static guard **find_guarded(const char *folder, size_t bytes)
 
 dt_status dt_beneath_guard(const char *folder)
 {
-    const size_t bytes = trimmed(folder);
+    const size_t bytes = length_without_slashes(folder);
     if (bytes >= PATH_MAX) {
         return DT_FAIL(DT_EINVAL, "a path of %zu bytes is longer than the limit of %d", bytes, PATH_MAX - 1);
     }
@@ -78,7 +78,7 @@ dt_status dt_beneath_guard(const char *folder)
 void dt_beneath_unguard(const char *folder)
 {
     pthread_mutex_lock(&lock);
-    guard **at = find_guarded(folder, trimmed(folder)), *f = *at;
+    guard **at = find_guarded(folder, length_without_slashes(folder)), *f = *at;
     if (f != NULL && --f->n == 0) {
         *at = f->next;
         free(f);
@@ -87,7 +87,7 @@ void dt_beneath_unguard(const char *folder)
 }
 
 /* The outermost guarded folder around path, in root, and what of path is below. NULL: none. */
-static const char *below_guarded(const char *path, char root[PATH_MAX])
+static const char *find_guard_and_rest(const char *path, char root[PATH_MAX])
 {
     size_t best = SIZE_MAX;
     pthread_mutex_lock(&lock);
@@ -157,7 +157,7 @@ static int open_folder_below(int at, char *path)
 int dt_beneath_open_parent(const char *path, const char **name_p)
 {
     char root[PATH_MAX], folder[PATH_MAX];
-    const char *rest = strlen(path) < PATH_MAX ? below_guarded(path, root) : NULL;
+    const char *rest = strlen(path) < PATH_MAX ? find_guard_and_rest(path, root) : NULL;
     *name_p = path;
     if (rest == NULL) {
         return AT_FDCWD;
@@ -166,7 +166,7 @@ int dt_beneath_open_parent(const char *path, const char **name_p)
         errno = EXDEV;
         return -1;
     }
-    size_t end = trimmed(rest), begin = end;
+    size_t end = length_without_slashes(rest), begin = end;
     while (begin > 0 && rest[begin - 1] != '/') {
         begin--;
     }
@@ -194,7 +194,7 @@ void dt_beneath_close_parent(int dir_fd)
 }
 
 /* What was opened is what it should be; else closed, with the reason in errno. */
-static int check_kind(int fd, int flags)
+static int check_opened_kind(int fd, int flags)
 {
     struct stat info;
     const bool writes = (flags & O_ACCMODE) != O_RDONLY;
@@ -239,7 +239,7 @@ int dt_beneath_open(const char *path, int flags, mode_t mode)
     }
     dt_beneath_close_parent(dir);
     errno = reason == ENXIO ? EMEDIUMTYPE : reason; /* a socket, or a pipe without a reader */
-    return fd >= 0 ? check_kind(fd, flags) : -1;
+    return fd >= 0 ? check_opened_kind(fd, flags) : -1;
 }
 
 int dt_beneath_open_plain(const char *path)
@@ -249,7 +249,7 @@ int dt_beneath_open_plain(const char *path)
         errno = errno == ENXIO ? EMEDIUMTYPE : errno;
         return -1;
     }
-    return check_kind(fd, O_RDONLY);
+    return check_opened_kind(fd, O_RDONLY);
 }
 
 int dt_beneath_stat(const char *path, struct stat *out)

@@ -50,7 +50,7 @@ void dt_clock_utc(char *out, size_t bytes)
 }
 
 /* "Name:  123 kB" of a status file below /proc in bytes, 0 when there is none. Allocates nothing. */
-static uint64_t status_bytes(const char *path, const char *name)
+static uint64_t read_proc_status_bytes(const char *path, const char *name)
 {
     char text[4096];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -69,10 +69,10 @@ static uint64_t status_bytes(const char *path, const char *name)
 
 uint64_t dt_rss_bytes(void)
 {
-    return status_bytes("/proc/self/status", "\nVmRSS:");
+    return read_proc_status_bytes("/proc/self/status", "\nVmRSS:");
 }
 
-uint64_t dt_own_bytes_of(int pid, uint64_t *shared_p)
+uint64_t dt_private_bytes_of(int pid, uint64_t *shared_p)
 {
     char path[48], text[128] = "";
     unsigned long long resident = 0, shared = 0;
@@ -90,8 +90,8 @@ uint64_t dt_own_bytes_of(int pid, uint64_t *shared_p)
 
 uint64_t dt_rss_peak_bytes(void)
 {
-    return status_bytes("/proc/self/status",
-                        "\nVmHWM:"); /* not getrusage: that keeps the peak of what ran before exec */
+    return read_proc_status_bytes("/proc/self/status",
+                                  "\nVmHWM:"); /* not getrusage: that keeps the peak of what ran before exec */
 }
 
 bool dt_rss_peak_reset(void)

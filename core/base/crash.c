@@ -50,7 +50,7 @@ static void append_text(int fd, const char *text)
     (void)ignored;
 }
 
-static void report_to(int fd, int number)
+static void write_crash_report(int fd, int number)
 {
     append_text(fd, "crash: ended by ");
     append_text(fd, signal_name(number));
@@ -70,9 +70,9 @@ void dt_crash_report(int number)
     const int kept = errno;
     if (!atomic_exchange(&has_told, true)) {
         const int fd = atomic_load(&log_fd);
-        report_to(STDERR_FILENO, number);
+        write_crash_report(STDERR_FILENO, number);
         if (fd >= 0) {
-            report_to(fd, number);
+            write_crash_report(fd, number);
         }
     }
     errno = kept;
@@ -88,7 +88,7 @@ static void report_changed_file(int fd, const char *path)
             "the last checkpoint (--resume)\n");
 }
 
-static void on_crash(int number)
+static void handle_crash_signal(int number)
 {
     signal(number, SIG_DFL); /* first: a fault in here ends it, too */
     const char *path = changed_file != NULL ? changed_file() : NULL;
@@ -127,7 +127,7 @@ void dt_crash_install(void)
     memset(&a, 0, sizeof(a));
     sigemptyset(&a.sa_mask);
     a.sa_flags = SA_ONSTACK;
-    a.sa_handler = on_crash;
+    a.sa_handler = handle_crash_signal;
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL) {
             sigaction(signals[i], &a, NULL);

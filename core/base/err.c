@@ -47,7 +47,7 @@ static const struct status_row {
 /* clang-format on */
 
 /* "room/file.c" of a path: the folder that a compiler prefixed does not help a reader. */
-static const char *short_path(const char *file)
+static const char *path_below_room(const char *file)
 {
     const char *last = NULL, *before = NULL;
     for (const char *p = file; *p != '\0'; p++) {
@@ -64,7 +64,7 @@ static dt_status write_record(dt_status st, const char *file, int line, const ch
 {
     record.status = st;
     memcpy(record.text, text, strlen(text) + 1);
-    snprintf(record.where, sizeof(record.where), "%s:%d", short_path(file), line);
+    snprintf(record.where, sizeof(record.where), "%s:%d", path_below_room(file), line);
     return st;
 }
 
@@ -86,11 +86,11 @@ dt_status dt_fail_lines(dt_status st, const char *file, int line, const char *fm
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    dt_mask(text, false);
+    dt_mask_text(text, false);
     return write_record(st, file, line, text);
 }
 
-dt_status dt_context(dt_status st, const char *fmt, ...)
+dt_status dt_error_add_context(dt_status st, const char *fmt, ...)
 {
     char text[DT_ERROR_TEXT_BYTES];
     va_list ap;
@@ -145,7 +145,7 @@ dt_status dt_error_restore(const dt_error *e)
     return e->status;
 }
 
-static const struct status_row *status_row(dt_status st)
+static const struct status_row *find_status_row(dt_status st)
 {
     for (size_t i = 0; i < sizeof(status_rows) / sizeof(status_rows[0]); i++) {
         if (status_rows[i].code == st) {
@@ -157,12 +157,12 @@ static const struct status_row *status_row(dt_status st)
 
 const char *dt_status_name(dt_status st)
 {
-    const struct status_row *row = status_row(st);
+    const struct status_row *row = find_status_row(st);
     return row != NULL ? row->name : "DT_?";
 }
 
 const char *dt_status_text(dt_status st)
 {
-    const struct status_row *row = status_row(st);
+    const struct status_row *row = find_status_row(st);
     return row != NULL ? row->text : "unknown status";
 }

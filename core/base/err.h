@@ -24,8 +24,8 @@ dt_status dt_fail_lines(dt_status st, const char *file, int line, const char *fm
 #define DT_FAIL_LINES(st, ...) dt_fail_lines((st), __FILE__, __LINE__, __VA_ARGS__)
 
 /* Put "context: " in front of the recorded text; returns st. */
-dt_status dt_context(dt_status st, const char *fmt, ...) DT_PRINTF(2, 3);
-#define DT_CONTEXT(st, ...) dt_context((st), __VA_ARGS__)
+dt_status dt_error_add_context(dt_status st, const char *fmt, ...) DT_PRINTF(2, 3);
+#define DT_CONTEXT(st, ...) dt_error_add_context((st), __VA_ARGS__)
 
 const char *dt_error_text(void);  /* the record of this thread, "" when empty */
 dt_status dt_error_status(void);  /* the code it was made with, DT_OK when empty */

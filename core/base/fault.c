@@ -75,7 +75,7 @@ static bool parse_rule(const char *text, size_t bytes, rule *out_p)
 }
 
 /* Under the lock. Returns the text that could not be read, or NULL. */
-static const char *load(const char *spec)
+static const char *load_rules(const char *spec)
 {
     const char *bad = NULL;
     n_rules = 0;
@@ -101,7 +101,7 @@ static void report_malformed(const char *bad)
 {
     char text[FILE_BYTES];
     snprintf(text, sizeof(text), "%s", bad);
-    dt_mask(text, true);
+    dt_mask_text(text, true);
     dprintf(STDERR_FILENO,
             "warn  DTRAIN_FAULT: cannot read \"%s\" (expected name:N, name:N-M, name:N+, name:N! or name:N@FILE, at "
             "most %d)\n",
@@ -109,7 +109,7 @@ static void report_malformed(const char *bad)
 }
 
 /* Where a test waits for us, and we for it. */
-static void wait_at_file(const char *file)
+static void wait_for_test_file(const char *file)
 {
     const int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd >= 0) {
@@ -120,14 +120,14 @@ static void wait_at_file(const char *file)
     }
 }
 
-static bool count_visit(const char *point)
+static bool count_fault_visit(const char *point)
 {
     bool is_fault = false, is_kill = false;
     char file[FILE_BYTES] = "";
     const char *bad = NULL;
     pthread_mutex_lock(&lock);
     if (atomic_load(&state) == UNREAD) {
-        bad = load(getenv("DTRAIN_FAULT"));
+        bad = load_rules(getenv("DTRAIN_FAULT"));
     }
     for (int i = 0; i < n_rules; i++) {
         rule *r = &rules[i];
@@ -148,7 +148,7 @@ static bool count_visit(const char *point)
         report_malformed(bad);
     }
     if (file[0] != '\0') {
-        wait_at_file(file);
+        wait_for_test_file(file);
     }
     if (is_kill) {
         kill(getpid(), SIGKILL);
@@ -161,13 +161,13 @@ bool dt_fault(const char *point)
     if (__builtin_expect(atomic_load_explicit(&state, memory_order_relaxed) == QUIET, 1)) {
         return false;
     }
-    return count_visit(point);
+    return count_fault_visit(point);
 }
 
 bool dt_fault_reset(const char *spec)
 {
     pthread_mutex_lock(&lock);
-    const char *bad = load(spec);
+    const char *bad = load_rules(spec);
     pthread_mutex_unlock(&lock);
     if (bad != NULL) {
         report_malformed(bad);

@@ -62,20 +62,20 @@ static void *fence_alloc(size_t head_bytes, size_t bytes)
     return user;
 }
 
-static uint32_t n_used(void)
+static uint32_t count_used_blocks(void)
 {
     const uint32_t n = atomic_load(&n_blocks);
     return n < MAX_BLOCKS ? n : MAX_BLOCKS;
 }
 
-static void tell(const fenced *b, const char *what)
+static void report_violation(const fenced *b, const char *what)
 {
     char text[120];
     snprintf(text, sizeof(text), "%s a block of %zu bytes", what, b->bytes);
     on_broken(text);
 }
 
-static bool is_pattern(const uint8_t *from, const uint8_t *to)
+static bool has_fill_pattern(const uint8_t *from, const uint8_t *to)
 {
     while (from < to && *from == PATTERN) {
         from++;
@@ -85,17 +85,17 @@ static bool is_pattern(const uint8_t *from, const uint8_t *to)
 
 static void check_block(const fenced *b)
 {
-    if (!is_pattern(b->map + page, b->user - b->head_bytes)) {
-        tell(b, "it wrote before the start of");
+    if (!has_fill_pattern(b->map + page, b->user - b->head_bytes)) {
+        report_violation(b, "it wrote before the start of");
     }
-    if (!is_pattern(b->user + b->bytes, b->map + b->map_bytes - page)) {
-        tell(b, "it wrote past the end of");
+    if (!has_fill_pattern(b->user + b->bytes, b->map + b->map_bytes - page)) {
+        report_violation(b, "it wrote past the end of");
     }
 }
 
 void dt_fence_check(void)
 {
-    for (uint32_t i = 0; i < n_used(); i++) {
+    for (uint32_t i = 0; i < count_used_blocks(); i++) {
         if (block[i].user != NULL && !atomic_load(&block[i].is_freed)) {
             check_block(&block[i]);
         }
@@ -104,7 +104,7 @@ void dt_fence_check(void)
 
 static fenced *find_block(const void *at)
 {
-    for (uint32_t i = 0; i < n_used(); i++) {
+    for (uint32_t i = 0; i < count_used_blocks(); i++) {
         const fenced *b = &block[i];
         if (b->user != NULL && (const uint8_t *)at >= b->map && (const uint8_t *)at < b->map + b->map_bytes) {
             return &block[i];
@@ -125,15 +125,15 @@ static void fence_release(void *user)
     (void)!mmap(b->map, b->map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-static void on_fault(int number, siginfo_t *info, void *context)
+static void handle_fault_signal(int number, siginfo_t *info, void *context)
 {
     const fenced *b = find_block(info->si_addr);
     (void)number;
     (void)context;
     if (b != NULL) {
-        tell(b, atomic_load(&b->is_freed)                  ? "it used, after freeing it,"
-                : (const uint8_t *)info->si_addr < b->user ? "it accessed memory before the start of"
-                                                           : "it accessed memory past the end of");
+        report_violation(b, atomic_load(&b->is_freed)                  ? "it used, after freeing it,"
+                            : (const uint8_t *)info->si_addr < b->user ? "it accessed memory before the start of"
+                                                                       : "it accessed memory past the end of");
     }
     signal(SIGSEGV, SIG_DFL); /* not ours: it happens again, and ends the process */
 }
@@ -142,7 +142,7 @@ static const dt_alloc_source source = {fence_alloc, fence_release};
 
 void dt_fence_install(void (*broken)(const char *what))
 {
-    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    struct sigaction action = {.sa_sigaction = handle_fault_signal, .sa_flags = SA_SIGINFO | SA_NODEFER};
     page = (size_t)sysconf(_SC_PAGESIZE);
     on_broken = broken;
     sigemptyset(&action.sa_mask);

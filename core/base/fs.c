@@ -43,7 +43,7 @@ void dt_fs_set_tracer(dt_fs_tracer *new_tracer, void *user)
     tracer_user = user;
 }
 
-static void trace(dt_fs_change what, const char *path, const char *to, const void *p, size_t bytes)
+static void trace_change(dt_fs_change what, const char *path, const char *to, const void *p, size_t bytes)
 {
     if (tracer != NULL) {
         tracer(tracer_user, what, path, to, p, bytes);
@@ -125,7 +125,7 @@ static int make_folder(const char *path)
     const int reason = errno;
     dt_beneath_close_parent(dir);
     if (is_made) {
-        trace(DT_FS_MKDIR, path, NULL, NULL, 0);
+        trace_change(DT_FS_MKDIR, path, NULL, NULL, 0);
         return 0;
     }
     struct stat info;
@@ -183,7 +183,7 @@ dt_status dt_fs_create(const char *path, int *out_fd)
         const dt_status st = reason == EEXIST ? DT_EINVAL : dt_beneath_is_refusal(reason) ? DT_EDATA : DT_EIO;
         return DT_FAIL(st, "cannot create %s: %s", path, dt_beneath_strerror(reason));
     }
-    trace(DT_FS_CREATE, path, NULL, NULL, 0);
+    trace_change(DT_FS_CREATE, path, NULL, NULL, 0);
     *out_fd = fd;
     return DT_OK;
 }
@@ -209,7 +209,7 @@ dt_status dt_fs_write(int fd, const char *path, const void *p, size_t bytes)
         errno = ENOSPC;
         return dt_fs_fail_io("write to", path);
     }
-    trace(DT_FS_WRITE, path, NULL, p, bytes);
+    trace_change(DT_FS_WRITE, path, NULL, p, bytes);
     return DT_OK;
 }
 
@@ -292,7 +292,7 @@ dt_status dt_fs_sync_close(int fd, const char *path)
     if (dt_fs_inject_fault("fs.fsync", EIO) || (is_flush_real && fsync(fd) != 0)) {
         st = dt_fs_fail_io("flush to disk", path); /* never retried: the kernel may have dropped the dirty pages */
     } else {
-        trace(DT_FS_FLUSH, path, NULL, NULL, 0);
+        trace_change(DT_FS_FLUSH, path, NULL, NULL, 0);
     }
     bool is_refused = dt_fs_inject_fault("fs.close", EIO);
     int reason = errno;
@@ -318,7 +318,7 @@ dt_status dt_fs_sync_dir(const char *path)
 }
 
 /* renameat2 between two paths, each in its folder; flags as there. */
-static bool rename_between(const char *from, const char *to, unsigned flags)
+static bool call_renameat2(const char *from, const char *to, unsigned flags)
 {
     const char *from_name = NULL, *to_name = NULL;
     const int from_dir = dt_beneath_open_parent(from, &from_name);
@@ -332,7 +332,7 @@ static bool rename_between(const char *from, const char *to, unsigned flags)
 }
 
 /* A rename takes the place of whatever is there: of a device or a pipe, too, or of a link to one (/dev/stdout). */
-static dt_status check_target(const char *to)
+static dt_status check_rename_target(const char *to)
 {
     const char *name = NULL;
     struct stat st;
@@ -353,26 +353,26 @@ static dt_status check_target(const char *to)
 
 dt_status dt_fs_rename(const char *from, const char *to)
 {
-    DT_TRY(check_target(to));
-    if (!rename_between(from, to, 0)) {
+    DT_TRY(check_rename_target(to));
+    if (!call_renameat2(from, to, 0)) {
         int reason = errno;
         return DT_FAIL(DT_EIO, "cannot rename %s to %s: %s", from, to, dt_beneath_strerror(reason));
     }
-    trace(DT_FS_RENAME, from, to, NULL, 0);
+    trace_change(DT_FS_RENAME, from, to, NULL, 0);
     return DT_OK;
 }
 
 dt_status dt_fs_swap(const char *a, const char *b)
 {
-    if (!rename_between(a, b, RENAME_EXCHANGE)) {
+    if (!call_renameat2(a, b, RENAME_EXCHANGE)) {
         int reason = errno;
         return DT_FAIL(DT_EIO, "cannot exchange %s and %s: %s", a, b, dt_beneath_strerror(reason));
     }
-    trace(DT_FS_SWAP, a, b, NULL, 0);
+    trace_change(DT_FS_SWAP, a, b, NULL, 0);
     return DT_OK;
 }
 
-static void discard(const char *path, int flags)
+static void unlink_quietly(const char *path, int flags)
 {
     const int reason = errno;
     const char *name = NULL;
@@ -386,18 +386,18 @@ static void discard(const char *path, int flags)
 
 void dt_fs_try_remove(const char *path)
 {
-    discard(path, 0);
+    unlink_quietly(path, 0);
 }
 
 void dt_fs_try_remove_folder(const char *path)
 {
-    discard(path, AT_REMOVEDIR);
+    unlink_quietly(path, AT_REMOVEDIR);
 }
 
 void dt_fs_try_move(const char *from, const char *to)
 {
     const int reason = errno;
-    (void)rename_between(from, to, 0);
+    (void)call_renameat2(from, to, 0);
     errno = reason;
 }
 
@@ -514,7 +514,7 @@ dt_status dt_fs_remove_tree(const char *path)
     const dt_status st = remove_at(dir, name, path);
     dt_beneath_close_parent(dir);
     DT_TRY(st);
-    trace(DT_FS_REMOVE, path, NULL, NULL, 0);
+    trace_change(DT_FS_REMOVE, path, NULL, NULL, 0);
     return DT_OK;
 }
 

@@ -36,7 +36,7 @@ static uint64_t load64le(const uint8_t *p)
     return (uint64_t)load32le(p + 4) << 32 | load32le(p);
 }
 
-static void detect(void)
+static void detect_instructions(void)
 {
 #if defined(__x86_64__)
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -48,7 +48,7 @@ static void detect(void)
 #endif
 }
 
-static void prepare(void)
+static void prepare_tables(void)
 {
     /* table k holds the effect of a byte that is k bytes away from the end of an 8-byte group */
     for (uint32_t i = 0; i < 256; i++) {
@@ -64,15 +64,15 @@ static void prepare(void)
             crc_tables[k][i] = (r >> 8) ^ crc_tables[0][r & 0xff];
         }
     }
-    detect();
+    detect_instructions();
 }
 
 void dt_hash_set_portable(bool is_plain)
 {
-    pthread_once(&once, prepare);
+    pthread_once(&once, prepare_tables);
     has_sha = has_crc = false;
     if (!is_plain) {
-        detect();
+        detect_instructions();
     }
 }
 
@@ -88,12 +88,12 @@ static const uint32_t sha_k[64] __attribute__((aligned(16))) = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-static uint32_t rotr(uint32_t x, int n)
+static uint32_t rotate_right(uint32_t x, int n)
 {
     return x >> n | x << (32 - n);
 }
 
-static void sha_plain(uint32_t h[8], const uint8_t *p, size_t n_blocks)
+static void sha256_portable(uint32_t h[8], const uint8_t *p, size_t n_blocks)
 {
     for (; n_blocks > 0; n_blocks--, p += 64) {
         uint32_t w[64];
@@ -101,8 +101,8 @@ static void sha_plain(uint32_t h[8], const uint8_t *p, size_t n_blocks)
             w[t] = load32be(p + 4 * t);
         }
         for (int t = 16; t < 64; t++) {
-            uint32_t s0 = rotr(w[t - 15], 7) ^ rotr(w[t - 15], 18) ^ w[t - 15] >> 3;
-            uint32_t s1 = rotr(w[t - 2], 17) ^ rotr(w[t - 2], 19) ^ w[t - 2] >> 10;
+            uint32_t s0 = rotate_right(w[t - 15], 7) ^ rotate_right(w[t - 15], 18) ^ w[t - 15] >> 3;
+            uint32_t s1 = rotate_right(w[t - 2], 17) ^ rotate_right(w[t - 2], 19) ^ w[t - 2] >> 10;
             w[t] = w[t - 16] + s0 + w[t - 7] + s1;
         }
         uint32_t v[8]; /* a b c d e f g h */
@@ -112,9 +112,10 @@ static void sha_plain(uint32_t h[8], const uint8_t *p, size_t n_blocks)
             for (int i = 0; i < 8; i++) {
 #define LETTER(k) v[(8 - i + (k)) & 7]
                 uint32_t e = LETTER(4), a = LETTER(0);
-                uint32_t big1 = rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25), ch = (e & LETTER(5)) ^ (~e & LETTER(6));
+                uint32_t big1 = rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25),
+                         ch = (e & LETTER(5)) ^ (~e & LETTER(6));
                 uint32_t t1 = LETTER(7) + big1 + ch + sha_k[t + i] + w[t + i];
-                uint32_t big0 = rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22);
+                uint32_t big0 = rotate_right(a, 2) ^ rotate_right(a, 13) ^ rotate_right(a, 22);
                 uint32_t maj = (a & LETTER(1)) ^ (a & LETTER(2)) ^ (LETTER(1) & LETTER(2));
                 LETTER(3) += t1;
                 LETTER(7) = t1 + big0 + maj;
@@ -161,7 +162,7 @@ __attribute__((target("sha,sse4.1,ssse3"))) static void sha_ni(uint32_t h[8], co
 }
 #endif
 
-static void sha_blocks(uint32_t h[8], const uint8_t *p, size_t n_blocks)
+static void sha256_blocks(uint32_t h[8], const uint8_t *p, size_t n_blocks)
 {
 #if defined(__x86_64__)
     if (has_sha) {
@@ -169,14 +170,14 @@ static void sha_blocks(uint32_t h[8], const uint8_t *p, size_t n_blocks)
         return;
     }
 #endif
-    sha_plain(h, p, n_blocks);
+    sha256_portable(h, p, n_blocks);
 }
 
 void dt_sha256_init(dt_sha256 *s)
 {
     static const uint32_t start[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    pthread_once(&once, prepare);
+    pthread_once(&once, prepare_tables);
     memset(s, 0, sizeof(*s));
     memcpy(s->h, start, sizeof(start));
 }
@@ -195,10 +196,10 @@ void dt_sha256_add(dt_sha256 *s, const void *p, size_t bytes)
         if (s->fill < sizeof(s->block)) {
             return;
         }
-        sha_blocks(s->h, s->block, 1);
+        sha256_blocks(s->h, s->block, 1);
         s->fill = 0;
     }
-    sha_blocks(s->h, at, bytes / 64);
+    sha256_blocks(s->h, at, bytes / 64);
     s->fill = (uint32_t)(bytes % 64);
     if (s->fill > 0) {
         memcpy(s->block, at + (bytes - s->fill), s->fill);
@@ -232,7 +233,7 @@ void dt_hex(const uint8_t *p, size_t bytes, char *out)
 /* ---- CRC-32C: polynomial 0x1EDC6F41, reflected, ones before and after ---- */
 
 /* Slicing by 8 (Kounavis and Berry 2005). */
-static uint32_t crc_plain(uint32_t r, const uint8_t *p, size_t bytes)
+static uint32_t crc32c_portable(uint32_t r, const uint8_t *p, size_t bytes)
 {
     for (; bytes >= 8; bytes -= 8, p += 8) {
         uint32_t a = r ^ load32le(p), b = load32le(p + 4);
@@ -263,13 +264,13 @@ __attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t r, const ui
 
 uint32_t dt_crc32c(uint32_t crc, const void *p, size_t bytes)
 {
-    pthread_once(&once, prepare);
+    pthread_once(&once, prepare_tables);
 #if defined(__x86_64__)
     if (has_crc) {
         return ~crc_sse42(~crc, p, bytes);
     }
 #endif
-    return ~crc_plain(~crc, p, bytes);
+    return ~crc32c_portable(~crc, p, bytes);
 }
 
 /* ---- XXH64, xxhash_spec.md, "XXH64 algorithm description" ---- */
@@ -280,14 +281,14 @@ uint32_t dt_crc32c(uint32_t crc, const void *p, size_t bytes)
 #define XXH_P4 0x85EBCA77C2B2AE63u
 #define XXH_P5 0x27D4EB2F165667C5u
 
-static uint64_t rotl(uint64_t x, int n)
+static uint64_t rotate_left(uint64_t x, int n)
 {
     return x << n | x >> (64 - n);
 }
 
 static uint64_t xxh_round(uint64_t acc, uint64_t lane)
 {
-    return rotl(acc + lane * XXH_P2, 31) * XXH_P1;
+    return rotate_left(acc + lane * XXH_P2, 31) * XXH_P1;
 }
 
 uint64_t dt_hash64(const void *data, size_t bytes, uint64_t seed)
@@ -302,22 +303,22 @@ uint64_t dt_hash64(const void *data, size_t bytes, uint64_t seed)
                 acc[i] = xxh_round(acc[i], load64le(p + 8 * i));
             }
         }
-        h = rotl(acc[0], 1) + rotl(acc[1], 7) + rotl(acc[2], 12) + rotl(acc[3], 18);
+        h = rotate_left(acc[0], 1) + rotate_left(acc[1], 7) + rotate_left(acc[2], 12) + rotate_left(acc[3], 18);
         for (int i = 0; i < 4; i++) {
             h = (h ^ xxh_round(0, acc[i])) * XXH_P1 + XXH_P4;
         }
     }
     h += bytes;
     for (; left >= 8; left -= 8, p += 8) {
-        h = rotl(h ^ xxh_round(0, load64le(p)), 27) * XXH_P1 + XXH_P4;
+        h = rotate_left(h ^ xxh_round(0, load64le(p)), 27) * XXH_P1 + XXH_P4;
     }
     if (left >= 4) {
-        h = rotl(h ^ load32le(p) * XXH_P1, 23) * XXH_P2 + XXH_P3;
+        h = rotate_left(h ^ load32le(p) * XXH_P1, 23) * XXH_P2 + XXH_P3;
         left -= 4;
         p += 4;
     }
     for (; left > 0; left--, p++) {
-        h = rotl(h ^ *p * XXH_P5, 11) * XXH_P1;
+        h = rotate_left(h ^ *p * XXH_P5, 11) * XXH_P1;
     }
     h = (h ^ h >> 33) * XXH_P2;
     h = (h ^ h >> 29) * XXH_P3;

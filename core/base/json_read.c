@@ -76,7 +76,7 @@ static const uint8_t classes[256] = {
 };
 /* clang-format on */
 
-static bool is_class(char c, int mask)
+static bool is_character_class(char c, int mask)
 {
     return (classes[(uint8_t)c] & mask) != 0;
 }
@@ -149,20 +149,21 @@ int dt_json_depth(const dt_json *j)
     return j->depth;
 }
 
-static int64_t column_of(const dt_json *j, size_t pos)
+static int64_t column_of_position(const dt_json *j, size_t pos)
 {
     return j->base + (int64_t)pos - j->line_base + 1;
 }
 
 /* The syntax is broken at buf[pos]. */
-static dt_status broken(dt_json *j, size_t pos, const char *what)
+static dt_status fail_syntax_at(dt_json *j, size_t pos, const char *what)
 {
     j->failed = DT_EDATA;
-    return DT_FAIL(DT_EDATA, "%s:%lld:%lld: %s", j->name, (long long)j->line, (long long)column_of(j, pos), what);
+    return DT_FAIL(DT_EDATA, "%s:%lld:%lld: %s", j->name, (long long)j->line, (long long)column_of_position(j, pos),
+                   what);
 }
 
 /* The byte at buf[pos] does not fit; it may be the end of the input. */
-static dt_status unexpected(dt_json *j, size_t pos, const char *wanted)
+static dt_status fail_unexpected_byte(dt_json *j, size_t pos, const char *wanted)
 {
     char what[128];
     uint8_t c = (uint8_t)j->buf[pos];
@@ -173,7 +174,7 @@ static dt_status unexpected(dt_json *j, size_t pos, const char *wanted)
     } else {
         snprintf(what, sizeof(what), "found byte 0x%02x, expected %s", c, wanted);
     }
-    return broken(j, pos, what);
+    return fail_syntax_at(j, pos, what);
 }
 
 dt_status dt_json_fail(dt_json *j, const char *fmt, ...)
@@ -190,7 +191,7 @@ dt_status dt_json_fail(dt_json *j, const char *fmt, ...)
 
 /* More input after end. What precedes mark is dropped, so mark becomes 0 and pos moves along.
  * *more_p: false at the end of the input. */
-static dt_status refill(dt_json *j, bool *more_p)
+static dt_status refill_window(dt_json *j, bool *more_p)
 {
     *more_p = false;
     if (j->is_eof) {
@@ -205,7 +206,7 @@ static dt_status refill(dt_json *j, bool *more_p)
     }
     if (j->end == j->cap) { /* one token fills the window */
         if (j->cap >= MAX_TOKEN_BYTES) {
-            return broken(j, 0, "a key, string or number is longer than 1 MiB");
+            return fail_syntax_at(j, 0, "a key, string or number is longer than 1 MiB");
         }
         char *grown = dt_realloc(j->buf, j->cap * 2 + 1);
         if (grown == NULL) {
@@ -228,11 +229,11 @@ static dt_status refill(dt_json *j, bool *more_p)
 }
 
 /* At least n bytes from pos on, unless the input ends before. */
-static dt_status want_bytes(dt_json *j, size_t n)
+static dt_status require_bytes(dt_json *j, size_t n)
 {
     bool more = true;
     while (j->end - j->pos < n && more) {
-        DT_TRY(refill(j, &more));
+        DT_TRY(refill_window(j, &more));
     }
     return DT_OK;
 }
@@ -241,7 +242,7 @@ static dt_status skip_space(dt_json *j)
 {
     for (;;) {
         const char *p = j->buf + j->pos;
-        while (is_class(*p, SPACE)) {
+        while (is_character_class(*p, SPACE)) {
             if (*p == '\n') {
                 j->line++;
                 j->line_base = j->base + (p - j->buf) + 1;
@@ -253,7 +254,7 @@ static dt_status skip_space(dt_json *j)
             return DT_OK;
         }
         bool more = false;
-        DT_TRY(refill(j, &more));
+        DT_TRY(refill_window(j, &more));
         if (!more) {
             return DT_OK;
         }
@@ -262,7 +263,7 @@ static dt_status skip_space(dt_json *j)
 
 /* ---- strings ---- */
 
-static int hex4(const char *p)
+static int parse_hex4(const char *p)
 {
     int v = 0;
     for (int i = 0; i < 4; i++) {
@@ -278,7 +279,7 @@ static int hex4(const char *p)
     return v;
 }
 
-static size_t put_utf8(char *out, uint32_t c)
+static size_t encode_utf8(char *out, uint32_t c)
 {
     if (c < 0x80) {
         out[0] = (char)c;
@@ -307,7 +308,7 @@ static dt_status read_escape(dt_json *j, size_t *write_p)
 {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     size_t write_back = *write_p - j->mark; /* survives a refill, as mark becomes 0 */
-    DT_TRY(want_bytes(j, 12));              /* the longest: a surrogate pair */
+    DT_TRY(require_bytes(j, 12));           /* the longest: a surrogate pair */
     size_t write = j->mark + write_back;
     const char *p = j->buf + j->pos;
     const char *letter = p[1] != '\0' ? strchr(letters, p[1]) : NULL;
@@ -318,25 +319,26 @@ static dt_status read_escape(dt_json *j, size_t *write_p)
         return DT_OK;
     }
     if (p[1] != 'u') {
-        return j->pos + 1 == j->end ? unexpected(j, j->pos + 1, "an escape") : broken(j, j->pos, "unknown escape");
+        return j->pos + 1 == j->end ? fail_unexpected_byte(j, j->pos + 1, "an escape")
+                                    : fail_syntax_at(j, j->pos, "unknown escape");
     }
-    int c = hex4(p + 2);
+    int c = parse_hex4(p + 2);
     if (c < 0) {
-        return broken(j, j->pos, "\\u needs four hexadecimal digits");
+        return fail_syntax_at(j, j->pos, "\\u needs four hexadecimal digits");
     }
     size_t used = 6;
     if (c == 0) {
-        return broken(j, j->pos, "\\u0000 is not accepted in a string");
+        return fail_syntax_at(j, j->pos, "\\u0000 is not accepted in a string");
     }
     if (c >= 0xD800 && c <= 0xDFFF) {
-        int second = c < 0xDC00 && p[6] == '\\' && p[7] == 'u' ? hex4(p + 8) : -1;
+        int second = c < 0xDC00 && p[6] == '\\' && p[7] == 'u' ? parse_hex4(p + 8) : -1;
         if (second < 0xDC00 || second > 0xDFFF) {
-            return broken(j, j->pos, "half of a surrogate pair");
+            return fail_syntax_at(j, j->pos, "half of a surrogate pair");
         }
         c = 0x10000 + ((c - 0xD800) << 10) + (second - 0xDC00);
         used = 12;
     }
-    *write_p = write + put_utf8(j->buf + write, (uint32_t)c);
+    *write_p = write + encode_utf8(j->buf + write, (uint32_t)c);
     j->pos += used;
     return DT_OK;
 }
@@ -350,13 +352,13 @@ static dt_status read_string(dt_json *j, dt_json_token *t)
         /* plain bytes: nothing to do, or to move down after what escapes left */
         const char *p = j->buf + j->pos;
         if (write == j->pos) {
-            while (is_class(*p, PLAIN)) {
+            while (is_character_class(*p, PLAIN)) {
                 p++;
             }
             j->pos = write = (size_t)(p - j->buf);
         } else {
             char *out = j->buf + write;
-            while (is_class(*p, PLAIN)) {
+            while (is_character_class(*p, PLAIN)) {
                 *out++ = *p++;
             }
             j->pos = (size_t)(p - j->buf);
@@ -372,20 +374,20 @@ static dt_status read_string(dt_json *j, dt_json_token *t)
         } else if (j->pos == j->end) {
             bool more = false;
             size_t write_back = write - j->mark;
-            DT_TRY(refill(j, &more));
+            DT_TRY(refill_window(j, &more));
             write = j->mark + write_back;
             if (!more) {
-                return unexpected(j, j->pos, "the end of a string");
+                return fail_unexpected_byte(j, j->pos, "the end of a string");
             }
         } else if (c < 0x20) {
-            return broken(j, j->pos, "a control character must be escaped in a string");
+            return fail_syntax_at(j, j->pos, "a control character must be escaped in a string");
         } else {
             size_t write_back = write - j->mark;
-            DT_TRY(want_bytes(j, 4));
+            DT_TRY(require_bytes(j, 4));
             write = j->mark + write_back;
             size_t n = dt_utf8_bytes(j->buf + j->pos);
             if (n == 0) {
-                return broken(j, j->pos, "not valid UTF-8");
+                return fail_syntax_at(j, j->pos, "not valid UTF-8");
             }
             memmove(j->buf + write, j->buf + j->pos, n);
             write += n;
@@ -407,11 +409,11 @@ static dt_status read_number(dt_json *j, dt_json_token *t)
     j->mark = j->pos;
     dt_number n = dt_number_scan(j->buf + j->pos);
     for (bool more = true; more && n.end == j->buf + j->end;) { /* it may continue past the window */
-        DT_TRY(refill(j, &more));
+        DT_TRY(refill_window(j, &more));
         n = dt_number_scan(j->buf + j->pos);
     }
     if (n.wanted != NULL) {
-        return unexpected(j, (size_t)(n.end - j->buf), n.wanted);
+        return fail_unexpected_byte(j, (size_t)(n.end - j->buf), n.wanted);
     }
 
     /* end the text in place */
@@ -423,7 +425,7 @@ static dt_status read_number(dt_json *j, dt_json_token *t)
     t->bytes = j->pos - j->mark;
 
     if (!dt_number_f64(&n, t->text, &t->number)) {
-        return broken(j, j->mark, "a number beyond the range of double");
+        return fail_syntax_at(j, j->mark, "a number beyond the range of double");
     }
     t->is_integer = dt_number_i64(&n, &t->integer);
     return DT_OK;
@@ -431,12 +433,12 @@ static dt_status read_number(dt_json *j, dt_json_token *t)
 
 /* ---- tokens ---- */
 
-static void after_value(dt_json *j)
+static void finish_value(dt_json *j)
 {
     j->expect = j->depth > 0 ? EXPECT_COMMA_OR_END : EXPECT_NOTHING;
 }
 
-static bool in_object(const dt_json *j)
+static bool is_in_object(const dt_json *j)
 {
     return (j->stack >> (j->depth - 1) & 1) != 0;
 }
@@ -444,7 +446,7 @@ static bool in_object(const dt_json *j)
 static dt_status open_container(dt_json *j, bool is_object, dt_json_token *t)
 {
     if (j->depth == MAX_DEPTH) {
-        return broken(j, j->pos, "objects and arrays nested more than 64 deep");
+        return fail_syntax_at(j, j->pos, "objects and arrays nested more than 64 deep");
     }
     uint64_t bit = (uint64_t)1 << j->depth;
     j->stack = is_object ? j->stack | bit : j->stack & ~bit;
@@ -457,40 +459,40 @@ static dt_status open_container(dt_json *j, bool is_object, dt_json_token *t)
 
 static dt_status close_container(dt_json *j, dt_json_token *t)
 {
-    t->kind = in_object(j) ? DT_JSON_OBJECT_END : DT_JSON_ARRAY_END;
+    t->kind = is_in_object(j) ? DT_JSON_OBJECT_END : DT_JSON_ARRAY_END;
     j->depth--;
     j->pos++;
-    after_value(j);
+    finish_value(j);
     return DT_OK;
 }
 
-static dt_status read_word(dt_json *j, const char *word, dt_json_kind kind, dt_json_token *t)
+static dt_status read_literal(dt_json *j, const char *word, dt_json_kind kind, dt_json_token *t)
 {
     size_t n = strlen(word);
-    DT_TRY(want_bytes(j, n));
+    DT_TRY(require_bytes(j, n));
     if (strncmp(j->buf + j->pos, word, n) != 0) {
-        return broken(j, j->pos, "unknown word, expected a value (strings need quotes)");
+        return fail_syntax_at(j, j->pos, "unknown word, expected a value (strings need quotes)");
     }
     t->kind = kind;
     j->pos += n;
-    after_value(j);
+    finish_value(j);
     return DT_OK;
 }
 
 static dt_status read_key(dt_json *j, const char *wanted, dt_json_token *t)
 {
     if (j->buf[j->pos] != '"') {
-        return unexpected(j, j->pos, wanted);
+        return fail_unexpected_byte(j, j->pos, wanted);
     }
     t->kind = DT_JSON_KEY;
     j->expect = EXPECT_COLON;
     return read_string(j, t);
 }
 
-static void set_position(dt_json *j, dt_json_token *t)
+static void set_token_position(dt_json *j, dt_json_token *t)
 {
     t->line = j->token_line = j->line;
-    t->column = j->token_column = column_of(j, j->pos);
+    t->column = j->token_column = column_of_position(j, j->pos);
 }
 
 static dt_status read_value(dt_json *j, dt_json_token *t)
@@ -500,32 +502,32 @@ static dt_status read_value(dt_json *j, dt_json_token *t)
     case '"':
         t->kind = DT_JSON_STRING;
         st = read_string(j, t);
-        after_value(j);
+        finish_value(j);
         return st;
     case '{':
         return open_container(j, true, t);
     case '[':
         return open_container(j, false, t);
     case 't':
-        return read_word(j, "true", DT_JSON_TRUE, t);
+        return read_literal(j, "true", DT_JSON_TRUE, t);
     case 'f':
-        return read_word(j, "false", DT_JSON_FALSE, t);
+        return read_literal(j, "false", DT_JSON_FALSE, t);
     case 'n':
-        return read_word(j, "null", DT_JSON_NULL, t);
+        return read_literal(j, "null", DT_JSON_NULL, t);
     default:
-        if (j->buf[j->pos] != '-' && !is_class(j->buf[j->pos], DIGIT)) {
-            return unexpected(j, j->pos, "a value");
+        if (j->buf[j->pos] != '-' && !is_character_class(j->buf[j->pos], DIGIT)) {
+            return fail_unexpected_byte(j, j->pos, "a value");
         }
         t->kind = DT_JSON_NUMBER;
         st = read_number(j, t);
-        after_value(j);
+        finish_value(j);
         return st;
     }
 }
 
 static dt_status skip_byte_order_mark(dt_json *j)
 {
-    DT_TRY(want_bytes(j, 3));
+    DT_TRY(require_bytes(j, 3));
     j->pos = j->mark = dt_utf8_mark(j->buf, j->end);
     return DT_OK;
 }
@@ -546,7 +548,7 @@ dt_status dt_json_next(dt_json *j, dt_json_token *out_p)
     DT_TRY(skip_space(j));
     if (j->expect == EXPECT_COLON) {
         if (j->buf[j->pos] != ':') {
-            return unexpected(j, j->pos, "':' after a key");
+            return fail_unexpected_byte(j, j->pos, "':' after a key");
         }
         j->pos++;
         j->expect = EXPECT_VALUE;
@@ -554,17 +556,17 @@ dt_status dt_json_next(dt_json *j, dt_json_token *out_p)
     } else if (j->expect == EXPECT_COMMA_OR_END && j->buf[j->pos] == ',') {
         j->pos++;
         DT_TRY(skip_space(j));
-        set_position(j, &t);
-        DT_TRY(in_object(j) ? read_key(j, "a key in quotes", &t) : read_value(j, &t));
+        set_token_position(j, &t);
+        DT_TRY(is_in_object(j) ? read_key(j, "a key in quotes", &t) : read_value(j, &t));
         *out_p = t;
         return DT_OK;
     }
-    set_position(j, &t);
+    set_token_position(j, &t);
     const char c = j->buf[j->pos];
     dt_status st = DT_OK;
     switch (j->expect) {
     case EXPECT_NOTHING:
-        st = j->pos == j->end ? DT_OK : unexpected(j, j->pos, "nothing after the document");
+        st = j->pos == j->end ? DT_OK : fail_unexpected_byte(j, j->pos, "nothing after the document");
         break;
     case EXPECT_FIRST_KEY:
         st = c == '}' ? close_container(j, &t) : read_key(j, "a key in quotes or '}'", &t);
@@ -573,8 +575,8 @@ dt_status dt_json_next(dt_json *j, dt_json_token *out_p)
         st = c == ']' ? close_container(j, &t) : read_value(j, &t);
         break;
     case EXPECT_COMMA_OR_END:
-        if (c != (in_object(j) ? '}' : ']')) {
-            st = unexpected(j, j->pos, in_object(j) ? "',' or '}'" : "',' or ']'");
+        if (c != (is_in_object(j) ? '}' : ']')) {
+            st = fail_unexpected_byte(j, j->pos, is_in_object(j) ? "',' or '}'" : "',' or ']'");
         } else {
             st = close_container(j, &t);
         }

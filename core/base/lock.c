@@ -18,12 +18,12 @@
 
 enum { HOLDER_BYTES = 160 };
 
-static struct flock whole_file(void)
+static struct flock describe_whole_file_lock(void)
 {
     return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET}; /* l_pid must be 0 */
 }
 
-static dt_status fail_held(int fd, const char *path)
+static dt_status fail_lock_held(int fd, const char *path)
 {
     char holder[HOLDER_BYTES] = "";
     const ssize_t n = pread(fd, holder, sizeof(holder) - 1, 0);
@@ -35,7 +35,7 @@ static dt_status fail_held(int fd, const char *path)
 
 dt_status dt_lock_acquire(const char *path, int *fd_p)
 {
-    struct flock lock = whole_file();
+    struct flock lock = describe_whole_file_lock();
     int fd = -1;
     const dt_status opened = dt_fs_open(path, O_RDWR | O_CREAT, &fd);
     if (opened != DT_OK) {
@@ -45,7 +45,7 @@ dt_status dt_lock_acquire(const char *path, int *fd_p)
         const int reason = errno;
         const bool is_held = reason == EAGAIN || reason == EACCES;
         const dt_status st =
-            is_held ? fail_held(fd, path) : DT_FAIL(DT_EUNSUPPORTED, "cannot lock %s: %s", path, strerror(reason));
+            is_held ? fail_lock_held(fd, path) : DT_FAIL(DT_EUNSUPPORTED, "cannot lock %s: %s", path, strerror(reason));
         close(fd);
         return st;
     }
@@ -70,9 +70,9 @@ void dt_lock_release(int fd)
 }
 
 /* The file, open, if a process holds it; else -1. */
-static int open_held(const char *path)
+static int open_if_locked(const char *path)
 {
-    struct flock lock = whole_file();
+    struct flock lock = describe_whole_file_lock();
     const int fd = dt_beneath_open_plain(path);
     if (fd >= 0 && (fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)) {
         close(fd);
@@ -83,15 +83,15 @@ static int open_held(const char *path)
 
 dt_status dt_lock_check(const char *path)
 {
-    const int fd = open_held(path);
-    const dt_status st = fd >= 0 ? fail_held(fd, path) : DT_OK;
+    const int fd = open_if_locked(path);
+    const dt_status st = fd >= 0 ? fail_lock_held(fd, path) : DT_OK;
     dt_lock_release(fd);
     return st;
 }
 
 bool dt_lock_is_held(const char *path)
 {
-    const int fd = open_held(path);
+    const int fd = open_if_locked(path);
     dt_lock_release(fd);
     return fd >= 0;
 }

@@ -94,7 +94,7 @@ void dt_logfile_log_crashes(dt_logfile *f)
     set_crash_log(f);
 }
 
-static void rotate(dt_logfile *f)
+static void rotate_log_file(dt_logfile *f)
 {
     if (f->hears_crash) {
         dt_crash_set_log(-1);
@@ -184,7 +184,7 @@ void dt_logfile_write_line(dt_logfile *f, const char *line)
     check_file(f, now);
     const size_t bytes = strlen(now) + 1 + strlen(line) + 1;
     if (f->o.max_bytes > 0 && f->bytes > 0 && f->bytes + bytes > f->o.max_bytes) {
-        rotate(f);
+        rotate_log_file(f);
     }
     write_bytes(f, now, line, bytes);
 }

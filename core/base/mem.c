@@ -35,13 +35,13 @@ static _Atomic uint64_t n_calls;
 static _Atomic uint64_t live_bytes;
 static _Atomic uint64_t arena_bytes, arena_peak;
 
-static block_head *head_of(void *user)
+static block_head *header_of_block(void *user)
 {
     return (block_head *)user - 1;
 }
 
 /* A block with its header, uncounted in n_calls; zeroed when asked. */
-static void *block_new(size_t bytes, bool is_zeroed)
+static void *allocate_block(size_t bytes, bool is_zeroed)
 {
     if (bytes == 0) {
         bytes = 1;
@@ -70,13 +70,13 @@ static void *block_new(size_t bytes, bool is_zeroed)
             memset(user, 0, bytes);
         }
     }
-    *head_of(user) = (block_head){.raw = raw, .bytes = bytes};
+    *header_of_block(user) = (block_head){.raw = raw, .bytes = bytes};
     atomic_fetch_add_explicit(&live_bytes, bytes, memory_order_relaxed);
     return user;
 }
 
 /* Every public allocation passes here: counted, and refused when a test demands it. */
-static bool may_allocate(void)
+static bool count_and_allow_allocation(void)
 {
     atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed);
     return !dt_fault("alloc");
@@ -84,7 +84,7 @@ static bool may_allocate(void)
 
 void *dt_alloc(size_t bytes)
 {
-    return may_allocate() ? block_new(bytes, true) : NULL;
+    return count_and_allow_allocation() ? allocate_block(bytes, true) : NULL;
 }
 
 void *dt_alloc_n(size_t n, size_t size)
@@ -98,14 +98,14 @@ void *dt_realloc(void *p, size_t bytes)
     if (p == NULL) {
         return dt_alloc(bytes);
     }
-    if (!may_allocate()) {
+    if (!count_and_allow_allocation()) {
         return NULL;
     }
-    void *grown = block_new(bytes, false);
+    void *grown = allocate_block(bytes, false);
     if (grown == NULL) {
         return NULL;
     }
-    size_t kept = head_of(p)->bytes < bytes ? head_of(p)->bytes : bytes;
+    size_t kept = header_of_block(p)->bytes < bytes ? header_of_block(p)->bytes : bytes;
     memcpy(grown, p, kept);
     dt_free(p);
     return grown;
@@ -116,11 +116,11 @@ void dt_free(void *p)
     if (p == NULL) {
         return;
     }
-    atomic_fetch_sub_explicit(&live_bytes, head_of(p)->bytes, memory_order_relaxed);
-    if (head_of(p)->raw == NULL) {
+    atomic_fetch_sub_explicit(&live_bytes, header_of_block(p)->bytes, memory_order_relaxed);
+    if (header_of_block(p)->raw == NULL) {
         source->release(p);
     } else {
-        free(head_of(p)->raw);
+        free(header_of_block(p)->raw);
     }
 }
 
@@ -259,7 +259,7 @@ dt_status dt_arena_map(size_t bytes, void **out_p)
     size_t mapped = 0;
     void *p = MAP_FAILED;
     int reason = ENOMEM;
-    if (may_allocate() && round_to_pages(bytes, &mapped)) {
+    if (count_and_allow_allocation() && round_to_pages(bytes, &mapped)) {
         p = map_aligned(mapped);
         reason = errno;
     }

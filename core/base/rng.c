@@ -11,26 +11,26 @@
 
 #include <math.h>
 
-static uint32_t low(uint64_t v)
+static uint32_t low_word(uint64_t v)
 {
     return (uint32_t)v;
 }
 
-static uint32_t high(uint64_t v)
+static uint32_t high_word(uint64_t v)
 {
     return (uint32_t)(v >> 32);
 }
 
 void dt_rng_stream_init(dt_rng_stream *s, const dt_rng_key *key)
 {
-    const uint32_t seed[2] = {low(key->seed), high(key->seed)};
-    const uint32_t name[4] = {key->phase, key->op, low(key->step), high(key->step)};
+    const uint32_t seed[2] = {low_word(key->seed), high_word(key->seed)};
+    const uint32_t name[4] = {key->phase, key->op, low_word(key->step), high_word(key->step)};
     dt_random_philox(seed, name, s->k);
 }
 
 void dt_rng_stream_block(const dt_rng_stream *s, uint64_t sample, uint64_t i, uint32_t out[4])
 {
-    const uint32_t counter[4] = {low(i), high(i), s->k[2] ^ low(sample), s->k[3] ^ high(sample)};
+    const uint32_t counter[4] = {low_word(i), high_word(i), s->k[2] ^ low_word(sample), s->k[3] ^ high_word(sample)};
     dt_random_philox(s->k, counter, out);
 }
 

@@ -20,7 +20,7 @@ static atomic_bool leaves_at_once, hands_on, stands;
 static atomic_int n_stops;
 static _Atomic double continued_s;
 
-static void on_stop(int number)
+static void handle_stop_signal(int number)
 {
     static const char text[] =
         "\ndtrain: stopping after this step and saving; press Ctrl-C again to exit immediately\n";
@@ -44,10 +44,10 @@ static void on_stop(int number)
 
 /* A terminal that closes may signal it twice, by itself and by its shell: the second time does not request an immediate
  * stop. */
-static void on_hangup(int number)
+static void handle_hangup_signal(int number)
 {
     if (atomic_load(&stop_signal) == 0 || atomic_load(&hands_on)) {
-        on_stop(number);
+        handle_stop_signal(number);
     }
 }
 
@@ -59,18 +59,18 @@ static void install_hangup(void)
         memset(&a, 0, sizeof(a));
         sigemptyset(&a.sa_mask);
         a.sa_flags = SA_RESTART;
-        a.sa_handler = on_hangup;
+        a.sa_handler = handle_hangup_signal;
         sigaction(SIGHUP, &a, NULL);
     }
 }
 
-static void on_save(int number)
+static void handle_save_signal(int number)
 {
     (void)number;
     atomic_store(&save_wanted, 1);
 }
 
-static void on_continue(int number)
+static void handle_continue_signal(int number)
 {
     (void)number;
     atomic_store(&continued_s, dt_clock_s());
@@ -82,14 +82,14 @@ void dt_signals_install(void)
     memset(&a, 0, sizeof(a));
     sigemptyset(&a.sa_mask);
     a.sa_flags = SA_RESTART;
-    a.sa_handler = on_stop;
+    a.sa_handler = handle_stop_signal;
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
     sigaction(SIGUSR2, &a, NULL);
     install_hangup();
-    a.sa_handler = on_save;
+    a.sa_handler = handle_save_signal;
     sigaction(SIGUSR1, &a, NULL);
-    a.sa_handler = on_continue;
+    a.sa_handler = handle_continue_signal;
     sigaction(SIGCONT, &a, NULL);
     a.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &a, NULL);

@@ -39,7 +39,7 @@ void dt_str_clear(dt_str *s)
 }
 
 /* Room for n more bytes and the NUL. */
-static bool reserve(dt_str *s, size_t n)
+static bool reserve_bytes(dt_str *s, size_t n)
 {
     if (s->failed || n > SIZE_MAX / 4 - s->bytes) {
         s->failed = true;
@@ -63,7 +63,7 @@ static bool reserve(dt_str *s, size_t n)
 
 void dt_str_add_n(dt_str *s, const char *bytes, size_t n)
 {
-    if (!reserve(s, n)) {
+    if (!reserve_bytes(s, n)) {
         return;
     }
     if (n > 0) { /* nothing may be nowhere */
@@ -93,7 +93,7 @@ void dt_str_addv(dt_str *s, const char *fmt, va_list ap)
     int n = vsnprintf(NULL, 0, fmt, ap);
     if (n < 0) {
         s->failed = true;
-    } else if (reserve(s, (size_t)n)) {
+    } else if (reserve_bytes(s, (size_t)n)) {
         vsnprintf(s->text + s->bytes, (size_t)n + 1, fmt, again);
         s->bytes += (size_t)n;
     }
@@ -150,7 +150,7 @@ int dt_edit_distance(const char *a, const char *b)
 }
 
 /* The first candidate that ends with "_word": phase2_ppo for "ppo". */
-static const char *ends_with(const char *word, const char *const *candidates)
+static const char *find_by_suffix(const char *word, const char *const *candidates)
 {
     const size_t n = strlen(word);
     for (; n >= 2 && *candidates != NULL; candidates++) {
@@ -163,7 +163,7 @@ static const char *ends_with(const char *word, const char *const *candidates)
 }
 
 /* The only candidate that begins with "word_": phase1_world_model for "phase1". */
-static const char *begins_with(const char *word, const char *const *candidates)
+static const char *find_by_prefix(const char *word, const char *const *candidates)
 {
     const size_t n = strlen(word);
     const char *only = NULL;
@@ -178,7 +178,7 @@ static const char *begins_with(const char *word, const char *const *candidates)
     return only;
 }
 
-const char *dt_did_you_mean(const char *word, const char *const *candidates)
+const char *dt_suggest_word(const char *word, const char *const *candidates)
 {
     const char *const *all = candidates;
     int n = (int)strlen(word);
@@ -198,6 +198,6 @@ const char *dt_did_you_mean(const char *word, const char *const *candidates)
             limit = d - 1;
         }
     }
-    best = best != NULL ? best : ends_with(word, all);
-    return best != NULL ? best : begins_with(word, all);
+    best = best != NULL ? best : find_by_suffix(word, all);
+    return best != NULL ? best : find_by_prefix(word, all);
 }

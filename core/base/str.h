@@ -29,6 +29,6 @@ dt_status dt_str_status(const dt_str *s); /* DT_OK or DT_ENOMEM (recorded) */
 
 int dt_edit_distance(const char *a, const char *b); /* Damerau-Levenshtein, for did-you-mean; capped at 64 */
 /* The candidate nearest to word (distance at most max(2, strlen/3), and under strlen), or NULL. NULL ends the list. */
-const char *dt_did_you_mean(const char *word, const char *const *candidates);
+const char *dt_suggest_word(const char *word, const char *const *candidates);
 
 #endif

@@ -74,7 +74,7 @@ bool dt_glob_match(const char *pattern, const char *text)
 
 /* C1 controls; the marks of Unicode's bidirectional algorithm (UAX 9); line and paragraph separators; the byte order
  * mark. */
-static bool is_foreign(uint32_t c)
+static bool is_unsafe_character(uint32_t c)
 {
     return (c >= 0x80 && c < 0xA0) || c == 0x61C || c == 0x200E || c == 0x200F || (c >= 0x2028 && c <= 0x202E) ||
            (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
@@ -92,10 +92,10 @@ size_t dt_print_safe(const char *text, size_t *skip_p)
     for (size_t i = 1; i < n; i++) {
         c = c << 6 | (p[i] & 0x3Fu);
     }
-    return is_foreign(c) ? 0 : n;
+    return is_unsafe_character(c) ? 0 : n;
 }
 
-void dt_mask(char *text, bool is_line)
+void dt_mask_text(char *text, bool is_line)
 {
     char *to = text;
     for (const char *p = text; *p != '\0';) {
@@ -114,7 +114,7 @@ void dt_mask(char *text, bool is_line)
 
 void dt_mask_message(char *text)
 {
-    dt_mask(text, false);
+    dt_mask_text(text, false);
     for (char *p = strchr(text, '\n'); p != NULL; p = strchr(p, '\n')) {
         *p = '?';
     }

@@ -15,7 +15,7 @@ size_t dt_utf8_mark(const void *text, size_t bytes);
 bool dt_glob_match(const char *pattern, const char *text); /* '*' and '?'; '*' crosses dots */
 
 /* In place; is_line: of one line, or a cell of a table, where a line end is foreign too. */
-void dt_mask(char *text, bool is_line);
+void dt_mask_text(char *text, bool is_line);
 /* In place, a message of one line: line ends are those of foreign names, which would begin a line of their own where it
  * is shown; tabs stay. */
 void dt_mask_message(char *text);

@@ -65,7 +65,7 @@ void dt_trace_thread(const char *role, uint32_t number)
 }
 
 /* NULL: out of memory, nothing is recorded. */
-static buffer *own_buffer(void)
+static buffer *buffer_of_thread(void)
 {
     if (own.b != NULL && own.generation == atomic_load(&generation)) {
         return own.b;
@@ -89,9 +89,9 @@ static buffer *own_buffer(void)
     return b;
 }
 
-static void append(const record *r)
+static void append_record(const record *r)
 {
-    buffer *b = own_buffer();
+    buffer *b = buffer_of_thread();
     if (b == NULL) {
         return;
     }
@@ -107,7 +107,7 @@ static void append(const record *r)
 void dt_trace_record(const dt_trace_scope *s)
 {
     if (dt_trace_is_on()) { /* what outlives the trace has no end in it */
-        append(&(record){s->category, s->name, s->key, s->value, s->begin_ns, dt_trace_now()});
+        append_record(&(record){s->category, s->name, s->key, s->value, s->begin_ns, dt_trace_now()});
     }
 }
 
@@ -116,7 +116,7 @@ void dt_trace_counter(const char *name, double value)
     if (dt_trace_is_on()) {
         record r = {.name = name, .begin_ns = dt_trace_now()};
         memcpy(&r.end_ns, &value, sizeof(value));
-        append(&r);
+        append_record(&r);
     }
 }
 
@@ -194,7 +194,7 @@ typedef struct counts {
     uint64_t spans, dropped;
 } counts;
 
-static counts write_all(FILE *f, uint32_t process)
+static counts write_all_threads(FILE *f, uint32_t process)
 {
     counts c = {0};
     pthread_mutex_lock(&lock);
@@ -213,7 +213,7 @@ static counts write_all(FILE *f, uint32_t process)
     return c;
 }
 
-static dt_status write_part(FILE *f, const char *path)
+static dt_status write_rank_part(FILE *f, const char *path)
 {
     FILE *part = NULL;
     char bytes[16384];
@@ -227,7 +227,7 @@ static dt_status write_part(FILE *f, const char *path)
     return is_read ? DT_OK : DT_FAIL(DT_EIO, "cannot read %s", path);
 }
 
-static dt_status end(FILE *f, const char *path)
+static dt_status finish_trace_file(FILE *f, const char *path)
 {
     const bool is_written = ferror(f) == 0;
     return fclose(f) == 0 && is_written ? DT_OK : DT_FAIL(DT_EIO, "cannot write %s: %s", path, strerror(errno));
@@ -241,13 +241,13 @@ dt_status dt_trace_write(const char *path, char *const *part, uint32_t n_parts, 
             "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"program\":\"dtrain %s\",\"process\":\"%ld\"},"
             "\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"dtrain%s\"}}",
             PACKAGE_VERSION, (long)getpid(), n_parts > 0 ? " rank 0" : "");
-    const counts c = write_all(f, 1);
+    const counts c = write_all_threads(f, 1);
     dt_status st = DT_OK;
     for (uint32_t i = 0; i < n_parts && st == DT_OK; i++) {
-        st = write_part(f, part[i]);
+        st = write_rank_part(f, part[i]);
     }
     fputs("\n]}\n", f);
-    const dt_status ended = end(f, path);
+    const dt_status ended = finish_trace_file(f, path);
     DT_TRY(st);
     DT_TRY(ended);
     *n_p = c.spans;
@@ -261,8 +261,8 @@ dt_status dt_trace_write_part(const char *path, uint32_t rank, uint64_t *n_p, ui
     DT_TRY(dt_fs_open_stream(path, O_WRONLY | O_CREAT | O_TRUNC, "w", &f));
     fprintf(f, ",\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"dtrain rank %u\"}}",
             rank + 1, rank);
-    const counts c = write_all(f, rank + 1);
-    const dt_status st = end(f, path);
+    const counts c = write_all_threads(f, rank + 1);
+    const dt_status st = finish_trace_file(f, path);
     if (st < 0) {
         dt_fs_try_remove(path); /* half of it would spoil the whole trace */
         return st;

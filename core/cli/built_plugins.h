@@ -20,8 +20,8 @@ static inline dt_status dt_load_built(dt_host *host, dt_loader **l_p)
     const dt_loader_desc desc = {.host = host, .plugin_dir = "."}; /* not what an older dtrain has installed */
     DT_TRY(dt_loader_create(&desc, l_p));
     dt_status st = dt_loader_scan(*l_p, &rejected);
-    if (st == DT_OK && (dt_loader_n(*l_p) == 0 || rejected.bytes > 0)) {
-        st = DT_FAIL(DT_EPLUGIN, "expected plugins next to this program, found %u; rejected: %s", dt_loader_n(*l_p),
+    if (st == DT_OK && (dt_loader_count(*l_p) == 0 || rejected.bytes > 0)) {
+        st = DT_FAIL(DT_EPLUGIN, "expected plugins next to this program, found %u; rejected: %s", dt_loader_count(*l_p),
                      dt_str_text(&rejected));
     }
     dt_str_fini(&rejected);

@@ -21,7 +21,7 @@
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */
 
-static const char *sentence_of(uint32_t flags)
+static const char *sentence_of_flags(uint32_t flags)
 {
     if ((flags & DT_OPT_CODE) != 0) {
         return " Runs code or writes files: not read from a run's own configuration.";
@@ -47,7 +47,7 @@ static dt_status write_option(const dt_option *o)
         printf("; default ");
         dt_roff(o->dfl);
     }
-    printf("%s.%s\n", o->dfl == NULL ? "; required" : "", sentence_of(o->flags));
+    printf("%s.%s\n", o->dfl == NULL ? "; required" : "", sentence_of_flags(o->flags));
     const dt_status st = dt_str_status(&accepts);
     dt_str_fini(&accepts);
     return st;
@@ -72,7 +72,7 @@ static dt_status write_section(const dt_config *c, const char *section)
 
 /* ---- what is between them ----------------------------------------------------------------------------------- */
 
-static void write_head(void)
+static void write_page_head(void)
 {
     printf(".TH DTRAIN.CFG 5 \"\" \"dtrain %s\" \"File Formats\"\n", PACKAGE_VERSION);
     puts(".nh\n.ad l\n.SH NAME\ndtrain.cfg \\- configuration of dtrain\n.SH SYNOPSIS\n"
@@ -135,7 +135,7 @@ static dt_status write_sections(const dt_config *c)
     return DT_OK;
 }
 
-static dt_status write_host(void)
+static dt_status write_host_sections(void)
 {
     dt_config *c = NULL;
     dt_host host;
@@ -148,7 +148,7 @@ static dt_status write_host(void)
         st = dt_plugin_verbs_declare(l, c);
     }
     if (st == DT_OK) {
-        write_head();
+        write_page_head();
         st = write_section(c, "");
     }
     if (st == DT_OK) {
@@ -196,7 +196,7 @@ static dt_status write_plugins(void)
     dt_loader *l = NULL;
     dt_status st = dt_load_built(&host, &l);
     puts(".SH PLUGINS\nPlugins that ship with dtrain. For others,\n.B dtrain show\n.I ID\nprints the same.");
-    for (uint32_t i = 0; st == DT_OK && i < dt_loader_n(l); i++) {
+    for (uint32_t i = 0; st == DT_OK && i < dt_loader_count(l); i++) {
         st = write_component(&dt_loader_at(l, i)->desc);
     }
     dt_loader_destroy(l);
@@ -205,7 +205,7 @@ static dt_status write_plugins(void)
 
 int main(void)
 {
-    dt_status st = write_host();
+    dt_status st = write_host_sections();
     if (st == DT_OK) {
         st = write_plugins();
     }

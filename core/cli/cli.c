@@ -36,7 +36,7 @@ static void add_verb(void *unused, const dt_verb *v)
 }
 
 /* with_plugins: the rows of plugins are wanted, which opens them. */
-static void use_tables(bool with_plugins)
+static void load_verb_tables(bool with_plugins)
 {
     static bool has_plugins;
     if (with_plugins && !has_plugins) {
@@ -45,9 +45,9 @@ static void use_tables(bool with_plugins)
     }
 }
 
-void dt_cli_words(const char *of, void (*fn)(void *user, const char *word), void *user)
+void dt_cli_visit_words(const char *of, void (*fn)(void *user, const char *word), void *user)
 {
-    use_tables(true);
+    load_verb_tables(true);
     const int v = of != NULL ? find_verb(of) : -1;
     for (int i = 0; i < dt_cli_n_verbs && of == NULL; i++) {
         fn(user, dt_cli_verbs[i].name);
@@ -71,7 +71,7 @@ void dt_cli_words(const char *of, void (*fn)(void *user, const char *word), void
 enum { HELP_COLUMNS = 100, HELP_LEFT = 30 };
 
 /* Text from a column on, in lines of at most HELP_COLUMNS; the cursor is at column `at`. */
-static void wrap(const char *text, int at, int left)
+static void print_wrapped(const char *text, int at, int left)
 {
     dt_print("%*s", at < left ? left - at : 0, "");
     at = at < left ? left : at;
@@ -92,23 +92,23 @@ static void wrap(const char *text, int at, int left)
     dt_print("\n");
 }
 
-static void entry_help(const char *left, const char *text)
+static void print_help_entry(const char *left, const char *text)
 {
     dt_print("  %s", left);
     const int at = 2 + (int)strlen(left);
     if (at >= HELP_LEFT) {
         dt_print("\n");
     }
-    wrap(text, at >= HELP_LEFT ? 0 : at, HELP_LEFT);
+    print_wrapped(text, at >= HELP_LEFT ? 0 : at, HELP_LEFT);
 }
 
-static bool is_common(const dt_cli_option *o)
+static bool is_common_option(const dt_cli_option *o)
 {
     return o->forms == DT_CLI_ALL_FORMS;
 }
 
 /* The forms of the verb that an option is for, where it is not for all of them: "import, merge: " */
-static void add_forms(const dt_cli_option *o, int v, char *out, size_t bytes)
+static void append_form_names(const dt_cli_option *o, int v, char *out, size_t bytes)
 {
     const uint64_t all = dt_cli_forms_of(v);
     size_t n = 0;
@@ -123,47 +123,47 @@ static void add_forms(const dt_cli_option *o, int v, char *out, size_t bytes)
     }
 }
 
-static void option_help(const dt_cli_option *o, int v)
+static void print_option_help(const dt_cli_option *o, int v)
 {
     char left[64], of[96];
     dt_str text = {0};
     snprintf(left, sizeof(left), "%c%c --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->name,
              o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
-    add_forms(o, v, of, sizeof(of));
+    append_form_names(o, v, of, sizeof(of));
     dt_str_addf(&text, "%s%s", of, o->help);
-    entry_help(left, dt_str_text(&text));
+    print_help_entry(left, dt_str_text(&text));
     dt_str_fini(&text);
 }
 
-static void options_help(int v, bool are_common)
+static void print_options_help(int v, bool are_common)
 {
     for (int i = 0; dt_cli_options[i].name != NULL; i++) {
-        if ((dt_cli_options[i].forms & dt_cli_forms_of(v)) != 0 && is_common(&dt_cli_options[i]) == are_common) {
-            option_help(&dt_cli_options[i], v);
+        if ((dt_cli_options[i].forms & dt_cli_forms_of(v)) != 0 && is_common_option(&dt_cli_options[i]) == are_common) {
+            print_option_help(&dt_cli_options[i], v);
         }
     }
 }
 
-static void usage_text(const dt_cli_form *f, dt_str *out)
+static void append_usage(const dt_cli_form *f, dt_str *out)
 {
     dt_str_addf(out, "dtrain %s%s%s%s%s", dt_cli_verbs[f->verb].name, f->name[0] != '\0' ? " " : "", f->name,
                 f->words[0] != '\0' ? " " : "", f->words);
 }
 
-static void verb_help(int v)
+static void print_help_of_verb(int v)
 {
     bool has_words = false;
     for (int f = 0; f < dt_cli_n_forms; f++) {
         if (dt_cli_forms[f].verb == v) {
             dt_str line = {0};
-            usage_text(&dt_cli_forms[f], &line);
+            append_usage(&dt_cli_forms[f], &line);
             dt_print("%s [options]\n", dt_str_text(&line));
             dt_str_fini(&line);
             has_words = has_words || dt_cli_forms[f].help[0] != '\0';
         }
     }
     dt_print("\n");
-    wrap(dt_cli_verbs[v].summary, 0, 0);
+    print_wrapped(dt_cli_verbs[v].summary, 0, 0);
     if (has_words) {
         dt_print("\narguments:\n");
     }
@@ -172,14 +172,14 @@ static void verb_help(int v)
         snprintf(left, sizeof(left), "%s%s%s", dt_cli_forms[f].name,
                  *dt_cli_forms[f].name && *dt_cli_forms[f].words ? " " : "", dt_cli_forms[f].words);
         if (dt_cli_forms[f].verb == v) {
-            entry_help(left, dt_cli_forms[f].help);
+            print_help_entry(left, dt_cli_forms[f].help);
         }
     }
 }
 
 void dt_cli_help(const char *name)
 {
-    use_tables(name == NULL || find_verb(name) < 0);
+    load_verb_tables(name == NULL || find_verb(name) < 0);
     const int found = name != NULL ? find_verb(name) : -1, v = found >= 0 ? found : DT_CLI_RUN;
     if (found < 0) {
         dt_print("dtrain %s: trains in phases, loaded as plugins\n\n"
@@ -189,15 +189,15 @@ void dt_cli_help(const char *name)
                  PACKAGE_VERSION);
         for (int i = 0; i < dt_cli_n_verbs; i++) {
             dt_print("  %-8s", dt_cli_verbs[i].name);
-            wrap(dt_cli_verbs[i].summary, 10, 11);
+            print_wrapped(dt_cli_verbs[i].summary, 10, 11);
         }
         dt_print("\noptions of run, the default verb:\n");
     } else {
-        verb_help(v);
+        print_help_of_verb(v);
         dt_print("\noptions:\n");
     }
-    options_help(v, false);
-    options_help(v, true);
+    print_options_help(v, false);
+    print_options_help(v, true);
     dt_print("\nexamples:\n%s", dt_cli_verbs[v].examples);
     if (found < 0) {
         dt_print("  dtrain show phase1_world_model           every key of a phase, with its default\n"
@@ -210,7 +210,7 @@ void dt_cli_help(const char *name)
 
 bool dt_cli_is_verb(const char *word)
 {
-    use_tables(find_verb(word) < 0);
+    load_verb_tables(find_verb(word) < 0);
     return find_verb(word) >= 0;
 }
 
@@ -233,7 +233,7 @@ static const dt_cli_option *find_option(const char *name, size_t bytes, uint64_t
 }
 
 /* What other programs call an option, and options of other verbs, as dtrain run takes them. */
-static const char *meant_option(const char *bare)
+static const char *find_meant_option(const char *bare)
 {
     static const char *const options_of_others[][2] = {{"steps", "--max-steps N"},
                                                        {"total-timesteps", "--max-steps N"},
@@ -292,7 +292,7 @@ static const char *meant_option(const char *bare)
     return NULL;
 }
 
-static dt_status unknown_option(const char *word, int v, const dt_args *a)
+static dt_status fail_unknown_option(const char *word, int v, const dt_args *a)
 {
     const char *names[DT_CLI_MAX_OPTIONS + 1];
     char bare[64];
@@ -304,8 +304,8 @@ static dt_status unknown_option(const char *word, int v, const dt_args *a)
     }
     names[n] = NULL;
     snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(word + 2, "="), word[1] == '-' ? word + 2 : word + 1);
-    const char *meant = v == DT_CLI_RUN ? meant_option(bare) : NULL;
-    const char *near = meant != NULL ? meant + 2 : dt_did_you_mean(bare, names);
+    const char *meant = v == DT_CLI_RUN ? find_meant_option(bare) : NULL;
+    const char *near = meant != NULL ? meant + 2 : dt_suggest_word(bare, names);
     return DT_FAIL(DT_ECONFIG, "dtrain %s has no option %s%s%s%s; see dtrain %s --help", a->verb, word,
                    near != NULL ? "; did you mean --" : "", near != NULL ? near : "", near != NULL ? "?" : "", a->verb);
 }
@@ -342,15 +342,15 @@ static dt_status parse_option(int argc, char *const *argv, int *i, int v, uint64
     const char *equals = strchr(name, '=');
     const size_t bytes = equals != NULL ? (size_t)(equals - name) : strlen(name);
     if (word[1] != '-' && bytes != 1) {
-        return unknown_option(word, v, a);
+        return fail_unknown_option(word, v, a);
     }
     const char *value = equals != NULL ? equals + 1 : NULL;
     const dt_cli_option *o = find_option(name, bytes, dt_cli_forms_of(v), 0);
     if (o == NULL) {
-        return unknown_option(word, v, a);
+        return fail_unknown_option(word, v, a);
     }
     if ((o->forms & dt_cli_forms_of(v)) == 0) {
-        const char *meant = v == DT_CLI_RUN ? meant_option(o->name) : NULL;
+        const char *meant = v == DT_CLI_RUN ? find_meant_option(o->name) : NULL;
         return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s%s%s%s; see dtrain %s --help", o->name, a->verb,
                        meant != NULL ? "; did you mean " : "", meant != NULL ? meant : "", meant != NULL ? "?" : "",
                        a->verb);
@@ -378,7 +378,7 @@ static dt_status parse_option(int argc, char *const *argv, int *i, int v, uint64
 }
 
 /* What other programs call a verb; NULL: none of these. */
-static const char *meant_verb(const char *word)
+static const char *find_meant_verb(const char *word)
 {
     static const char *const verbs_of_others[][2] = {{"train", "run"},
                                                      {"fit", "run"},
@@ -422,7 +422,7 @@ static const char *meant_verb(const char *word)
 }
 
 /* The first word is the form of a verb that has several. */
-static dt_status find_form(int v, dt_args *a)
+static dt_status find_verb_form(int v, dt_args *a)
 {
     const char *names[DT_CLI_MAX_FORMS + 1];
     dt_str usage = {0};
@@ -440,7 +440,7 @@ static dt_status find_form(int v, dt_args *a)
         }
     }
     names[n] = NULL;
-    const char *near = first[0] != '\0' ? dt_did_you_mean(first, names) : NULL;
+    const char *near = first[0] != '\0' ? dt_suggest_word(first, names) : NULL;
     const dt_status st =
         DT_FAIL(DT_ECONFIG, "dtrain %s%s%s: expected one of %s%s%s%s; see dtrain %s --help", dt_cli_verbs[v].name,
                 first[0] != '\0' ? " " : "", first, dt_str_text(&usage), near != NULL ? "; did you mean " : "",
@@ -449,7 +449,7 @@ static dt_status find_form(int v, dt_args *a)
     return st;
 }
 
-static dt_status check_words(const dt_args *a)
+static dt_status check_word_count(const dt_args *a)
 {
     const dt_cli_form *f = &dt_cli_forms[a->form];
     const uint32_t name = f->name[0] != '\0', n = a->n_words - name;
@@ -457,7 +457,7 @@ static dt_status check_words(const dt_args *a)
     if (n >= f->least && n <= f->most) {
         return DT_OK;
     }
-    usage_text(f, &usage);
+    append_usage(f, &usage);
     const dt_status st =
         f->most == 0 && name == 0
             ? DT_FAIL(DT_ECONFIG, "dtrain %s takes no argument such as \"%s\"; options begin with --", a->verb,
@@ -469,7 +469,7 @@ static dt_status check_words(const dt_args *a)
 }
 
 /* Options of other forms of the verb have no effect in this one. */
-static dt_status check_used(const dt_args *a, uint64_t used)
+static dt_status check_used_options(const dt_args *a, uint64_t used)
 {
     const uint64_t mine = UINT64_C(1) << a->form;
     for (int i = 0; dt_cli_options[i].name != NULL; i++) {
@@ -478,7 +478,7 @@ static dt_status check_used(const dt_args *a, uint64_t used)
             (find_option(o->name, strlen(o->name), mine, dt_cli_forms_of(dt_cli_forms[a->form].verb))->forms & mine) ==
                 0) {
             char of[96];
-            add_forms(o, dt_cli_forms[a->form].verb, of, sizeof(of));
+            append_form_names(o, dt_cli_forms[a->form].verb, of, sizeof(of));
             return DT_FAIL(DT_ECONFIG,
                            "--%s is not an option of dtrain %s %s; it belongs to %.*s; see dtrain %s --help", o->name,
                            a->verb, dt_cli_forms[a->form].name, (int)strcspn(of, ":"), of, a->verb);
@@ -487,15 +487,15 @@ static dt_status check_used(const dt_args *a, uint64_t used)
     return DT_OK;
 }
 
-static dt_status unknown_verb(const char *word)
+static dt_status fail_unknown_verb(const char *word)
 {
     const char *names[DT_CLI_MAX_VERBS + 1];
     for (int k = 0; k < dt_cli_n_verbs; k++) {
         names[k] = dt_cli_verbs[k].name;
     }
     names[dt_cli_n_verbs] = NULL;
-    const char *near = meant_verb(word);
-    near = near != NULL ? near : dt_did_you_mean(word, names);
+    const char *near = find_meant_verb(word);
+    near = near != NULL ? near : dt_suggest_word(word, names);
     return DT_FAIL(DT_ECONFIG, "dtrain has no verb \"%s\"%s%s%s; see dtrain --help", word,
                    near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
 }
@@ -512,10 +512,10 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
         out->verb = argv[1];
         i = 2;
     }
-    use_tables(find_verb(out->verb) < 0);
+    load_verb_tables(find_verb(out->verb) < 0);
     const int v = find_verb(out->verb);
     if (v < 0) {
-        return unknown_verb(out->verb);
+        return fail_unknown_verb(out->verb);
     }
     out->is_run = v == DT_CLI_RUN;
 
@@ -531,9 +531,9 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
     if (out->help) {
         return DT_OK;
     }
-    DT_TRY(find_form(v, out));
-    DT_TRY(check_words(out));
-    return check_used(out, used);
+    DT_TRY(find_verb_form(v, out));
+    DT_TRY(check_word_count(out));
+    return check_used_options(out, used);
 }
 
 /* ---- calling ----------------------------------------------------------------------------------------------------- */
@@ -555,7 +555,7 @@ bool dt_cli_is_free(const dt_args *a)
 }
 
 /* Also where the verb is left out. */
-bool dt_cli_trains(int argc, char *const *argv)
+bool dt_cli_is_training(int argc, char *const *argv)
 {
     const int v = argc > 1 ? find_verb(argv[1]) : -1;
     return argc > 1 && (v < 0 ? argv[1][0] == '-' : dt_cli_verbs[v].trains);

@@ -15,14 +15,14 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out) DT_NODISCARD;
 void dt_cli_help(const char *verb);
 bool dt_cli_is_verb(const char *word);
 /* Calls fn with each verb, those of plugins among them (verb NULL), or with each form and option of a verb. */
-void dt_cli_words(const char *verb, void (*fn)(void *user, const char *word), void *user);
+void dt_cli_visit_words(const char *verb, void (*fn)(void *user, const char *word), void *user);
 /* A file that --out names: its folder is there, and it takes the place of none. Before the work whose result it is. */
 dt_status dt_cli_check_out(const char *path) DT_NODISCARD;
 /* Of the verb that was parsed: do all of several processes run it; may a plugin end it? */
 bool dt_cli_is_for_all(const dt_args *a);
 bool dt_cli_is_free(const dt_args *a);
 /* Does a command line train or measure, which an early end of its reader does not end? */
-bool dt_cli_trains(int argc, char *const *argv);
+bool dt_cli_is_training(int argc, char *const *argv);
 
 /* Runs the form that was parsed. */
 dt_status dt_cli_call(const dt_args *a, int *code_p);

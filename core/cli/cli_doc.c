@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* KIND of dtrain --complete; NULL: the program is not asked. */
-static const char *kind_of(int complete)
+static const char *completion_kind(int complete)
 {
     static const char *const kind[] = {
         [DT_CLI_WORD_ID] = "ids",   [DT_CLI_WORD_PHASE] = "phases",     [DT_CLI_WORD_ENV] = "envs",
@@ -34,25 +34,25 @@ static void print_choices(const char *value)
     }
 }
 
-static int is_of(const dt_cli_option *o, int v)
+static int is_option_of_verb(const dt_cli_option *o, int v)
 {
     return (o->forms & dt_cli_forms_of(v)) != 0;
 }
 
 /* Of several rows of a verb the first one offers. */
-static int is_first_of(int k, int v)
+static int is_first_row_of_verb(int k, int v)
 {
     for (int i = 0; i < k; i++) {
-        if (is_of(&dt_cli_options[i], v) && strcmp(dt_cli_options[i].name, dt_cli_options[k].name) == 0) {
+        if (is_option_of_verb(&dt_cli_options[i], v) && strcmp(dt_cli_options[i].name, dt_cli_options[k].name) == 0) {
             return 0;
         }
     }
-    return is_of(&dt_cli_options[k], v);
+    return is_option_of_verb(&dt_cli_options[k], v);
 }
 
 /* ---- manual page ------------------------------------------------------------------------------------------------- */
 
-static void man_option(const dt_cli_option *o, int v)
+static void write_man_option(const dt_cli_option *o, int v)
 {
     const uint64_t all = dt_cli_forms_of(v);
     const char *between = "";
@@ -81,7 +81,7 @@ static void man_option(const dt_cli_option *o, int v)
     putchar('\n');
 }
 
-static void man_form(const dt_cli_form *f)
+static void write_man_form(const dt_cli_form *f)
 {
     printf("\\fBdtrain %s%s%s\\fR", dt_cli_verbs[f->verb].name, f->name[0] != '\0' ? " " : "", f->name);
     if (f->words[0] != '\0') {
@@ -92,7 +92,7 @@ static void man_form(const dt_cli_form *f)
     puts(" [options]");
 }
 
-static void man_verb(int v)
+static void write_man_verb(int v)
 {
     printf(".SS %s\n", dt_cli_verbs[v].name);
     dt_roff(dt_cli_verbs[v].summary);
@@ -100,14 +100,14 @@ static void man_verb(int v)
     for (int f = 0; f < dt_cli_n_forms; f++) {
         if (dt_cli_forms[f].verb == v) {
             puts(".TP");
-            man_form(&dt_cli_forms[f]);
+            write_man_form(&dt_cli_forms[f]);
             dt_roff(dt_cli_forms[f].help);
             puts("");
         }
     }
     for (int k = 0; dt_cli_options[k].name != NULL; k++) {
-        if (is_of(&dt_cli_options[k], v) && dt_cli_options[k].forms != DT_CLI_ALL_FORMS) {
-            man_option(&dt_cli_options[k], v);
+        if (is_option_of_verb(&dt_cli_options[k], v) && dt_cli_options[k].forms != DT_CLI_ALL_FORMS) {
+            write_man_option(&dt_cli_options[k], v);
         }
     }
     puts(".PP\nExamples:\n.PP\n.nf");
@@ -115,7 +115,7 @@ static void man_verb(int v)
     puts(".fi");
 }
 
-static void man_pair(const char *name, const char *text)
+static void write_man_pair(const char *name, const char *text)
 {
     printf(".TP\n.B ");
     dt_roff(name);
@@ -124,26 +124,26 @@ static void man_pair(const char *name, const char *text)
     putchar('\n');
 }
 
-static void man_pairs(const char *title, const dt_cli_pair *pair)
+static void write_man_pairs(const char *title, const dt_cli_pair *pair)
 {
     printf(".SH %s\n", title);
     for (; pair->name != NULL; pair++) {
-        man_pair(pair->name, pair->text);
+        write_man_pair(pair->name, pair->text);
     }
 }
 
-static void man_exit_codes(void)
+static void write_man_exit_codes(void)
 {
     puts(".SH EXIT STATUS");
     for (int i = 0; i < DT_EXIT_ROWS; i++) {
         char code[12];
         snprintf(code, sizeof(code), "%d", dt_exit_rows[i].code);
-        man_pair(code, dt_exit_rows[i].meaning);
+        write_man_pair(code, dt_exit_rows[i].meaning);
     }
-    man_pair("128+n", "killed by signal n");
+    write_man_pair("128+n", "killed by signal n");
 }
 
-static void man(void)
+static void write_man_page(void)
 {
     printf(".TH DTRAIN 1 \"\" \"dtrain %s\" \"User Commands\"\n", PACKAGE_VERSION);
     puts(".nh\n.ad l\n.SH NAME\ndtrain \\- train in phases that are loaded as plugins\n.SH SYNOPSIS");
@@ -152,25 +152,25 @@ static void man(void)
          "their verbs.");
     for (int k = 0; dt_cli_options[k].name != NULL; k++) {
         if (dt_cli_options[k].forms == DT_CLI_ALL_FORMS) {
-            man_option(&dt_cli_options[k], DT_CLI_RUN);
+            write_man_option(&dt_cli_options[k], DT_CLI_RUN);
         }
     }
     puts(".SH VERBS\nWithout one, the verb is run.");
     for (int v = 0; v < dt_cli_n_verbs; v++) {
-        man_verb(v);
+        write_man_verb(v);
     }
-    man_exit_codes();
-    man_pairs("ENVIRONMENT", dt_cli_variables);
-    man_pairs("FILES", dt_cli_files);
+    write_man_exit_codes();
+    write_man_pairs("ENVIRONMENT", dt_cli_variables);
+    write_man_pairs("FILES", dt_cli_files);
     puts(".SH SEE ALSO\n.BR dtrain.cfg (5),\n.BR libdtrain\\-policy (3)");
 }
 
 /* ---- bash -------------------------------------------------------------------------------------------------------- */
 
-static void bash_complete(int complete, const char *value)
+static void write_bash_completion_of(int complete, const char *value)
 {
-    if (kind_of(complete) != NULL) {
-        printf("_dtrain_ask %s \"$cur\"", kind_of(complete));
+    if (completion_kind(complete) != NULL) {
+        printf("_dtrain_ask %s \"$cur\"", completion_kind(complete));
     } else if (complete == DT_CLI_WORD_CHOICE) {
         printf("_dtrain_words '");
         print_choices(value);
@@ -182,12 +182,12 @@ static void bash_complete(int complete, const char *value)
     }
 }
 
-static void bash_values(int v)
+static void write_bash_values(int v)
 {
     printf("        %s) case $option in\n", dt_cli_verbs[v].name);
     for (int k = 0; dt_cli_options[k].name != NULL; k++) {
         const dt_cli_option *o = &dt_cli_options[k];
-        if (!is_first_of(k, v) || o->kind == DT_CLI_FLAG || o->complete == DT_CLI_WORD_FILE) {
+        if (!is_first_row_of_verb(k, v) || o->kind == DT_CLI_FLAG || o->complete == DT_CLI_WORD_FILE) {
             continue;
         }
         printf("            --%s", o->name);
@@ -195,13 +195,13 @@ static void bash_values(int v)
             printf("|-%c", o->letter);
         }
         printf(") ");
-        bash_complete(o->complete, o->value);
+        write_bash_completion_of(o->complete, o->value);
         puts("; return ;;");
     }
     puts("            esac ;;");
 }
 
-static void bash_words(int v)
+static void write_bash_words(int v)
 {
     printf("        %s) ", dt_cli_verbs[v].name);
     if (dt_cli_has_forms(v)) {
@@ -213,7 +213,7 @@ static void bash_words(int v)
         for (int f = 0; f < dt_cli_n_forms; f++) {
             if (dt_cli_forms[f].verb == v && dt_cli_forms[f].complete != DT_CLI_WORD_FILE) {
                 printf("            %s) ", dt_cli_forms[f].name);
-                bash_complete(dt_cli_forms[f].complete, "");
+                write_bash_completion_of(dt_cli_forms[f].complete, "");
                 puts(" ;;");
             }
         }
@@ -222,13 +222,13 @@ static void bash_words(int v)
     }
     for (int f = 0; f < dt_cli_n_forms; f++) {
         if (dt_cli_forms[f].verb == v) {
-            bash_complete(dt_cli_forms[f].complete, "");
+            write_bash_completion_of(dt_cli_forms[f].complete, "");
             puts(" ;;");
         }
     }
 }
 
-static void bash(void)
+static void write_bash_completion(void)
 {
     puts("# completion of dtrain for bash; made from the program's own tables\n"
          "_dtrain_words() # words, what was typed\n{\n"
@@ -257,7 +257,7 @@ static void bash(void)
     for (int v = 0; v < dt_cli_n_verbs; v++) {
         printf("        %s) words='", dt_cli_verbs[v].name);
         for (int k = 0; dt_cli_options[k].name != NULL; k++) {
-            if (is_first_of(k, v)) {
+            if (is_first_row_of_verb(k, v)) {
                 printf("--%s ", dt_cli_options[k].name);
             }
         }
@@ -275,12 +275,12 @@ static void bash(void)
          "        [[ $option == --* ]] || option=${COMP_WORDS[COMP_CWORD - 3]}\n    fi\n"
          "    case $verb in");
     for (int v = 0; v < dt_cli_n_verbs; v++) {
-        bash_values(v);
+        write_bash_values(v);
     }
     puts("    esac\n    if [[ $cur == -* ]]; then\n        _dtrain_words \"$words\" \"$cur\"\n        return\n    fi\n"
          "    place=$((COMP_CWORD - 2)) form=${COMP_WORDS[2]}\n    case $verb in");
     for (int v = 0; v < dt_cli_n_verbs; v++) {
-        bash_words(v);
+        write_bash_words(v);
     }
     puts("    esac\n}\ncomplete -o default -F _dtrain dtrain");
 }
@@ -288,7 +288,7 @@ static void bash(void)
 /* ---- zsh --------------------------------------------------------------------------------------------------------- */
 
 /* Text between single quotes, with a backslash before every one of `marks`. */
-static void quoted(const char *text, const char *marks)
+static void print_quoted(const char *text, const char *marks)
 {
     for (; *text != '\0'; text++) {
         if (*text == '\'') {
@@ -302,12 +302,12 @@ static void quoted(const char *text, const char *marks)
     }
 }
 
-static void zsh_action(int complete, const char *value)
+static void write_zsh_action(int complete, const char *value)
 {
     if (complete == DT_CLI_WORD_SET) {
         fputs("_dtrain_set", stdout);
-    } else if (kind_of(complete) != NULL) {
-        printf("_dtrain_ask %s", kind_of(complete));
+    } else if (completion_kind(complete) != NULL) {
+        printf("_dtrain_ask %s", completion_kind(complete));
     } else if (complete == DT_CLI_WORD_CHOICE) {
         putchar('(');
         print_choices(value);
@@ -320,7 +320,7 @@ static void zsh_action(int complete, const char *value)
 }
 
 /* A specification of _arguments: '(-c --config)'{-c+,--config=}'[help]:FILE:_files'. */
-static void zsh_option(const dt_cli_option *o)
+static void write_zsh_option(const dt_cli_option *o)
 {
     const char *before = o->kind == DT_CLI_REPEAT ? "*" : "";
     const char *after = o->kind == DT_CLI_FLAG || o->kind == DT_CLI_OPTIONAL ? "" : "=";
@@ -331,18 +331,18 @@ static void zsh_option(const dt_cli_option *o)
     } else {
         printf("'%s--%s%s[", before, o->name, after);
     }
-    quoted(o->help, "[]\\");
+    print_quoted(o->help, "[]\\");
     putchar(']');
     if (o->kind != DT_CLI_FLAG) {
         fputs(o->kind == DT_CLI_OPTIONAL ? "::" : ":", stdout);
-        quoted(o->value, ":\\");
+        print_quoted(o->value, ":\\");
         putchar(':');
-        zsh_action(o->complete, o->value);
+        write_zsh_action(o->complete, o->value);
     }
     puts("' \\");
 }
 
-static void zsh_words(int v)
+static void write_zsh_words(int v)
 {
     fputs("                ", stdout);
     if (dt_cli_has_forms(v)) {
@@ -356,13 +356,13 @@ static void zsh_words(int v)
     for (int f = 0; f < dt_cli_n_forms; f++) {
         if (dt_cli_forms[f].verb == v) {
             printf("'*:word:");
-            zsh_action(dt_cli_forms[f].complete, "");
+            write_zsh_action(dt_cli_forms[f].complete, "");
             puts("' ;;");
         }
     }
 }
 
-static void zsh(void)
+static void write_zsh_completion(void)
 {
     puts("#compdef dtrain\n# completion of dtrain for zsh; made from the program's own tables\n"
          "_dtrain_ask() # kind; where nothing is found, files\n{\n    local -a found\n"
@@ -375,8 +375,8 @@ static void zsh(void)
     for (int f = 0; f < dt_cli_n_forms; f++) {
         if (dt_cli_forms[f].name[0] != '\0') {
             printf("        %s-%s) ", dt_cli_verbs[dt_cli_forms[f].verb].name, dt_cli_forms[f].name);
-            if (kind_of(dt_cli_forms[f].complete) != NULL || dt_cli_forms[f].complete == DT_CLI_WORD_FOLDER) {
-                zsh_action(dt_cli_forms[f].complete, "");
+            if (completion_kind(dt_cli_forms[f].complete) != NULL || dt_cli_forms[f].complete == DT_CLI_WORD_FOLDER) {
+                write_zsh_action(dt_cli_forms[f].complete, "");
             } else {
                 fputs("_files", stdout);
             }
@@ -386,7 +386,7 @@ static void zsh(void)
     puts("    esac\n}\n_dtrain()\n{\n    local verb=run\n    local -a verbs=(");
     for (int v = 0; v < dt_cli_n_verbs; v++) {
         printf("        '%s:", dt_cli_verbs[v].name);
-        quoted(dt_cli_verbs[v].summary, ":\\");
+        print_quoted(dt_cli_verbs[v].summary, ":\\");
         puts("'");
     }
     puts("    )\n    if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n        _describe -t verbs verb verbs\n"
@@ -400,18 +400,18 @@ static void zsh(void)
     for (int v = 0; v < dt_cli_n_verbs; v++) {
         printf("        %s)\n            _arguments -s \\\n", dt_cli_verbs[v].name);
         for (int k = 0; dt_cli_options[k].name != NULL; k++) {
-            if (is_first_of(k, v)) {
-                zsh_option(&dt_cli_options[k]);
+            if (is_first_row_of_verb(k, v)) {
+                write_zsh_option(&dt_cli_options[k]);
             }
         }
-        zsh_words(v);
+        write_zsh_words(v);
     }
     puts("    esac\n}\n_dtrain \"$@\"");
 }
 
 /* ---- fish -------------------------------------------------------------------------------------------------------- */
 
-static void fish_text(const char *text)
+static void write_fish_text(const char *text)
 {
     putchar('\'');
     for (; *text != '\0'; text++) {
@@ -423,10 +423,10 @@ static void fish_text(const char *text)
     putchar('\'');
 }
 
-static void fish_values(int complete, const char *value)
+static void write_fish_values(int complete, const char *value)
 {
-    if (kind_of(complete) != NULL) {
-        printf(" -a '(__dtrain_ask %s)'", kind_of(complete));
+    if (completion_kind(complete) != NULL) {
+        printf(" -a '(__dtrain_ask %s)'", completion_kind(complete));
     } else if (complete == DT_CLI_WORD_CHOICE) {
         printf(" -a '");
         print_choices(value);
@@ -437,12 +437,12 @@ static void fish_values(int complete, const char *value)
 }
 
 /* Of several rows of a verb fish would take the last. */
-static void fish_option(int k)
+static void write_fish_option(int k)
 {
     const dt_cli_option *o = &dt_cli_options[k];
     int n = 0;
     for (int v = 0; v < dt_cli_n_verbs; v++) {
-        n += is_first_of(k, v);
+        n += is_first_row_of_verb(k, v);
     }
     if (n == 0) {
         return;
@@ -451,7 +451,7 @@ static void fish_option(int k)
     if (o->forms != DT_CLI_ALL_FORMS) {
         printf(" -n '__dtrain_verb_is");
         for (int v = 0; v < dt_cli_n_verbs; v++) {
-            if (is_first_of(k, v)) {
+            if (is_first_row_of_verb(k, v)) {
                 printf(" %s", dt_cli_verbs[v].name);
             }
         }
@@ -462,30 +462,30 @@ static void fish_option(int k)
         printf(" -s %c", o->letter);
     }
     printf("%s -d ", o->kind == DT_CLI_VALUE || o->kind == DT_CLI_REPEAT ? " -r" : "");
-    fish_text(o->help);
+    write_fish_text(o->help);
     if (o->kind != DT_CLI_FLAG) {
-        fish_values(o->complete, o->value);
+        write_fish_values(o->complete, o->value);
     }
     putchar('\n');
 }
 
-static void fish_form(const dt_cli_form *f)
+static void write_fish_form(const dt_cli_form *f)
 {
     const char *name = dt_cli_verbs[f->verb].name;
     if (f->name[0] != '\0') {
         printf("complete -c dtrain -n '__dtrain_form_is %s' -f -a %s -d ", name, f->name);
-        fish_text(f->help);
+        write_fish_text(f->help);
         putchar('\n');
     }
-    if (kind_of(f->complete) != NULL || f->complete == DT_CLI_WORD_FOLDER) {
+    if (completion_kind(f->complete) != NULL || f->complete == DT_CLI_WORD_FOLDER) {
         printf("complete -c dtrain -n '__dtrain_%s_is %s%s%s'", f->name[0] != '\0' ? "form" : "verb", name,
                f->name[0] != '\0' ? " " : "", f->name);
-        fish_values(f->complete, "");
+        write_fish_values(f->complete, "");
         putchar('\n');
     }
 }
 
-static void fish(void)
+static void write_fish_completion(void)
 {
     puts("# completion of dtrain for fish; made from the program's own tables\n"
          "function __dtrain_ask # kind\n    set -l words (commandline -opc)\n    $words[1] --complete $argv[1] "
@@ -505,16 +505,16 @@ static void fish(void)
          "        test (count $words) -eq 2\n    end\nend");
     for (int v = 0; v < dt_cli_n_verbs; v++) {
         printf("complete -c dtrain -n 'test (count (commandline -opc)) -eq 1' -f -a %s -d ", dt_cli_verbs[v].name);
-        fish_text(dt_cli_verbs[v].summary);
+        write_fish_text(dt_cli_verbs[v].summary);
         putchar('\n');
     }
     puts("complete -c dtrain -n 'test (count (commandline -opc)) -eq 1' -f -a '(__dtrain_ask verbs)'\n"
          "complete -c dtrain -n '__dtrain_verb_is other' -f -a '(__dtrain_ask verb:(commandline -opc)[2])'");
     for (int f = 0; f < dt_cli_n_forms; f++) {
-        fish_form(&dt_cli_forms[f]);
+        write_fish_form(&dt_cli_forms[f]);
     }
     for (int k = 0; dt_cli_options[k].name != NULL; k++) {
-        fish_option(k);
+        write_fish_option(k);
     }
 }
 
@@ -523,7 +523,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*write)(void);
-    } kind[] = {{"man", man}, {"bash", bash}, {"zsh", zsh}, {"fish", fish}};
+    } kind[] = {{"man", write_man_page},
+                {"bash", write_bash_completion},
+                {"zsh", write_zsh_completion},
+                {"fish", write_fish_completion}};
     for (int i = 0; dt_builtin_plugins[i] != NULL; i++) {
         const dt_verb *const *v = dt_builtin_plugins[i]->extension(DT_EXT_VERBS);
         for (; v != NULL && *v != NULL; v++) {

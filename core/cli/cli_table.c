@@ -287,7 +287,7 @@ dt_cli_option dt_cli_options[DT_CLI_MAX_OPTIONS] = {
 
 /* ---- plugins ----------------------------------------------------------------------------------------------------- */
 
-static int complete_of(uint32_t complete)
+static int completion_of_value(uint32_t complete)
 {
     static const int kind[] = {[DT_COMPLETE_NONE] = DT_CLI_WORD_NONE,
                                [DT_COMPLETE_FILE] = DT_CLI_WORD_FILE,
@@ -315,7 +315,7 @@ static void add_plugin_option(const dt_verb_option *o, int form_row, int first_r
                                             .member = DT_CLI_OF_PLUGIN,
                                             .value = o->value,
                                             .help = o->help,
-                                            .complete = complete_of(o->complete)};
+                                            .complete = completion_of_value(o->complete)};
     }
 }
 
@@ -339,7 +339,7 @@ void dt_cli_add_verb(const dt_verb *v)
                                                      .help = f->help,
                                                      .least = f->min_words,
                                                      .most = f->max_words,
-                                                     .complete = complete_of(f->complete),
+                                                     .complete = completion_of_value(f->complete),
                                                      .of_plugin = f};
         for (const dt_verb_option *o = f->options; o != NULL && o->name != NULL; o++) {
             add_plugin_option(o, dt_cli_n_forms, first_option);

@@ -45,7 +45,7 @@ static void set_log_level(const dt_args *a)
     }
 }
 
-static int finish(dt_status st, int code)
+static int report_exit_status(dt_status st, int code)
 {
     if (code == 0) { /* whatever came of a file that was cut meanwhile */
         const dt_status lost = dt_mapping_check(0);
@@ -71,7 +71,7 @@ static void open_missing_streams(void)
     }
 }
 
-static bool has_reader_closed(void)
+static bool has_pipe_reader_closed(void)
 {
     struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
     return poll(&p, 1, 0) > 0 && (p.revents & POLLERR) != 0;
@@ -81,7 +81,7 @@ static bool has_reader_closed(void)
  * output: a reader that leaves (| head) ends nothing. Other verbs end by SIGPIPE then, as usual. */
 static dt_status close_output(bool is_training)
 {
-    const bool has_failed = ferror(stdout) != 0, is_left = is_training && has_reader_closed();
+    const bool has_failed = ferror(stdout) != 0, is_left = is_training && has_pipe_reader_closed();
     errno = 0;
     if ((fclose(stdout) == 0 && !has_failed) || is_left) {
         return DT_OK;
@@ -118,11 +118,11 @@ static int print_verb_help(int argc, char **argv)
 
 static int complete_word(int argc, char **argv) /* what completions of shells call */
 {
-    return finish(dt_cli_complete(argv[2], argc == 4 ? argv[3] : ""), 0);
+    return report_exit_status(dt_cli_complete(argv[2], argc == 4 ? argv[3] : ""), 0);
 }
 
 /* First words that are no verbs, with as many arguments as they take. -1: none of them. */
-static int call_special(int argc, char **argv)
+static int run_special_word(int argc, char **argv)
 {
     static const struct {
         const char *word;
@@ -147,13 +147,13 @@ static int run_command(int argc, char **argv)
         dt_cli_help(NULL);
         return DT_EXIT_USAGE;
     }
-    const int special = call_special(argc, argv);
+    const int special = run_special_word(argc, argv);
     if (special >= 0) {
         return special;
     }
     dt_status st = dt_cli_parse(argc, argv, &a);
     if (st < 0) {
-        return finish(st, DT_EXIT_USAGE);
+        return report_exit_status(st, DT_EXIT_USAGE);
     }
     if (a.help) {
         dt_cli_help(a.verb);
@@ -167,12 +167,12 @@ static int run_command(int argc, char **argv)
     if (!dt_cli_is_free(&a)) { /* check ends as the plugin does that it tries */
         dt_crash_install();
     }
-    st = dt_cpu_check();
+    st = dt_cpu_isa_check();
     if (st < 0) {
-        return finish(st, 0);
+        return report_exit_status(st, 0);
     }
     st = dt_cli_call(&a, &code);
-    return finish(st, code);
+    return report_exit_status(st, code);
 }
 
 int main(int argc, char **argv)
@@ -181,17 +181,17 @@ int main(int argc, char **argv)
     setlocale(LC_ALL, "C");
     dt_mapping_install_guard();
     if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) {
-        return dt_env_worker(NULL);
+        return dt_env_run_worker(NULL);
     }
     signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error of a write, as a full disk is */
-    const bool is_training = dt_cli_trains(argc, argv);
+    const bool is_training = dt_cli_is_training(argc, argv);
     if (is_training) {
         signal(SIGPIPE, SIG_IGN);
     }
-    dt_exit_guard_up();
+    dt_exit_guard_enable();
     const int code = run_command(argc, argv);
     dt_plugin_verbs_close();
-    dt_exit_guard_down();
+    dt_exit_guard_disable();
     const dt_status st = close_output(is_training);
-    return code == 0 && st < 0 ? finish(st, 0) : code;
+    return code == 0 && st < 0 ? report_exit_status(st, 0) : code;
 }

@@ -151,7 +151,7 @@ static dt_status write_plugins(const char *kind)
     dt_host host;
     dt_loader *l = NULL;
     dt_status st = dt_load_built(&host, &l);
-    for (uint32_t i = 0; st == DT_OK && i < dt_loader_n(l); i++) {
+    for (uint32_t i = 0; st == DT_OK && i < dt_loader_count(l); i++) {
         const dt_component *d = &dt_loader_at(l, i)->desc;
         if (strcmp(dt_kind_name(d->kind), kind) == 0) {
             st = write_component(d);

@@ -54,7 +54,7 @@ static dt_status life_create(life *l, const trial *x)
 {
     *l = (life){.comm = NULL};
     pthread_mutex_init(&l->lock, NULL);
-    DT_TRY(dt_comm_null(&l->comm));
+    DT_TRY(dt_comm_create_null(&l->comm));
     const dt_stage_desc d = dt_session_describe_stage(x->s, x->s->first, l->comm, &l->lock);
     return dt_stage_create(&d, &l->stage);
 }
@@ -140,11 +140,11 @@ static dt_status save_and_load(const trial *x, const dt_stage *stage)
     blob b = {.at = 0};
     dt_status st = DT_OK;
     bool is_saved = false;
-    if (ops->save != NULL && dt_trial_step(x->t, "save")) {
+    if (ops->save != NULL && dt_trial_begin_step(x->t, "save")) {
         st = save_state(stage, &b);
         is_saved = st == DT_OK;
     }
-    if (is_saved && ops->load != NULL && dt_trial_step(x->t, "load")) {
+    if (is_saved && ops->load != NULL && dt_trial_begin_step(x->t, "load")) {
         st = load_state(stage, &b);
         if (st == DT_OK) {
             note(x, "saved and loaded");
@@ -300,7 +300,7 @@ static int wait_for(const trial *x, pid_t pid, const char *ranks)
         if (waitpid(pid, &status, WNOHANG) == pid) {
             return status;
         }
-        dt_trial_call(x->t, "a run in a process of its own, %s", ranks);
+        dt_trial_report_call(x->t, "a run in a process of its own, %s", ranks);
         (void)poll(NULL, 0, 1000 / PER_S);
     }
     kill(pid, SIGKILL);
@@ -383,7 +383,7 @@ static dt_status run_through(trial *x, dt_stage *stage, dt_ckpt_info *info, bool
     dt_progress_mark first;
     dt_ckpt_info end = {0};
     int n = 0, n_more = 0;
-    if (!dt_trial_step(x->t, "iterate")) {
+    if (!dt_trial_begin_step(x->t, "iterate")) {
         return DT_OK;
     }
     dt_status st = iterate(stage, 1, &n, &p);
@@ -394,14 +394,14 @@ static dt_status run_through(trial *x, dt_stage *stage, dt_ckpt_info *info, bool
         n_more = 0;
     }
     DT_TRY_DONE(st);
-    if (has_evaluation && dt_trial_step(x->t, "evaluate")) {
+    if (has_evaluation && dt_trial_begin_step(x->t, "evaluate")) {
         dt_progress unused;
         DT_TRY(dt_stage_evaluate(stage, &unused));
         note(x, "evaluated");
     }
-    *has_checkpoint_p = st == DT_OK && stage->trainer != NULL && dt_trial_step(x->t, "a checkpoint");
+    *has_checkpoint_p = st == DT_OK && stage->trainer != NULL && dt_trial_begin_step(x->t, "a checkpoint");
     DT_TRY(*has_checkpoint_p ? save_checkpoint(x, stage, "half", info) : DT_OK);
-    if (st == DT_OK && dt_trial_step(x->t, "iterate")) {
+    if (st == DT_OK && dt_trial_begin_step(x->t, "iterate")) {
         st = iterate(stage, HALF, &n_more, &p);
         DT_TRY_DONE(st);
     }
@@ -441,7 +441,7 @@ static dt_status try_recording(const dt_stage *stage)
 static dt_status try_first(trial *x, dt_ckpt_info *info, bool *has_checkpoint_p)
 {
     life l;
-    if (!dt_trial_step(x->t, "create")) {
+    if (!dt_trial_begin_step(x->t, "create")) {
         return DT_OK;
     }
     dt_status st = life_create(&l, x);
@@ -453,24 +453,24 @@ static dt_status try_first(trial *x, dt_ckpt_info *info, bool *has_checkpoint_p)
         return st;
     }
     note(x, "created");
-    if (dt_trial_step(x->t, "start")) {
+    if (dt_trial_begin_step(x->t, "start")) {
         st = dt_stage_start(l.stage);
         if (st >= 0) {
             note(x, "started");
-            st = l.stage->trainer != NULL && dt_trial_step(x->t, "record again") ? try_recording(l.stage) : DT_OK;
+            st = l.stage->trainer != NULL && dt_trial_begin_step(x->t, "record again") ? try_recording(l.stage) : DT_OK;
         }
         if (st >= 0) {
             st = run_through(x, l.stage, info, has_checkpoint_p);
         }
     }
     const bool has_evaluated = st >= 0 && *has_checkpoint_p && l.stage->d.phase->ops.phase.evaluate != NULL;
-    if (has_evaluated && dt_trial_step(x->t, "evaluating a checkpoint")) {
+    if (has_evaluated && dt_trial_begin_step(x->t, "evaluating a checkpoint")) {
         st = try_acting(x, l.stage, info->path);
     }
-    if (dt_trial_step(x->t, "stop")) {
+    if (dt_trial_begin_step(x->t, "stop")) {
         dt_stage_stop(l.stage);
         note(x, "stopped");
-        if (dt_trial_step(x->t, "destroy")) {
+        if (dt_trial_begin_step(x->t, "destroy")) {
             life_end(&l);
             note(x, "destroyed");
         }
@@ -484,10 +484,10 @@ static dt_status try_all(trial *x)
     dt_ckpt_info info = {0};
     bool has_checkpoint = false;
     DT_TRY(try_first(x, &info, &has_checkpoint));
-    if (x->steps > 0 && dt_trial_step(x->t, "resuming")) {
+    if (x->steps > 0 && dt_trial_begin_step(x->t, "resuming")) {
         DT_TRY(try_resume(x, info.path));
     }
-    if (x->steps > 0 && dt_trial_step(x->t, "another process")) {
+    if (x->steps > 0 && dt_trial_begin_step(x->t, "another process")) {
         DT_TRY(try_apart(x));
     }
     return DT_OK;

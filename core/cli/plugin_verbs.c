@@ -23,7 +23,7 @@
 static dt_session opened; /* of the program: plugins stay open until dt_plugin_verbs_close */
 static bool is_open;
 
-static dt_loader *all_plugins(void)
+static dt_loader *load_all_plugins(void)
 {
     if (!is_open) {
         dt_str refused = {0};
@@ -65,9 +65,9 @@ static void visit_verbs(void *user, const void *table, const dt_loaded_plugin *p
 
 void dt_plugin_verbs_each(dt_plugin_verb_fn *fn, void *user)
 {
-    dt_loader *l = all_plugins();
+    dt_loader *l = load_all_plugins();
     if (l != NULL) {
-        dt_loader_extensions(l, DT_EXT_VERBS, visit_verbs, &(visit){fn, user});
+        dt_loader_visit_extensions(l, DT_EXT_VERBS, visit_verbs, &(visit){fn, user});
     }
 }
 
@@ -105,7 +105,7 @@ static void declare_sections(void *user, const void *table, const dt_loaded_plug
 dt_status dt_plugin_verbs_declare(dt_loader *l, dt_config *config)
 {
     declaring d = {.config = config};
-    dt_loader_extensions(l, DT_EXT_VERBS, declare_sections, &d);
+    dt_loader_visit_extensions(l, DT_EXT_VERBS, declare_sections, &d);
     return d.st;
 }
 
@@ -128,7 +128,7 @@ static void visit_sections(void *user, const void *table, const dt_loaded_plugin
 
 void dt_plugin_verbs_sections(const dt_loader *l, dt_plugin_section_fn *fn, void *user)
 {
-    dt_loader_extensions(l, DT_EXT_VERBS, visit_sections, &(visit_section){fn, user});
+    dt_loader_visit_extensions(l, DT_EXT_VERBS, visit_sections, &(visit_section){fn, user});
 }
 
 /* ---- calling ----------------------------------------------------------------------------------------------------- */
@@ -140,14 +140,14 @@ typedef struct call {
     dt_screen *screen; /* opened when there is something to show */
 } call;
 
-static const call *call_of(const dt_verb_call *c)
+static const call *as_plugin_call(const dt_verb_call *c)
 {
     return c->priv;
 }
 
-static const char *option_of(const dt_verb_call *c, const char *name)
+static const char *read_call_option(const dt_verb_call *c, const char *name)
 {
-    const dt_args *a = call_of(c)->args;
+    const dt_args *a = as_plugin_call(c)->args;
     for (uint32_t i = a->n_extra; i-- > 0;) {
         if (strcmp(a->extra[i].name, name) == 0) {
             return a->extra[i].value;
@@ -156,12 +156,12 @@ static const char *option_of(const dt_verb_call *c, const char *name)
     return NULL;
 }
 
-static dt_status section_of(const dt_verb_call *c, const char *name, void *out, uint64_t bytes)
+static dt_status read_call_section(const dt_verb_call *c, const char *name, void *out, uint64_t bytes)
 {
-    return dt_config_section(call_of(c)->config, -1, name, NULL, 0, out, bytes);
+    return dt_config_section(as_plugin_call(c)->config, -1, name, NULL, 0, out, bytes);
 }
 
-static void print(const dt_verb_call *c, const char *text)
+static void print_call_output(const dt_verb_call *c, const char *text)
 {
     (void)c;
     dt_print_text(text);
@@ -179,17 +179,17 @@ static void show_progress(const dt_verb_call *c, const char *text, double left_s
         dt_error_clear();
         return;
     }
-    dt_screen_say(own->screen, text, left_s);
+    dt_screen_show_activity(own->screen, text, left_s);
 }
 
-static void stoppable(const dt_verb_call *c, uint8_t is_on)
+static void set_stoppable(const dt_verb_call *c, uint8_t is_on)
 {
     (void)c;
     dt_signals_set_nothing_to_save(is_on == 0);
     dt_signals_install();
 }
 
-static int32_t stop(const dt_verb_call *c)
+static int32_t read_stop_request(const dt_verb_call *c)
 {
     (void)c;
     return dt_signals_stop();
@@ -199,7 +199,7 @@ static dt_status read_config(call *c)
 {
     const dt_args *a = c->args;
     DT_TRY(dt_config_create(&c->config));
-    DT_TRY(dt_plugin_verbs_declare(all_plugins(), c->config));
+    DT_TRY(dt_plugin_verbs_declare(load_all_plugins(), c->config));
     for (uint32_t i = 0; i < a->n_config; i++) {
         DT_TRY(dt_config_read_file(c->config, DT_FROM_FILE, a->config[i]));
     }
@@ -237,13 +237,13 @@ dt_status dt_plugin_verb_call(const dt_args *a, const dt_verb_form *f, int *code
                             .json = a->json,
                             .quiet = a->quiet,
                             .verbose = a->verbose,
-                            .cores = dt_limits_cores(""),
-                            .option = option_of,
-                            .section = section_of,
-                            .print = print,
+                            .cores = dt_limits_count_cores(""),
+                            .option = read_call_option,
+                            .section = read_call_section,
+                            .print = print_call_output,
                             .progress = show_progress,
-                            .catch_signals = stoppable,
-                            .stop = stop};
+                            .catch_signals = set_stoppable,
+                            .stop = read_stop_request};
     dt_status st = read_config(&c);
     if (st == DT_OK) {
         st = f->run(&opened.host, &c.view);

@@ -80,7 +80,7 @@ static void show_actions(const dt_env_spec *s, dt_json_out *json, dt_str *out)
 }
 
 /* Where n columns are: "5", "0-3", or "5, 13, ... 45". */
-static void agents_text(const dt_column *c, char text[64])
+static void format_agents(const dt_column *c, char text[64])
 {
     const uint64_t last = c->first + (uint64_t)(c->n - 1) * c->stride;
     if (c->n == 1) {
@@ -101,7 +101,7 @@ static void show_columns(const dt_column *column, uint32_t n, const char *port, 
         if (strcmp(c->port, port) != 0) {
             continue;
         }
-        agents_text(c, place);
+        format_agents(c, place);
         snprintf(range, sizeof(range), "%g to %g", c->low, c->high);
         dt_str_addf(out, "           %-14s %-19s %-9s %-11s %s\n", place, c->name, c->unit, range, c->meaning);
     }

@@ -45,7 +45,7 @@ static dt_status parse_amount(const char *option, const char *text, double most,
 
 /* ---- what is said ------------------------------------------------------------------------------------------------ */
 
-static void print_measured(const answer *a, dt_str *s)
+static void print_measured_links(const answer *a, dt_str *s)
 {
     const dt_cost_measured *m = &a->measured;
     dt_str_addf(s, "%u ranks, %u of them on this machine, %s\n\n", a->ranks, a->local, a->library);
@@ -62,7 +62,7 @@ static void print_measured(const answer *a, dt_str *s)
                 a->here.exchange_s * 1e3, a->half_s * 1e3, a->here_half.exchange_s * 1e3);
 }
 
-static void print_predicted(const answer *a, dt_str *s)
+static void print_predicted_steps(const answer *a, dt_str *s)
 {
     dt_str_addf(s,
                 "a step that computes %g s on one rank (--step-time), %.2f million parameters (--parameters), "
@@ -82,7 +82,7 @@ static void print_predicted(const answer *a, dt_str *s)
                 a->pays_until == 1 ? "" : "s");
 }
 
-static void json_step(dt_json_out *o, uint32_t ranks, const dt_cost_step *p)
+static void write_json_step(dt_json_out *o, uint32_t ranks, const dt_cost_step *p)
 {
     dt_json_obj(o, NULL);
     dt_json_i64(o, "ranks", ranks);
@@ -121,12 +121,12 @@ static void print_json(const answer *a, dt_json_out *o)
     dt_json_f64(o, "exchange_bf16_predicted_s", a->here_half.exchange_s);
     dt_json_arr(o, "predicted");
     for (uint32_t i = 0; i < N_PREDICTED; i++) {
-        json_step(o, predicted[i], &a->step[i]);
+        write_json_step(o, predicted[i], &a->step[i]);
     }
     dt_json_end(o, ']');
     dt_json_arr(o, "predicted_bf16");
     for (uint32_t i = 0; i < N_PREDICTED; i++) {
-        json_step(o, predicted[i], &a->half[i]);
+        write_json_step(o, predicted[i], &a->half[i]);
     }
     dt_json_end(o, ']');
     dt_json_i64(o, "pays_until", a->pays_until);
@@ -141,8 +141,8 @@ static dt_status print_result(const answer *a, bool is_json)
         print_json(a, &json);
         dt_str_add(&s, "\n");
     } else {
-        print_measured(a, &s);
-        print_predicted(a, &s);
+        print_measured_links(a, &s);
+        print_predicted_steps(a, &s);
     }
     const dt_status st = dt_str_status(&s);
     dt_print_text(dt_str_text(&s));
@@ -168,7 +168,7 @@ static dt_status measure_all(dt_comm *c, bool is_json, answer *a)
         dt_cost_predict(&a->measured.links, &a->model, predicted[i], &a->step[i]);
         dt_cost_predict(&a->measured.links, &half, predicted[i], &a->half[i]);
     }
-    a->pays_until = dt_cost_useful_ranks(&a->measured.links, &a->model);
+    a->pays_until = dt_cost_find_useful_ranks(&a->measured.links, &a->model);
     return dt_comm_rank(c) == 0 ? print_result(a, is_json) : DT_OK;
 }
 
@@ -208,7 +208,7 @@ dt_status dt_verb_bench_gpu(const dt_args *a, int *code_p)
     dt_args dry = *a;
     if (a->predict == NULL || dt_gpu_peak_find(a->predict) == NULL) {
         return DT_FAIL(DT_ECONFIG, "--predict%s%s: expected one of %s", a->predict != NULL ? " " : "",
-                       a->predict != NULL ? a->predict : "", dt_gpu_peak_names());
+                       a->predict != NULL ? a->predict : "", dt_gpu_peak_list_names());
     }
     dry.n_words = 0;
     dry.dry_run = true;

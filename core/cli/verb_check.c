@@ -34,7 +34,7 @@ typedef struct answer {
 } answer;
 
 /* What makes a trial short; there is room. */
-static void add_short(dt_args *a)
+static void add_short_run_options(dt_args *a)
 {
     static const char *const set[] = {"engine.threads=1", "evaluation.seeds=1", "evaluation.episodes=1",
                                       "evaluation.max_steps=64"};
@@ -43,21 +43,21 @@ static void add_short(dt_args *a)
     }
 }
 
-static dt_status run_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p)
+static dt_status trial_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p)
 {
     const answer *given = user;
     dt_args a = *given->args;
     dt_session s;
     a.plugin = phase->plugin->sha256[0] != '\0' ? phase->plugin->path : phase->desc.id; /* a file, or linked in */
     a.set[a.n_set++] = "data.batch=8";
-    add_short(&a);
+    add_short_run_options(&a);
     DT_TRY(dt_session_open(&a, NULL, NULL, &s));
     return dt_phase_trial(&s, &a, given->folder, NULL, t, note_p); /* not closed: the process ends, and fini of plugins
                                                                     * is tried by itself */
 }
 
 /* Its folder in front of those that are searched, in this process, which is a copy on trial. */
-static dt_status search_own_folder(const dt_loaded *model)
+static dt_status search_folder_of_model(const dt_loaded *model)
 {
     const char *path = model->plugin->path, *slash = strrchr(path, '/'), *old = getenv("DTRAIN_PLUGIN_PATH");
     dt_str folders = {0};
@@ -111,9 +111,9 @@ static dt_status run_model_by(const answer *given, const dt_loaded *model, const
             a.set[a.n_set++] = option[i];
         }
     }
-    add_short(&a);
+    add_short_run_options(&a);
     DT_TRY(dt_session_open(&a, NULL, NULL, &s));
-    const dt_status st = dt_phase_trial(&s, &a, given->folder, model->desc.id, t, &life); /* as in run_phase */
+    const dt_status st = dt_phase_trial(&s, &a, given->folder, model->desc.id, t, &life); /* as in trial_phase */
     if (st >= 0 && life.bytes > 0) {
         dt_str_addf(note_p, "acts in %s by %s: %s", a.env, phase->desc.id, dt_str_text(&life));
     }
@@ -139,23 +139,23 @@ static bool is_misfit(dt_status st)
 }
 
 /* The first phase that can train the model there: those of its own plugin, then the others, by id. */
-static dt_status run_model(void *user, const dt_loaded *model, dt_trial *t, dt_str *note_p)
+static dt_status trial_model(void *user, const dt_loaded *model, dt_trial *t, dt_str *note_p)
 {
     enum { MOST = 64 };
     const answer *given = user;
     const dt_loaded *phase[MOST];
     dt_str unused = {0}, reasons = {0};
     uint32_t n = 0;
-    DT_TRY(search_own_folder(model));
+    DT_TRY(search_folder_of_model(model));
     dt_trial_accept_state(t); /* the variable is ours */
-    if (!dt_trial_step(t, "wiring")) {
+    if (!dt_trial_begin_step(t, "wiring")) {
         return DT_OK;
     }
     dt_loader *l = given->session->loader;
     DT_TRY(dt_loader_scan(l, &unused));
     dt_str_fini(&unused);
     for (int own = 1; own >= 0; own--) {
-        for (uint32_t i = 0; i < dt_loader_n(l) && n < MOST; i++) {
+        for (uint32_t i = 0; i < dt_loader_count(l) && n < MOST; i++) {
             const dt_loaded *c = dt_loader_at(l, i);
             if (c->desc.kind == DT_KIND_PHASE && (c->plugin == model->plugin) == (own != 0) && acts_in_env(c)) {
                 phase[n++] = c;
@@ -179,7 +179,7 @@ static dt_status run_model(void *user, const dt_loaded *model, dt_trial *t, dt_s
 }
 
 /* As its verdict and its text. */
-static void add_json(answer *w, const char *line)
+static void write_json_verdict(answer *w, const char *line)
 {
     dt_str verdict = {0};
     const size_t bytes = strcspn(line, " ");
@@ -191,12 +191,12 @@ static void add_json(answer *w, const char *line)
     dt_str_fini(&verdict);
 }
 
-static const char *const *known_ids(void *user)
+static const char *const *list_known_ids(void *user)
 {
-    return dt_loader_ids(user);
+    return dt_loader_list_ids(user);
 }
 
-static dt_status lookup(void *user, dt_config *c, const char *id, const char **role_p)
+static dt_status find_component_role(void *user, dt_config *c, const char *id, const char **role_p)
 {
     const dt_loaded *comp = NULL;
     DT_TRY(dt_loader_find(user, 0, id, &comp));
@@ -210,7 +210,7 @@ static dt_status lookup(void *user, dt_config *c, const char *id, const char **r
 static dt_status check_config(void *user, const dt_loaded_plugin *p)
 {
     const answer *w = user;
-    const dt_config_lookup find = {lookup, known_ids, w->session->loader};
+    const dt_config_lookup find = {find_component_role, list_known_ids, w->session->loader};
     (void)p;
     return dt_config_n_phases(w->session->config) > 0 ? DT_OK : dt_config_check(w->session->config, &find);
 }
@@ -220,7 +220,7 @@ static void print_verdict(void *user, const char *line)
 {
     answer *w = user;
     if (w->args->json) {
-        add_json(w, line);
+        write_json_verdict(w, line);
         dt_print_text(dt_str_text(&w->text));
         dt_str_clear(&w->text);
     } else {
@@ -229,7 +229,7 @@ static void print_verdict(void *user, const char *line)
     (void)fflush(stdout); /* an error stays with the stream, and is reported at the end */
 }
 
-static dt_status check(const dt_check_desc *d, const char *file, answer *w)
+static dt_status check_plugin_file(const dt_check_desc *d, const char *file, answer *w)
 {
     if (!w->args->json) {
         return dt_check_plugin(d, file);
@@ -250,7 +250,7 @@ static uint64_t allowed_memory(const dt_memory_opts *o)
 {
     static const uint64_t most = UINT64_C(4) << 30, least = UINT64_C(256) << 20;
     dt_limits r;
-    const uint64_t half = dt_limits_get("", &r) ? r.memory / 2 : most;
+    const uint64_t half = dt_limits_read("", &r) ? r.memory / 2 : most;
     return o->target_gb > 0 ? (uint64_t)(o->target_gb * 1e9) : half > most ? most : half < least ? least : half;
 }
 
@@ -282,8 +282,8 @@ dt_status dt_verb_check(const dt_args *a, int *code_p)
                              .config = s.config,
                              .timeout_s = env.timeout_s,
                              .store = *data.store != '\0' ? data.store : s.demo_store,
-                             .run_phase = run_phase,
-                             .run_model = a->env != NULL ? run_model : NULL,
+                             .run_phase = trial_phase,
+                             .run_model = a->env != NULL ? trial_model : NULL,
                              .check_config = check_config,
                              .tell = print_verdict,
                              .user = &w};
@@ -294,7 +294,7 @@ dt_status dt_verb_check(const dt_args *a, int *code_p)
         return st;
     }
     snprintf(w.folder, sizeof(w.folder), "/tmp/dtrain-check-XXXXXX");
-    st = mkdtemp(w.folder) != NULL ? check(&d, a->word[0], &w)
+    st = mkdtemp(w.folder) != NULL ? check_plugin_file(&d, a->word[0], &w)
                                    : DT_FAIL(DT_EIO, "no temporary folder %s: %s", w.folder, strerror(errno));
     dt_error reason;
     dt_error_save(&reason, st);

@@ -19,7 +19,7 @@
 #include <string.h>
 
 /* parameters: of the models; -1: they were not looked at. */
-static void info_json(const dt_ckpt_info *i, int64_t parameters, dt_json_out *o)
+static void print_info_json(const dt_ckpt_info *i, int64_t parameters, dt_json_out *o)
 {
     dt_json_obj(o, NULL);
     dt_json_i64(o, "step", (int64_t)i->step);
@@ -57,7 +57,7 @@ static void info_json(const dt_ckpt_info *i, int64_t parameters, dt_json_out *o)
     dt_json_end(o, '}');
 }
 
-static void info_text(const dt_ckpt_info *i, int64_t parameters)
+static void print_info_text(const dt_ckpt_info *i, int64_t parameters)
 {
     dt_print("%s\n  step %llu, epoch %llu of phase %s%s, saved %s by %u rank%s\n", i->path, (unsigned long long)i->step,
              (unsigned long long)i->epoch, i->phase, i->phase_end ? " (its end)" : "", i->wall_time, i->ranks,
@@ -77,15 +77,15 @@ static void info_text(const dt_ckpt_info *i, int64_t parameters)
     }
 }
 
-static dt_status print_one(const dt_ckpt_info *i, int64_t parameters, bool json)
+static dt_status print_checkpoint(const dt_ckpt_info *i, int64_t parameters, bool json)
 {
     if (!json) {
-        info_text(i, parameters);
+        print_info_text(i, parameters);
         return DT_OK;
     }
     dt_str text = {0};
     dt_json_out o = {.s = &text};
-    info_json(i, parameters, &o);
+    print_info_json(i, parameters, &o);
     dt_status st = dt_str_status(&text);
     dt_print_line(dt_str_text(&text));
     dt_str_fini(&text);
@@ -104,7 +104,7 @@ static int64_t count_parameters(const dt_ckpt *c)
 }
 
 /* What would be taken: damaged ones are skipped and reported, as where weights are loaded. */
-static dt_status inspect(const char *path, dt_ckpt_info *info, int64_t *parameters_p)
+static dt_status inspect_checkpoint(const char *path, dt_ckpt_info *info, int64_t *parameters_p)
 {
     dt_str skipped = {0};
     dt_ckpt *c = NULL;
@@ -123,7 +123,7 @@ static dt_status inspect(const char *path, dt_ckpt_info *info, int64_t *paramete
 }
 
 /* What the phase counts, as its progress line names it: a phase with environments keeps a rollout. */
-static const char *unit_of(const dt_ckpt_info *i)
+static const char *progress_unit(const dt_ckpt_info *i)
 {
     dt_str path = {0};
     dt_str_addf(&path, "%s/plugin-rollout.bin", i->path);
@@ -132,13 +132,13 @@ static const char *unit_of(const dt_ckpt_info *i)
     return acts ? "round" : "epoch";
 }
 
-static void list_one(const dt_ckpt_info *i)
+static void print_list_entry(const dt_ckpt_info *i)
 {
     char metric[DT_CKPT_NAME_BYTES + 32] = "";
     if (i->metric_name[0] != '\0' && !isnan(i->metric)) {
         snprintf(metric, sizeof(metric), "  %s %.4g", i->metric_name, i->metric);
     }
-    dt_print("%12llu  %s %-5llu %-24s %s  %s%s%s\n", (unsigned long long)i->step, unit_of(i),
+    dt_print("%12llu  %s %-5llu %-24s %s  %s%s%s\n", (unsigned long long)i->step, progress_unit(i),
              (unsigned long long)i->epoch, i->phase, i->weights_hash, i->wall_time, metric,
              i->phase_end ? "  end" : "");
 }
@@ -153,9 +153,9 @@ static dt_status list_checkpoints(const char *path, bool json)
     dt_json_arr(&o, NULL);
     for (uint32_t i = 0; i < n; i++) {
         if (json) {
-            info_json(&info[i], -1, &o);
+            print_info_json(&info[i], -1, &o);
         } else if (info[i].valid) {
-            list_one(&info[i]);
+            print_list_entry(&info[i]);
         } else {
             dt_print("%s: %s\n", info[i].path, info[i].why);
         }
@@ -173,7 +173,7 @@ static dt_status list_checkpoints(const char *path, bool json)
 
 /* Every byte of every one of them; what is wrong with one is in its `why`. next_p: the one that a resume takes, -1
  * when there is none. */
-static dt_status read_all(dt_ckpt_info *info, uint32_t n, uint32_t *n_damaged_p, int64_t *next_p)
+static dt_status verify_all_bytes(dt_ckpt_info *info, uint32_t n, uint32_t *n_damaged_p, int64_t *next_p)
 {
     *n_damaged_p = 0;
     *next_p = -1;
@@ -207,7 +207,7 @@ static dt_status print_verdicts(const char *path, const dt_ckpt_info *info, uint
     dt_json_i64(&o, "damaged", n_damaged);
     dt_json_arr(&o, "checkpoints");
     for (uint32_t i = 0; i < n; i++) {
-        info_json(&info[i], -1, &o);
+        print_info_json(&info[i], -1, &o);
     }
     dt_json_end(&o, ']');
     dt_json_end(&o, '}');
@@ -223,10 +223,11 @@ static dt_status verify_checkpoints(const char *path, bool json)
     uint32_t n = 0, n_damaged = 0;
     int64_t next = -1;
     DT_TRY(dt_ckpt_list(path, &info, &n));
-    dt_status st = n > 0 ? read_all(info, n, &n_damaged, &next) : DT_FAIL(DT_ENOTFOUND, "no checkpoint in %s", path);
+    dt_status st =
+        n > 0 ? verify_all_bytes(info, n, &n_damaged, &next) : DT_FAIL(DT_ENOTFOUND, "no checkpoint in %s", path);
     const bool is_one = n == 1 && strcmp(info[0].path, path) == 0;
     if (st == DT_OK && is_one) { /* one that was named */
-        st = n_damaged > 0 ? DT_FAIL(DT_EDATA, "%s", info[0].why) : print_one(&info[0], -1, json);
+        st = n_damaged > 0 ? DT_FAIL(DT_EDATA, "%s", info[0].why) : print_checkpoint(&info[0], -1, json);
     } else if (st == DT_OK && json) {
         st = print_verdicts(path, info, n, n_damaged, next);
     } else {
@@ -258,9 +259,9 @@ dt_status dt_verb_ckpt_inspect(const dt_args *a, int *code_p)
     if (info == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory");
     }
-    dt_status st = inspect(a->word[1], info, &parameters);
+    dt_status st = inspect_checkpoint(a->word[1], info, &parameters);
     if (st == DT_OK) {
-        st = print_one(info, parameters, a->json);
+        st = print_checkpoint(info, parameters, a->json);
     }
     dt_free(info);
     return st;

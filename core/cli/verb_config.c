@@ -34,7 +34,7 @@ static dt_status print_or_write(const dt_args *a, const dt_str *text)
     return dt_fs_write_atomic(a->out, dt_str_text(text), text->bytes);
 }
 
-static dt_status declare(dt_config *c, const dt_loaded *l)
+static dt_status declare_component(dt_config *c, const dt_loaded *l)
 {
     const dt_component *d = &l->desc;
     return d->kind == DT_KIND_PHASE ? dt_config_declare_phase(c, d->id, d->options, l->plugin->desc.name)
@@ -66,7 +66,7 @@ static dt_status declare_target(dt_session *s, const char *target)
     }
     const dt_status st = dt_loader_find(s->loader, 0, id, &l);
     dt_error_clear();
-    return st == DT_OK ? declare(s->config, l) : st == DT_ENOMEM ? st : DT_OK;
+    return st == DT_OK ? declare_component(s->config, l) : st == DT_ENOMEM ? st : DT_OK;
 }
 
 static dt_status declare_targets(dt_session *s, const dt_keys_ext *keys)
@@ -140,13 +140,13 @@ static dt_status write_component(dt_config *c, int64_t phase, const dt_loaded *l
     if (d->options == NULL || d->options->name == NULL) {
         return DT_OK; /* a section without a key is none */
     }
-    DT_TRY(declare(c, l));
+    DT_TRY(declare_component(c, l));
     dt_str_addf(out, "\n# %s%s%s: %s\n", dt_kind_name(d->kind), d->role != NULL ? ", role " : "",
                 d->role != NULL ? d->role : "", d->summary != NULL ? d->summary : "");
     return dt_template_section(c, phase, d->id, out);
 }
 
-static dt_status write_host(const dt_config *c, int64_t phase, dt_str *out)
+static dt_status write_host_sections(const dt_config *c, int64_t phase, dt_str *out)
 {
     const char *section = NULL;
     for (uint32_t i = 0; (section = dt_config_host_section(i)) != NULL; i++) {
@@ -156,7 +156,7 @@ static dt_status write_host(const dt_config *c, int64_t phase, dt_str *out)
     return DT_OK;
 }
 
-static void write_head(const char *of, dt_str *out)
+static void write_template_head(const char *of, dt_str *out)
 {
     dt_str_addf(out,
                 "# Every key %s, with its default value: remove the # from a key to\n"
@@ -166,7 +166,7 @@ static void write_head(const char *of, dt_str *out)
 }
 
 /* A component that a phase is wired to. */
-static dt_status write_wired(dt_session *s, uint32_t kind, const char *id, dt_str *out)
+static dt_status write_wired_component(dt_session *s, uint32_t kind, const char *id, dt_str *out)
 {
     const dt_loaded *l = NULL;
     if (id == NULL || id[0] == '\0') {
@@ -176,7 +176,7 @@ static dt_status write_wired(dt_session *s, uint32_t kind, const char *id, dt_st
     return write_component(s->config, 0, l, out);
 }
 
-static dt_status write_of_phase(dt_session *s, const char *word, dt_str *out)
+static dt_status write_phase_template(dt_session *s, const char *word, dt_str *out)
 {
     const dt_loaded *l = NULL;
     int64_t number = 0;
@@ -186,37 +186,38 @@ static dt_status write_of_phase(dt_session *s, const char *word, dt_str *out)
     DT_TRY(dt_tools_enter_phase(s->config, l));
     dt_str of = {0};
     dt_str_addf(&of, "of a phase of %s", l->desc.id);
-    write_head(dt_str_text(&of), out);
+    write_template_head(dt_str_text(&of), out);
     out->failed = out->failed || of.failed;
     dt_str_fini(&of);
     DT_TRY(dt_template_section(s->config, 0, "", out));
     write_phases(l->desc.id, out);
     DT_TRY(write_component(s->config, 0, l, out));
-    DT_TRY(write_host(s->config, 0, out));
+    DT_TRY(write_host_sections(s->config, 0, out));
     const char *role[DT_CONFIG_MAX_ROLES];
     const uint32_t n_roles = dt_config_roles(s->config, role);
     for (uint32_t r = 0; r < n_roles; r++) {
-        DT_TRY(write_wired(s, DT_KIND_MODEL, dt_config_model(s->config, 0, role[r]), out));
+        DT_TRY(write_wired_component(s, DT_KIND_MODEL, dt_config_model(s->config, 0, role[r]), out));
     }
     const char *id = NULL;
     dt_origin set_by;
     if (l->desc.kind == DT_KIND_PHASE && dt_config_get(s->config, 0, "data.source", &id, &set_by) == DT_OK) {
-        DT_TRY(write_wired(s, DT_KIND_DATA, id, out));
+        DT_TRY(write_wired_component(s, DT_KIND_DATA, id, out));
     }
-    return dt_config_get(s->config, 0, "env.id", &id, &set_by) == DT_OK ? write_wired(s, DT_KIND_ENV, id, out) : DT_OK;
+    return dt_config_get(s->config, 0, "env.id", &id, &set_by) == DT_OK ? write_wired_component(s, DT_KIND_ENV, id, out)
+                                                                        : DT_OK;
 }
 
-static dt_status write_of_all(dt_session *s, dt_str *out)
+static dt_status write_all_templates(dt_session *s, dt_str *out)
 {
     dt_str refused = {0};
     DT_TRY(dt_loader_scan(s->loader, &refused));
     dt_str_fini(&refused);
-    write_head("there is", out);
+    write_template_head("there is", out);
     DT_TRY(dt_template_section(s->config, -1, "", out));
     const dt_keys_ext *keys_of = dt_config_keys(s->config);
     write_phases(keys_of != NULL ? keys_of->phase[0] : "", out);
-    DT_TRY(write_host(s->config, -1, out));
-    for (uint32_t i = 0; i < dt_loader_n(s->loader); i++) {
+    DT_TRY(write_host_sections(s->config, -1, out));
+    for (uint32_t i = 0; i < dt_loader_count(s->loader); i++) {
         DT_TRY(write_component(s->config, -1, dt_loader_at(s->loader, i), out));
     }
     return DT_OK;
@@ -230,7 +231,7 @@ dt_status dt_verb_config_template(const dt_args *a, int *code_p)
         return DT_FAIL(DT_ECONFIG, "dtrain config template has no --json: it writes a configuration");
     }
     DT_TRY(dt_session_open_config(a, &s));
-    dt_status st = a->n_words == 2 ? write_of_phase(&s, a->word[1], &out) : write_of_all(&s, &out);
+    dt_status st = a->n_words == 2 ? write_phase_template(&s, a->word[1], &out) : write_all_templates(&s, &out);
     if (st == DT_OK) {
         st = dt_str_status(&out);
     }

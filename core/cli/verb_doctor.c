@@ -24,17 +24,17 @@ static void check_plugins(dt_doctor *d, dt_loader *l)
 {
     dt_str refused = {0};
     const dt_status st = dt_loader_scan(l, &refused);
-    const uint32_t n = dt_loader_n_plugins(l);
+    const uint32_t n = dt_loader_count_plugins(l);
     if (st != DT_OK) {
-        dt_doctor_add(d, DT_VERDICT_FAIL, "plugins", "", "%s", dt_error_text());
+        dt_doctor_add_line(d, DT_VERDICT_FAIL, "plugins", "", "%s", dt_error_text());
     } else if (n == 0) {
-        dt_doctor_add(d, DT_VERDICT_FAIL, "plugins", "make install, or name their folder in DTRAIN_PLUGIN_PATH",
-                      "none found");
+        dt_doctor_add_line(d, DT_VERDICT_FAIL, "plugins", "make install, or name their folder in DTRAIN_PLUGIN_PATH",
+                           "none found");
     } else if (refused.bytes > 0) {
-        dt_doctor_add(d, DT_VERDICT_WARN, "plugins", "build them again, or remove them from the folder",
-                      "%u; refused: %.*s", n, (int)strcspn(dt_str_text(&refused), "\n"), dt_str_text(&refused));
+        dt_doctor_add_line(d, DT_VERDICT_WARN, "plugins", "build them again, or remove them from the folder",
+                           "%u; refused: %.*s", n, (int)strcspn(dt_str_text(&refused), "\n"), dt_str_text(&refused));
     } else {
-        dt_doctor_add(d, DT_VERDICT_PASS, "plugins", "", "%u with %u components", n, dt_loader_n(l));
+        dt_doctor_add_line(d, DT_VERDICT_PASS, "plugins", "", "%u with %u components", n, dt_loader_count(l));
     }
     dt_str_fini(&refused);
 }
@@ -60,20 +60,21 @@ static void read_dataset(void *user, const void *table, const dt_loaded_plugin *
 static void check_recording(dt_doctor *d, const dt_loader *l, const dt_host *host, const char *path)
 {
     reader r = {.host = host, .path = path, .st = DT_ENOTFOUND};
-    dt_loader_extensions(l, DT_EXT_DATASET, read_dataset, &r);
+    dt_loader_visit_extensions(l, DT_EXT_DATASET, read_dataset, &r);
     if (r.st != DT_OK) {
-        dt_doctor_add(d, DT_VERDICT_WARN, "recording", "make install; or train on your own with --set data.store=...",
-                      "the built-in one: %s", dt_error_text());
+        dt_doctor_add_line(d, DT_VERDICT_WARN, "recording",
+                           "make install; or train on your own with --set data.store=...", "the built-in one: %s",
+                           dt_error_text());
         return;
     }
-    dt_doctor_add(d, DT_VERDICT_PASS, "recording", "", "the one that comes with dtrain, in %s", path);
+    dt_doctor_add_line(d, DT_VERDICT_PASS, "recording", "", "the one that comes with dtrain, in %s", path);
 }
 
 static void report_for_component(const dt_doctor_report *r, uint32_t verdict, const char *check, const char *finding,
                                  const char *remedy)
 {
-    dt_doctor_add(r->priv, verdict <= DT_DOCTOR_FAIL ? (dt_verdict)verdict : DT_VERDICT_FAIL, check, remedy, "%s",
-                  finding);
+    dt_doctor_add_line(r->priv, verdict <= DT_DOCTOR_FAIL ? (dt_verdict)verdict : DT_VERDICT_FAIL, check, remedy, "%s",
+                       finding);
 }
 
 typedef struct patient {
@@ -99,22 +100,22 @@ static void examine_machine(dt_doctor *d, dt_session *s, const dt_args *a)
 {
     const char *run_dir = a->run_dir;
     const char *base = getenv("DTRAIN_RUN_DIR");
-    dt_doctor_add(d, DT_VERDICT_PASS, "dtrain", "", "%s, plugin contract %d.%d", PACKAGE_VERSION, DT_ABI_MAJOR,
-                  DT_ABI_MINOR);
+    dt_doctor_add_line(d, DT_VERDICT_PASS, "dtrain", "", "%s, plugin contract %d.%d", PACKAGE_VERSION, DT_ABI_MAJOR,
+                       DT_ABI_MINOR);
     check_plugins(d, s->loader);
     check_recording(d, s->loader, &s->host, s->demo_store);
-    dt_doctor_machine(d);
-    dt_doctor_disk(d, run_dir != NULL ? run_dir : base != NULL && *base != '\0' ? base : "runs");
+    dt_doctor_check_machine(d);
+    dt_doctor_check_disk(d, run_dir != NULL ? run_dir : base != NULL && *base != '\0' ? base : "runs");
     for (uint32_t i = 0; i < a->n_words; i++) {
-        dt_doctor_reading(d, a->word[i]);
+        dt_doctor_check_reading(d, a->word[i]);
     }
     if (a->n_words == 0) {
-        dt_doctor_reading(d, s->demo_store);
+        dt_doctor_check_reading(d, s->demo_store);
     }
-    dt_doctor_cpu(d);
-    dt_doctor_cuda(d);
-    dt_loader_extensions(s->loader, DT_EXT_DOCTOR, examine_plugin, &(patient){d, &s->host});
-    dt_doctor_tools(d);
+    dt_doctor_check_cpu(d);
+    dt_doctor_check_cuda(d);
+    dt_loader_visit_extensions(s->loader, DT_EXT_DOCTOR, examine_plugin, &(patient){d, &s->host});
+    dt_doctor_check_tools(d);
 }
 
 dt_status dt_verb_doctor(const dt_args *a, int *code_p)

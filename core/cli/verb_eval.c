@@ -19,7 +19,7 @@
 
 /* Baselines that the user names (evaluation.baselines) are evaluated after it on the same seeds; those that an
  * environment prefers belong to training. */
-static dt_status compare(dt_session *s, int64_t index, dt_stage *stage, bool is_json, dt_str *out)
+static dt_status compare_with_baselines(dt_session *s, int64_t index, dt_stage *stage, bool is_json, dt_str *out)
 {
     const char *names = NULL;
     dt_origin by;
@@ -43,7 +43,7 @@ static dt_status compare(dt_session *s, int64_t index, dt_stage *stage, bool is_
     return st;
 }
 
-static dt_status evaluate(const dt_args *a, dt_session *s)
+static dt_status evaluate_checkpoint(const dt_args *a, dt_session *s)
 {
     dt_eval e;
     dt_str text = {0}, others = {0};
@@ -61,7 +61,7 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
             dt_result_text_grouped(e.stage, &text);
         }
         dt_result_warn_limits(e.stage);
-        st = compare(s, index, e.stage, a->json, &others);
+        st = compare_with_baselines(s, index, e.stage, a->json, &others);
         if (st == DT_OK) {
             st = dt_str_status(&text);
         }
@@ -81,7 +81,7 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
 }
 
 /* Weights of one phase evaluated as another: that may fit, but where it does not, it is the first thing to know. */
-static dt_status warn_of_phase(const dt_args *a, const dt_session *s, dt_status st)
+static dt_status warn_of_other_phase(const dt_args *a, const dt_session *s, dt_status st)
 {
     dt_ckpt_info info;
     dt_error reason;
@@ -100,9 +100,9 @@ dt_status dt_verb_eval(const dt_args *a, int *code_p)
 {
     dt_session s;
     DT_TRY(dt_eval_open(a, &s));
-    dt_status st = evaluate(a, &s);
+    dt_status st = evaluate_checkpoint(a, &s);
     if (st < 0) {
-        st = warn_of_phase(a, &s, st);
+        st = warn_of_other_phase(a, &s, st);
     }
     dt_session_close(&s);
     return st;

@@ -43,7 +43,7 @@ static int64_t count_parameters(const dt_bundle *b)
     return sum;
 }
 
-static void list_json(dt_json_out *o, const char *key, const dt_bundle *b, bool is_input)
+static void write_json_ports(dt_json_out *o, const char *key, const dt_bundle *b, bool is_input)
 {
     dt_json_arr(o, key);
     for (uint32_t i = 0; i < (is_input ? b->n_inputs : b->ir.n_outputs); i++) {
@@ -70,8 +70,8 @@ static dt_status print_result(const dt_args *a, const format *f, const char *pat
     dt_json_str(&o, "phase", s->d.phase->desc.id);
     dt_json_i64(&o, "parameters", count_parameters(b));
     dt_json_i64(&o, "bytes", (int64_t)file.st_size);
-    list_json(&o, "inputs", b, true);
-    list_json(&o, "outputs", b, false);
+    write_json_ports(&o, "inputs", b, true);
+    write_json_ports(&o, "outputs", b, false);
     dt_json_end(&o, '}');
     const dt_status st = dt_str_status(&text);
     dt_print_line(dt_str_text(&text));
@@ -151,7 +151,7 @@ static dt_status export_phase(const dt_args *a, const format *f, dt_session *s)
     DT_TRY(find_checkpoint(a->checkpoint, s->n_phases > 1 ? index : -1, &info, &has_info));
     dt_comm *comm = NULL;
     dt_stage *stage = NULL;
-    DT_TRY(dt_comm_null(&comm));
+    DT_TRY(dt_comm_create_null(&comm));
     dt_stage_desc d = dt_session_describe_stage(s, index, comm, &lock);
     d.threads = 1;
     d.device_ops = NULL; /* nothing is computed */

@@ -19,7 +19,7 @@ static const char *or_empty(const char *text)
     return text != NULL ? text : "";
 }
 
-static void add_json(const dt_loaded *c, dt_json_out *out)
+static void append_component_json(const dt_loaded *c, dt_json_out *out)
 {
     dt_json_obj(out, NULL);
     dt_json_str(out, "id", c->desc.id);
@@ -40,13 +40,13 @@ static void add_json(const dt_loaded *c, dt_json_out *out)
     dt_json_end(out, '}');
 }
 
-static void list_json(const dt_loader *l, const dt_str *refused, dt_str *out)
+static void list_components_json(const dt_loader *l, const dt_str *refused, dt_str *out)
 {
     dt_json_out json = {.s = out};
     dt_json_obj(&json, NULL);
     dt_json_arr(&json, "components");
-    for (uint32_t i = 0; i < dt_loader_n(l); i++) {
-        add_json(dt_loader_at(l, i), &json);
+    for (uint32_t i = 0; i < dt_loader_count(l); i++) {
+        append_component_json(dt_loader_at(l, i), &json);
     }
     dt_json_end(&json, ']');
     dt_json_arr(&json, "refused");
@@ -64,20 +64,20 @@ static void list_json(const dt_loader *l, const dt_str *refused, dt_str *out)
     dt_str_add(out, "\n");
 }
 
-static void list_text(const dt_loader *l, const dt_str *refused, dt_str *out)
+static void list_components_text(const dt_loader *l, const dt_str *refused, dt_str *out)
 {
     int id_width = 2, role_width = 4;
-    for (uint32_t i = 0; i < dt_loader_n(l); i++) {
+    for (uint32_t i = 0; i < dt_loader_count(l); i++) {
         const dt_component *c = &dt_loader_at(l, i)->desc;
         id_width = (int)strlen(c->id) > id_width ? (int)strlen(c->id) : id_width;
         role_width = (int)strlen(or_empty(c->role)) > role_width ? (int)strlen(c->role) : role_width;
     }
-    if (dt_loader_n(l) == 0) {
+    if (dt_loader_count(l) == 0) {
         dt_str_add(out, "no plugins found; set DTRAIN_PLUGIN_PATH to folders that contain some\n");
     } else {
         dt_str_addf(out, "%-6s %-*s %-*s %-8s %s\n", "kind", id_width, "id", role_width, "role", "version", "summary");
     }
-    for (uint32_t i = 0; i < dt_loader_n(l); i++) {
+    for (uint32_t i = 0; i < dt_loader_count(l); i++) {
         const dt_loaded *c = dt_loader_at(l, i);
         dt_str_addf(out, "%-6s %-*s %-*s %-8s %s\n", dt_kind_name(c->desc.kind), id_width, c->desc.id, role_width,
                     or_empty(c->desc.role), or_empty(c->plugin->desc.version), or_empty(c->desc.summary));
@@ -92,7 +92,7 @@ dt_status dt_tools_list(dt_loader *l, bool json, dt_str *out)
     dt_str refused = {0};
     dt_status st = dt_loader_scan(l, &refused);
     if (st == DT_OK) {
-        (json ? list_json : list_text)(l, &refused, out);
+        (json ? list_components_json : list_components_text)(l, &refused, out);
         st = dt_str_status(out);
     }
     dt_str_fini(&refused);

@@ -59,7 +59,8 @@ static void fill_template(const char *text, const char *name, dt_str *out)
 }
 
 /* <dir>/<name><suffix>, from a text in which every "template" is `as`. */
-static dt_status write_file(const char *dir, const char *name, const char *suffix, const char *from, const char *as)
+static dt_status write_project_file(const char *dir, const char *name, const char *suffix, const char *from,
+                                    const char *as)
 {
     dt_str text = {0}, path = {0};
     fill_template(from, as, &text);
@@ -80,12 +81,12 @@ static dt_status find_kind(const char *name, const new_kind **out_p)
         }
         names[k] = kinds[k].name;
     }
-    const char *near = dt_did_you_mean(name, names);
+    const char *near = dt_suggest_word(name, names);
     return DT_FAIL(DT_ECONFIG, "cannot make a new \"%s\": expected phase, policy, model, env or data%s%s%s", name,
                    near != NULL ? "; did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "");
 }
 
-static dt_status is_cxx(const char *language, bool *out_p)
+static dt_status parse_language(const char *language, bool *out_p)
 {
     const bool is_c = language == NULL || strcmp(language, "c") == 0;
     *out_p = !is_c;
@@ -99,23 +100,23 @@ dt_status dt_tools_new(const char *kind, const char *name, const char *dir, cons
     const new_kind *k = NULL;
     bool cxx = false;
     DT_TRY(find_kind(kind, &k));
-    DT_TRY(is_cxx(language, &cxx));
+    DT_TRY(parse_language(language, &cxx));
     DT_TRY(check_name(name));
     if (*dir == '\0' || access(dir, F_OK) == 0) {
         return DT_FAIL(DT_ECONFIG, "%s exists; name a new folder, nothing was written", *dir != '\0' ? dir : "\"\"");
     }
     const char *suffix = cxx ? ".cpp" : ".c";
     DT_TRY(dt_fs_mkdirs(dir));
-    DT_TRY(write_file(dir, name, suffix, k->source, name));
-    DT_TRY(write_file(dir, "Makefile", "", cxx ? dt_template_project_cxx_mk : dt_template_project_mk, name));
-    DT_TRY(write_file(dir, "README.md", "", k->readme, name));
+    DT_TRY(write_project_file(dir, name, suffix, k->source, name));
+    DT_TRY(write_project_file(dir, "Makefile", "", cxx ? dt_template_project_cxx_mk : dt_template_project_mk, name));
+    DT_TRY(write_project_file(dir, "README.md", "", k->readme, name));
     dt_str_addf(out, "%s/%s%s, Makefile, README.md\nNow: cd %s && make && dtrain check ./%s.so\n", dir, name, suffix,
                 dir, name);
     return dt_str_status(out);
 }
 
 /* A plugin of this name that can be found already would be hidden by the new one, or hide it. */
-static dt_status check_free(const char *name)
+static dt_status check_name_is_free(const char *name)
 {
     dt_session s;
     const dt_loaded *found = NULL;
@@ -133,7 +134,7 @@ static dt_status check_free(const char *name)
 dt_status dt_verb_new(const dt_args *a, int *code_p)
 {
     dt_str out = {0};
-    DT_TRY(check_free(a->word[1]));
+    DT_TRY(check_name_is_free(a->word[1]));
     dt_status st = dt_tools_new(a->word[0], a->word[1], a->word[2], a->language, &out);
     dt_print_text(dt_str_text(&out));
     dt_str_fini(&out);

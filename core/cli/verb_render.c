@@ -29,7 +29,7 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /* Without --out: render.html next to the input. */
-static void output_path(const dt_args *a, dt_str *out)
+static void render_path(const dt_args *a, dt_str *out)
 {
     if (a->out != NULL) {
         dt_str_add(out, a->out);
@@ -40,7 +40,7 @@ static void output_path(const dt_args *a, dt_str *out)
 }
 
 /* One episode of one seed, on an instance that lives in this process, where it can be looked at. */
-static dt_status complete_args(const dt_args *a, dt_args *out, double *every_p)
+static dt_status fill_in_args(const dt_args *a, dt_args *out, double *every_p)
 {
     static const char *const set[] = {"env.isolation=thread", "env.instances=1", "env.workers=0",
                                       "evaluation.episodes=1"};
@@ -84,8 +84,8 @@ static dt_status collect_frames(const dt_stage *stage, dt_film *film)
     }
     const dt_loaded *env = stage->env.comp;
     film->labels =
-        env != NULL && env->desc.extension != NULL ? dt_film_labels(env->desc.extension(DT_EXT_SCENE)) : NULL;
-    dt_film_finish(film);
+        env != NULL && env->desc.extension != NULL ? dt_film_read_labels(env->desc.extension(DT_EXT_SCENE)) : NULL;
+    dt_film_remove_invalid(film);
     if (film->n_frames == 0 || film->line.n == 0) {
         return DT_FAIL(DT_EUNSUPPORTED, "%s cannot be drawn: it lacks the extension dtrain.scene/1",
                        stage->env.comp != NULL ? stage->env.comp->desc.id : stage->d.phase->desc.id);
@@ -131,7 +131,7 @@ static dt_status write_series(const dt_film *film, const char *folder)
         dt_str_clear(&text);
         dt_str_clear(&path);
         dt_str_addf(&path, "%s/%05u.svg", folder, i);
-        dt_film_page_svg(film, i, &text);
+        dt_film_page_write_svg(film, i, &text);
         st = dt_fs_write_text(&path, &text);
     }
     dt_str_fini(&text);
@@ -143,7 +143,7 @@ static dt_status print_result(const dt_args *a, const dt_stage *stage, const dt_
 {
     dt_str text = {0};
     dt_json_out o = {.s = &text};
-    const double *mean = dt_stage_result(stage, "return/mean");
+    const double *mean = dt_stage_find_result(stage, "return/mean");
     if (a->json) {
         dt_json_obj(&o, NULL);
         dt_json_str(&o, "render", path);
@@ -180,7 +180,7 @@ static dt_status render_episode(const dt_args *a, const dt_session *s, double ev
     dt_str path = {0};
     int64_t index = 0;
     DT_TRY(choose_phase(s, &index));
-    output_path(a, &path);
+    render_path(a, &path);
     dt_status st = dt_eval_run(s, index, a->word[0], every_s, &e);
     if (st == DT_OK) {
         st = draw_episode(a, e.stage, &path, &film);
@@ -201,7 +201,7 @@ dt_status dt_verb_render(const dt_args *a, int *code_p)
         return DT_FAIL(DT_ECONFIG, "--out %s: an episode becomes FILE.html, or a folder of SVG files", a->out);
     }
     DT_TRY(a->out != NULL && ends_with(a->out, ".html") ? dt_cli_check_out(a->out) : DT_OK);
-    DT_TRY(complete_args(a, &full, &every_s));
+    DT_TRY(fill_in_args(a, &full, &every_s));
     dt_ckpt_run_config(a->word[0], &config);
     if (config.bytes == 0) {
         dt_str_fini(&config);

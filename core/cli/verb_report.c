@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 /* Without --out: into the run itself; a comparison of several belongs to none of them. */
-static void output_path(const dt_args *a, dt_str *out)
+static void report_path(const dt_args *a, dt_str *out)
 {
     if (a->out != NULL) {
         dt_str_add(out, a->out);
@@ -54,7 +54,7 @@ static dt_status write_report(const dt_args *a, const char *path)
 dt_status dt_verb_report(const dt_args *a, int *code_p)
 {
     dt_str path = {0};
-    output_path(a, &path);
+    report_path(a, &path);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK && a->out != NULL) {
         st = dt_cli_check_out(dt_str_text(&path));

@@ -111,19 +111,19 @@ static bool has_checkpoint(const char *run)
     return is_there;
 }
 
-static const char *dir_of(const dt_args *a, const char *resumed)
+static const char *run_dir_of(const dt_args *a, const char *resumed)
 {
-    return a->run_dir != NULL ? a->run_dir : resumed != NULL ? resumed : dt_rundir_base();
+    return a->run_dir != NULL ? a->run_dir : resumed != NULL ? resumed : dt_rundir_base_folder();
 }
 
 /* init_from: as it can be found from anywhere; lives as long as the folder. */
-static dt_status describe_dir(const dt_args *a, const dt_session *s, const dt_resume *r, const char *init_from,
-                              dt_rundir_desc *out)
+static dt_status describe_run_dir(const dt_args *a, const dt_session *s, const dt_resume *r, const char *init_from,
+                                  dt_rundir_desc *out)
 {
     dt_log_opts log;
     DT_TRY(dt_config_log(s->config, &log));
     *out = (dt_rundir_desc){.dir = a->run_dir != NULL ? a->run_dir : r->run,
-                            .base = dt_rundir_base(),
+                            .base = dt_rundir_base_folder(),
                             .name = a->name != NULL ? a->name : s->phase[s->first]->desc.id,
                             .resume = r->from != NULL,
                             .log = {.max_bytes = (uint64_t)(log.max_mb * 1e6), .keep = (uint32_t)log.keep},
@@ -134,18 +134,18 @@ static dt_status describe_dir(const dt_args *a, const dt_session *s, const dt_re
     return DT_OK;
 }
 
-static dt_status open_dir(const dt_args *a, const dt_session *s, const dt_resume *r, const char *init_from,
-                          dt_rundir **out_p)
+static dt_status open_run_dir(const dt_args *a, const dt_session *s, const dt_resume *r, const char *init_from,
+                              dt_rundir **out_p)
 {
     dt_rundir_desc d;
-    DT_TRY(describe_dir(a, s, r, init_from, &d));
+    DT_TRY(describe_run_dir(a, s, r, init_from, &d));
     DT_TRY(dt_rundir_open(&d, out_p));
     dt_log(DT_LOG_INFO, "run directory %s", dt_rundir_path(*out_p));
     return DT_OK;
 }
 
 /* Rank 0 makes it, and sends its path to the others. */
-static dt_status share_dir(const dt_session *s, dt_comm *c, dt_rundir **dir_p)
+static dt_status share_run_dir(const dt_session *s, dt_comm *c, dt_rundir **dir_p)
 {
     char path[PATH_MAX] = "";
     dt_log_opts log;
@@ -166,12 +166,12 @@ static dt_status share_dir(const dt_session *s, dt_comm *c, dt_rundir **dir_p)
 }
 
 /* What a run's end means for the exit code, reported to the caller. */
-static dt_status report_end(const dt_args *a, const dt_run_desc *d, dt_status st, int *code_p)
+static dt_status report_run_end(const dt_args *a, const dt_run_desc *d, dt_status st, int *code_p)
 {
     const dt_rundir *dir = d->dir;
     char before[48], behind[512];
     *code_p = dt_exit_code(st);
-    dt_processes_words(d->processes, before, sizeof(before), behind, sizeof(behind));
+    dt_processes_list_command_words(d->processes, before, sizeof(before), behind, sizeof(behind));
     const bool has_advanced =
         *d->advanced_p || (d->processes != NULL && dt_board_has_advanced(dt_processes_board(d->processes)));
     if (st == DT_EINTERRUPTED && *d->resized_p) {
@@ -179,7 +179,7 @@ static dt_status report_end(const dt_args *a, const dt_run_desc *d, dt_status st
         dt_log(DT_LOG_INFO, "stopped at a checkpoint, to continue on another number of processes");
     } else if (st == DT_EINTERRUPTED && !has_advanced && d->max_time_s > 0 && dt_signals_stop() == 0) {
         *code_p = DT_EXIT_USAGE;
-        dt_log(dt_processes_level(d->processes, st),
+        dt_log(dt_processes_log_level(d->processes, st),
                "--max-time %g s is shorter than start-up and the first step or evaluation: no progress is saved, and "
                "the same command would end the same way; use a longer --max-time",
                d->max_time_s);
@@ -191,7 +191,7 @@ static dt_status report_end(const dt_args *a, const dt_run_desc *d, dt_status st
         dt_log(DT_LOG_INFO, "stopped, state saved; continue with: %s%s run --resume %s%s", before, a->argv[0],
                dt_rundir_path(dir), behind);
     } else if (st < 0) {
-        dt_log(dt_processes_level(d->processes, st), "%s", dt_error_text());
+        dt_log(dt_processes_log_level(d->processes, st), "%s", dt_error_text());
     } else if (*d->stopped_p) {
         dt_log(DT_LOG_INFO, "stopped after --max-steps %llu, state saved; continue with: %s%s run --resume %s%s",
                (unsigned long long)d->max_steps, before, a->argv[0], dt_rundir_path(dir), behind);
@@ -209,9 +209,9 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
     const char *init_from = a->init_from != NULL ? realpath(a->init_from, init_path) : NULL;
     const bool is_first = c == NULL || dt_comm_rank(c) == 0;
     dt_rundir *dir = NULL;
-    dt_status st = is_first ? dt_later_phases_check(a, s, dir_of(a, r->run), r->from) : DT_OK;
+    dt_status st = is_first ? dt_later_phases_check(a, s, run_dir_of(a, r->run), r->from) : DT_OK;
     if (st == DT_OK && is_first) {
-        st = open_dir(a, s, r, init_from, &dir);
+        st = open_run_dir(a, s, r, init_from, &dir);
     }
     bool has_begun = r->from == NULL, has_stopped = false, has_advanced = false, is_resized = false;
     if (st == DT_OK && is_first && has_begun) {
@@ -221,7 +221,7 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
         st = dt_comm_agree(c, st);
     }
     if (c != NULL && st == DT_OK) {
-        st = share_dir(s, c, &dir);
+        st = share_run_dir(s, c, &dir);
     }
     if (st < 0) {
         dt_rundir_close(dir);
@@ -237,8 +237,8 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
     d->advanced_p = &has_advanced;
     d->resized_p = &is_resized;
     dt_signals_install();
-    st = dt_run(d);
-    st = report_end(a, d, st, code_p);
+    st = dt_run_training(d);
+    st = report_run_end(a, d, st, code_p);
     const bool is_refused = dt_exit_is_rejection(*code_p) && c == NULL;
     if (is_refused && dt_rundir_remove_unused(dir)) {
         has_begun = false;
@@ -298,7 +298,7 @@ static dt_status check_name(const char *name)
 
 /* A job whose launcher was killed takes a while to end, and a process that was killed a moment; a user that restarts it
  * does so at once. Only then do all of its processes look for a checkpoint to continue from. */
-static dt_status wait_for_end(const dt_args *a, dt_comm *c)
+static dt_status wait_for_job_end(const dt_args *a, dt_comm *c)
 {
     const bool is_named = a->resume != NULL && strcmp(a->resume, "auto") != 0;
     const char *path = is_named ? a->resume : a->run_dir;
@@ -316,14 +316,14 @@ static dt_status wait_for_end(const dt_args *a, dt_comm *c)
     return c == NULL ? DT_OK : dt_comm_barrier(c);
 }
 
-static dt_status plan(const dt_args *a, dt_session *s, const dt_resume *r, uint64_t max_steps)
+static dt_status plan_run(const dt_args *a, dt_session *s, const dt_resume *r, uint64_t max_steps)
 {
     dt_rundir_desc dir;
-    DT_TRY(describe_dir(a, s, r, a->init_from, &dir));
+    DT_TRY(describe_run_dir(a, s, r, a->init_from, &dir));
     const dt_dry_run d = {.session = s,
                           .args = a,
                           .rundir = a->predict == NULL ? &dir : NULL,
-                          .run_dir = dir_of(a, r->run),
+                          .run_dir = run_dir_of(a, r->run),
                           .resume = r->from,
                           .max_steps = max_steps};
     return dt_dry_run_print(&d);
@@ -336,8 +336,8 @@ static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)
     dt_str config = {0};
     struct stat info;
     dt_comm *c = d->processes;
-    DT_TRY(wait_for_end(a, c));
-    dt_status found = dt_resume_find(a, &r);
+    DT_TRY(wait_for_job_end(a, c));
+    dt_status found = dt_resume_read(a, &r);
     if (c != NULL) {
         found = dt_comm_agree(c, found);
     }
@@ -363,12 +363,12 @@ static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)
         st = dt_processes_compare(c, &s, a, d->max_steps);
     }
     if (st == DT_OK) {
-        st = dt_batch_choose(&s, c, dir_of(&b, r.run), d->max_steps);
+        st = dt_batch_choose_all(&s, c, run_dir_of(&b, r.run), d->max_steps);
     }
     if (st == DT_OK && !b.dry_run) {
         st = run_phases(&b, &s, &r, d, code_p);
     } else if (st == DT_OK && (c == NULL || dt_comm_rank(c) == 0)) {
-        st = plan(&b, &s, &r, d->max_steps);
+        st = plan_run(&b, &s, &r, d->max_steps);
     }
     if (is_open) {
         dt_session_close(&s);

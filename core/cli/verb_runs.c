@@ -34,7 +34,7 @@ typedef struct list {
 
 enum { MAX_DEPTH = 8 }; /* of folders below the one that was named */
 
-static void list_fini(list *l)
+static void run_list_fini(list *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         dt_free(l->row[i].path);
@@ -61,7 +61,7 @@ static void warn_of_damage(row *r)
 }
 
 /* A run whose files are damaged is listed as such: the others are still worth seeing. */
-static dt_status add(list *l, const char *path, const char *name)
+static dt_status add_run(list *l, const char *path, const char *name)
 {
     row *grown = dt_realloc(l->row, (l->n + 1) * sizeof(*grown));
     if (grown == NULL) {
@@ -98,7 +98,7 @@ static bool is_run(const char *path)
     return is;
 }
 
-static int by_start(const void *a, const void *b)
+static int compare_start_times(const void *a, const void *b)
 {
     const row *x = a, *y = b;
     const int order = strcmp(x->state.start, y->state.start);
@@ -114,7 +114,7 @@ static bool is_link(const char *path)
 /* Runs below a folder; what follows the first `skip` bytes of a path is its name. A run holds no others, and
  * links are not followed: a run is listed once, and where it is. Of folders below that cannot be read one is reported.
  * */
-static dt_status find(const char *dir, size_t skip, int depth, list *l)
+static dt_status find_runs_below(const char *dir, size_t skip, int depth, list *l)
 {
     char **name = NULL;
     size_t n = 0;
@@ -130,9 +130,9 @@ static dt_status find(const char *dir, size_t skip, int depth, list *l)
             continue;
         }
         if (is_run(text)) {
-            st = add(l, text, text + skip);
+            st = add_run(l, text, text + skip);
         } else if (depth < MAX_DEPTH) {
-            st = find(text, skip, depth + 1, l);
+            st = find_runs_below(text, skip, depth + 1, l);
             if (st < 0 && st != DT_ENOMEM) {
                 l->n_unread++;
                 dt_log(l->n_unread == 1 ? DT_LOG_WARN : DT_LOG_DEBUG, "left out: %s", dt_error_text());
@@ -146,7 +146,7 @@ static dt_status find(const char *dir, size_t skip, int depth, list *l)
     return st;
 }
 
-static dt_status find_all(const char *dir, list *l)
+static dt_status find_all_runs(const char *dir, list *l)
 {
     size_t bytes = strlen(dir);
     while (bytes > 1 && dir[bytes - 1] == '/') {
@@ -160,13 +160,13 @@ static dt_status find_all(const char *dir, list *l)
     dt_status st;
     if (is_run(clean)) {
         const char *slash = strrchr(clean, '/');
-        st = add(l, clean, slash != NULL && slash[1] != '\0' ? slash + 1 : clean);
+        st = add_run(l, clean, slash != NULL && slash[1] != '\0' ? slash + 1 : clean);
     } else {
-        st = find(clean, bytes + 1, 1, l);
+        st = find_runs_below(clean, bytes + 1, 1, l);
     }
     dt_free(clean);
     if (l->n > 1) {
-        qsort(l->row, l->n, sizeof(*l->row), by_start);
+        qsort(l->row, l->n, sizeof(*l->row), compare_start_times);
     }
     return st;
 }
@@ -258,7 +258,7 @@ static void describe_phase(const dt_run_state *s, char *out, size_t bytes)
 }
 
 /* A column for the few runs that have several. */
-static bool has_ranks(const list *l)
+static bool has_runs_of_ranks(const list *l)
 {
     bool is = false;
     for (uint32_t i = 0; i < l->n; i++) {
@@ -268,7 +268,7 @@ static bool has_ranks(const list *l)
 }
 
 /* Places that UTF-8 text takes on a terminal, a letter each. */
-static int search_folders(const char *text)
+static int count_display_columns(const char *text)
 {
     int n = 0;
     for (; *text != '\0'; text++) {
@@ -279,13 +279,13 @@ static int search_folders(const char *text)
 
 static void print_table(const list *l)
 {
-    const bool shows_ranks = has_ranks(l);
+    const bool shows_ranks = has_runs_of_ranks(l);
     int name = 3, phase = 5, step = 4;
     char text[192], count[64];
     for (uint32_t i = 0; i < l->n; i++) {
-        dt_mask(l->row[i].name, true); /* a line end in a folder's name would make up a row */
-        dt_mask(l->row[i].state.error, true);
-        const int n = search_folders(l->row[i].name);
+        dt_mask_text(l->row[i].name, true); /* a line end in a folder's name would make up a row */
+        dt_mask_text(l->row[i].state.error, true);
+        const int n = count_display_columns(l->row[i].name);
         name = n > name ? n : name;
         describe_phase(&l->row[i].state, text, sizeof(text));
         phase = (int)strlen(text) > phase ? (int)strlen(text) : phase;
@@ -298,7 +298,7 @@ static void print_table(const list *l)
         const row *r = &l->row[i];
         const dt_run_state *s = &r->state;
         describe_state(s, text, sizeof(text));
-        dt_print("%s%*s  %-11s", r->name, name - search_folders(r->name), "", text);
+        dt_print("%s%*s  %-11s", r->name, name - count_display_columns(r->name), "", text);
         if (r->why != NULL) {
             dt_print("  %s\n", r->why);
             continue;
@@ -329,10 +329,10 @@ static void print_table(const list *l)
 dt_status dt_verb_runs(const dt_args *a, int *code_p)
 {
     list l = {0};
-    const char *dir = a->n_words == 1 ? a->word[0] : dt_rundir_base();
+    const char *dir = a->n_words == 1 ? a->word[0] : dt_rundir_base_folder();
     dt_status st = DT_OK;
     if (a->n_words == 1 || dt_fs_is_dir(dir)) { /* the default folder comes with the first run */
-        st = find_all(dir, &l);
+        st = find_all_runs(dir, &l);
     }
     if (st == DT_OK && a->json) {
         dt_str text = {0};
@@ -348,6 +348,6 @@ dt_status dt_verb_runs(const dt_args *a, int *code_p)
     } else if (st == DT_OK) {
         print_table(&l);
     }
-    list_fini(&l);
+    run_list_fini(&l);
     return st;
 }

@@ -25,7 +25,7 @@ static const char *or_empty(const char *text)
 
 /* ---- options --------------------------------------------------------------------------------------------------- */
 
-static void option_text(const dt_option_view *v, dt_str *out)
+static void append_option_text(const dt_option_view *v, dt_str *out)
 {
     const dt_option *o = v->option;
     dt_str origin = {0}, accepts = {0};
@@ -47,7 +47,7 @@ static void option_text(const dt_option_view *v, dt_str *out)
     dt_str_fini(&accepts);
 }
 
-static void option_json(const dt_option_view *v, dt_json_out *out)
+static void append_option_json(const dt_option_view *v, dt_json_out *out)
 {
     const dt_option *o = v->option;
     dt_str origin = {0};
@@ -93,9 +93,9 @@ static void show_options(const dt_config *c, int64_t phase, const char *section,
             dt_str_add(out, "options\n");
         }
         if (json != NULL) {
-            option_json(&v, json);
+            append_option_json(&v, json);
         } else {
-            option_text(&v, out);
+            append_option_text(&v, out);
         }
     }
     if (json != NULL) {
@@ -122,7 +122,7 @@ static void show_sections(const dt_config *c, int64_t phase, dt_json_out *json, 
                 continue;
             }
             if (json != NULL) {
-                option_json(&v, json);
+                append_option_json(&v, json);
                 continue;
             }
             dt_str origin = {0};
@@ -158,7 +158,7 @@ static void show_ports(const dt_loaded *comp, const void *config, dt_json_out *j
 
 /* ---- the verb -------------------------------------------------------------------------------------------------- */
 
-static void head_text(const dt_loaded *comp, dt_str *out)
+static void append_head_text(const dt_loaded *comp, dt_str *out)
 {
     const dt_plugin *p = &comp->plugin->desc;
     dt_str_addf(out, "%s: %s%s%s\n", comp->desc.id, dt_kind_name(comp->desc.kind),
@@ -170,7 +170,7 @@ static void head_text(const dt_loaded *comp, dt_str *out)
     dt_str_addf(out, "  file      %s\n", comp->plugin->path);
 }
 
-static void head_json(const dt_loaded *comp, dt_json_out *json)
+static void append_head_json(const dt_loaded *comp, dt_json_out *json)
 {
     const dt_plugin *p = &comp->plugin->desc;
     dt_json_str(json, "id", comp->desc.id);
@@ -231,9 +231,9 @@ static dt_status show_component(dt_config *c, int64_t phase, const dt_loaded *co
     DT_TRY(dt_config_declare(c, comp->desc.id, comp->desc.options, comp->plugin->desc.name));
     DT_TRY(read_section(c, phase, comp->desc.id, comp->desc.config_size, &config));
     if (json != NULL) {
-        head_json(comp, json);
+        append_head_json(comp, json);
     } else {
-        head_text(comp, out);
+        append_head_text(comp, out);
     }
     if (comp->desc.kind == DT_KIND_MODEL && config != NULL) {
         show_ports(comp, config, json, out);

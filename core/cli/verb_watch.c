@@ -53,9 +53,10 @@ static dt_status print_json(const dt_logbook *l)
     dt_json_f64(&o, "progress", s->progress);
     dt_json_f64(&o, "left_s", dt_watch_left_s(l));
     dt_json_obj(&o, "last");
-    const uint32_t evaluated = r->n_phases > 0 ? dt_records_evaluated(r, r->n_phases - 1) : UINT32_MAX;
+    const uint32_t evaluated = r->n_phases > 0 ? dt_records_last_evaluation(r, r->n_phases - 1) : UINT32_MAX;
     for (uint32_t i = 0; i < r->n_series; i++) {
-        const bool is_old = strncmp(r->series[i].name, "eval/", 5) == 0 && !dt_series_is_of(&r->series[i], evaluated);
+        const bool is_old =
+            strncmp(r->series[i].name, "eval/", 5) == 0 && !dt_series_has_record(&r->series[i], evaluated);
         if (r->series[i].phase + 1 == r->n_phases && !is_old) {
             dt_json_f64(&o, r->series[i].name, dt_series_last(&r->series[i]));
         }
@@ -75,7 +76,7 @@ static dt_status draw_screen(const dt_logbook *l, uint32_t *n_lines_p)
 {
     dt_str text = {0};
     const dt_watch_opts o = open_terminal();
-    dt_watch_text(l, &o, &text);
+    dt_watch_append_view(l, &o, &text);
     const dt_status st = dt_str_status(&text);
     if (st == DT_OK) {
         if (*n_lines_p > 0) {

@@ -55,14 +55,14 @@ struct dt_board {
 enum { RESIZE_NONE, RESIZE_REQUESTED, RESIZE_DONE };
 enum { PAGE = 4096, HEAD_BYTES = (sizeof(head) + PAGE - 1) / PAGE * PAGE };
 
-static size_t total_bytes(uint32_t n)
+static size_t board_bytes(uint32_t n)
 {
     return HEAD_BYTES + (size_t)n * sizeof(slot);
 }
 
-static dt_status map_memory(dt_board *b, int fd, uint32_t n)
+static dt_status map_shared_memory(dt_board *b, int fd, uint32_t n)
 {
-    b->bytes = total_bytes(n);
+    b->bytes = board_bytes(n);
     void *p = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED) {
         return DT_FAIL(DT_ENOMEM, "cannot map %zu bytes of shared memory: %s", b->bytes, strerror(errno));
@@ -73,13 +73,13 @@ static dt_status map_memory(dt_board *b, int fd, uint32_t n)
     return DT_OK;
 }
 
-static dt_status create_memory(dt_board *b, uint32_t n)
+static dt_status create_shared_memory(dt_board *b, uint32_t n)
 {
     b->fd = memfd_create("dtrain-board", MFD_CLOEXEC);
-    if (b->fd < 0 || ftruncate(b->fd, (off_t)total_bytes(n)) != 0) {
+    if (b->fd < 0 || ftruncate(b->fd, (off_t)board_bytes(n)) != 0) {
         return DT_FAIL(DT_EUNSUPPORTED, "cannot make shared memory for %u ranks: %s", n, strerror(errno));
     }
-    DT_TRY(map_memory(b, b->fd, n));
+    DT_TRY(map_shared_memory(b, b->fd, n));
     b->head->magic = MAGIC;
     b->head->n = n;
     b->head->made_s = dt_clock_s();
@@ -98,7 +98,7 @@ dt_status dt_board_create(uint32_t n, dt_board **out_p)
         return DT_FAIL(DT_ENOMEM, "out of memory for the messages of %u ranks", n);
     }
     b->fd = -1;
-    const dt_status st = create_memory(b, n);
+    const dt_status st = create_shared_memory(b, n);
     if (st < 0) {
         dt_board_close(b);
         return st;
@@ -108,15 +108,15 @@ dt_status dt_board_create(uint32_t n, dt_board **out_p)
 }
 
 /* Is it the one that was meant, and whole? The path may be that of another process of another machine by now. */
-static dt_status open_checked(dt_board *b, int fd, uint64_t nonce)
+static dt_status map_checked_board(dt_board *b, int fd, uint64_t nonce)
 {
     struct stat st;
     head h;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || pread(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ||
-        h.magic != MAGIC || h.nonce != nonce || h.n == 0 || (size_t)st.st_size != total_bytes(h.n)) {
+        h.magic != MAGIC || h.nonce != nonce || h.n == 0 || (size_t)st.st_size != board_bytes(h.n)) {
         return DT_FAIL(DT_ENOTFOUND, "%s is not the shared memory of this job", b->path);
     }
-    return map_memory(b, fd, h.n);
+    return map_shared_memory(b, fd, h.n);
 }
 
 dt_status dt_board_open(const char *path, dt_board **out_p)
@@ -131,7 +131,7 @@ dt_status dt_board_open(const char *path, dt_board **out_p)
     snprintf(b->path, sizeof(b->path), "%s", path);
     const bool is_path = *colon == ':' && strncmp(colon, ":/proc/", strlen(":/proc/")) == 0;
     const int fd = is_path ? open(colon + 1, O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1; /* of a process: below no guard */
-    dt_status st = fd >= 0 ? open_checked(b, fd, nonce) : DT_FAIL(DT_ENOTFOUND, "%s is not here", path);
+    dt_status st = fd >= 0 ? map_checked_board(b, fd, nonce) : DT_FAIL(DT_ENOTFOUND, "%s is not here", path);
     if (fd >= 0) {
         close(fd);
     }
@@ -182,7 +182,7 @@ void dt_board_clear(dt_board *b)
 /* ---- a rank ------------------------------------------------------------------------------------------------------ */
 
 /* Of a process: when it began, and 'T' among its states; 0: there is none. */
-static uint64_t read_process(int process, char *state_p)
+static uint64_t read_process_start(int process, char *state_p)
 {
     char path[32], text[1024];
     snprintf(path, sizeof(path), "/proc/%d/stat", process);
@@ -214,7 +214,7 @@ void dt_board_mark_joined(dt_board *b, uint32_t rank)
     char state = 0;
     if (s != NULL) {
         s->process = (int)getpid();
-        s->started_ticks = read_process(s->process, &state);
+        s->started_ticks = read_process_start(s->process, &state);
         s->code = 0;
         atomic_store(&s->state, DT_BOARD_HERE);
     }
@@ -316,7 +316,7 @@ void dt_board_read_rank(const dt_board *b, uint32_t rank, dt_board_rank *out)
     out->process = s->process;
     out->code = s->code;
     if (out->state == DT_BOARD_HERE) {
-        const bool is_same = read_process(s->process, &state) == s->started_ticks;
+        const bool is_same = read_process_start(s->process, &state) == s->started_ticks;
         out->state = is_same && state != 'Z' && state != 'X' ? DT_BOARD_HERE : DT_BOARD_GONE;
         out->is_stopped = is_same && (state == 'T' || state == 't');
     }
@@ -344,13 +344,13 @@ const char *dt_board_run_dir(const dt_board *b)
     return atomic_load(&b->head->has_run) != 0 ? b->head->run : "";
 }
 
-uint32_t dt_board_kill(const dt_board *b)
+uint32_t dt_board_kill_processes(const dt_board *b)
 {
     uint32_t n = 0;
     for (uint32_t r = 0; r < b->n; r++) {
         slot *s = &b->slot[r];
         char state = 0;
-        if (atomic_load(&s->state) != DT_BOARD_NEVER && read_process(s->process, &state) == s->started_ticks &&
+        if (atomic_load(&s->state) != DT_BOARD_NEVER && read_process_start(s->process, &state) == s->started_ticks &&
             state != 'Z' && kill(s->process, SIGKILL) == 0) {
             n++;
         }
@@ -358,7 +358,7 @@ uint32_t dt_board_kill(const dt_board *b)
     return n;
 }
 
-void dt_board_call_text(const dt_board_call *call, char *out, size_t bytes)
+void dt_board_describe_call(const dt_board_call *call, char *out, size_t bytes)
 {
     int n = snprintf(out, bytes, "%s", call->op);
     if (call->bytes > 0 && (size_t)n < bytes) {

@@ -68,8 +68,8 @@ void dt_board_read_rank(const dt_board *b, uint32_t rank, dt_board_rank *out);
 uint32_t dt_board_list_calls(const dt_board *b, uint32_t rank, uint32_t most, dt_board_call *out);
 const char *dt_board_run_dir(const dt_board *b); /* "" while it is not known */
 /* Ends (SIGKILL) what is left of the ranks' processes; how many there were. */
-uint32_t dt_board_kill(const dt_board *b);
+uint32_t dt_board_kill_processes(const dt_board *b);
 /* "all_gather of 512 bytes", "broadcast of 8 bytes from rank 0" */
-void dt_board_call_text(const dt_board_call *call, char *out, size_t bytes);
+void dt_board_describe_call(const dt_board_call *call, char *out, size_t bytes);
 
 #endif

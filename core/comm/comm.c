@@ -78,12 +78,12 @@ uint32_t dt_comm_failed_rank(const dt_comm *c)
     return c->blamed;
 }
 
-double dt_comm_waited(const dt_comm *c)
+double dt_comm_waited_s(const dt_comm *c)
 {
     return c->waited_s;
 }
 
-uint64_t dt_comm_sent(const dt_comm *c)
+uint64_t dt_comm_sent_bytes(const dt_comm *c)
 {
     return c->sent;
 }
@@ -97,7 +97,7 @@ const char *dt_comm_op_name(dt_comm_op op)
     return names[op];
 }
 
-void dt_comm_describe(uint32_t rank, const dt_comm_call *call, char out[DT_COMM_CALL_BYTES])
+void dt_comm_describe_call(uint32_t rank, const dt_comm_call *call, char out[DT_COMM_CALL_BYTES])
 {
     const bool has_bytes = call->op != DT_COMM_ALL_TO_ALL && call->op != DT_COMM_BARRIER;
     int n = snprintf(out, DT_COMM_CALL_BYTES, "rank %u called %s", rank, dt_comm_op_name(call->op));
@@ -237,7 +237,7 @@ dt_status dt_comm_start_barrier(dt_comm *c, dt_comm_request *out_p)
     return start_call(c, &(dt_comm_call){.op = DT_COMM_BARRIER}, out_p);
 }
 
-static dt_status check_summed(uint64_t n)
+static dt_status check_sum_length(uint64_t n)
 {
     return n <= DT_COMM_MOST_SUMMED ? DT_OK
                                     : DT_FAIL(DT_EINVAL, "a sum of %llu floats, at most %d at a time are possible",
@@ -246,7 +246,7 @@ static dt_status check_summed(uint64_t n)
 
 dt_status dt_comm_start_all_reduce(dt_comm *c, float *data, size_t n, dt_comm_request *out_p)
 {
-    DT_TRY(check_summed(n));
+    DT_TRY(check_sum_length(n));
     return start_call(c, &(dt_comm_call){.op = DT_COMM_ALL_REDUCE, .bytes = n * sizeof(float), .to = data}, out_p);
 }
 
@@ -257,7 +257,7 @@ dt_status dt_comm_start_reduce_scatter(dt_comm *c, const float *all, const uint3
     for (uint32_t r = 0; r < c->size; r++) {
         sum += n[r];
     }
-    DT_TRY(check_summed(sum));
+    DT_TRY(check_sum_length(sum));
     return start_call(
         c,
         &(dt_comm_call){
@@ -341,25 +341,25 @@ dt_status dt_comm_agree(dt_comm *c, dt_status mine)
 
 /* ---- one rank ---- */
 
-static void copy(void *to, const void *from, size_t bytes)
+static void copy_unless_same(void *to, const void *from, size_t bytes)
 {
     if (bytes > 0 && to != from) {
         memcpy(to, from, bytes);
     }
 }
 
-static dt_status null_start(dt_comm *c, uint32_t slot)
+static dt_status start_null_call(dt_comm *c, uint32_t slot)
 {
     const dt_comm_call *k = &c->slot[slot].call;
     if (k->op == DT_COMM_ALL_GATHER || k->op == DT_COMM_REDUCE_SCATTER) {
-        copy(k->to, k->from, k->bytes);
+        copy_unless_same(k->to, k->from, k->bytes);
     } else if (k->op == DT_COMM_ALL_TO_ALL) {
-        copy(k->in->data, k->out->data, k->out->bytes);
+        copy_unless_same(k->in->data, k->out->data, k->out->bytes);
     }
     return DT_OK;
 }
 
-static dt_status null_poll(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
+static dt_status poll_null_call(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
 {
     (void)c;
     (void)slot;
@@ -368,21 +368,22 @@ static dt_status null_poll(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
     return DT_OK;
 }
 
-static void null_abort(dt_comm *c, const char *why)
+static void abort_null_comm(dt_comm *c, const char *why)
 {
     (void)c;
     (void)why;
 }
 
-static void null_destroy(dt_comm *c)
+static void destroy_null_comm(dt_comm *c)
 {
     dt_comm_fini(c);
     dt_free(c);
 }
 
-dt_status dt_comm_null(dt_comm **out_p)
+dt_status dt_comm_create_null(dt_comm **out_p)
 {
-    static const dt_comm_ops ops = {"null", null_start, null_poll, null_abort, null_abort, NULL, null_destroy};
+    static const dt_comm_ops ops = {"null", start_null_call,  poll_null_call, abort_null_comm, abort_null_comm,
+                                    NULL,   destroy_null_comm};
     dt_comm *c = dt_alloc(sizeof(*c));
     if (c == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a communicator");
@@ -398,17 +399,18 @@ dt_status dt_comm_null(dt_comm **out_p)
 
 /* ---- the first of several, alone ---- */
 
-static dt_status planned_start(dt_comm *c, uint32_t slot)
+static dt_status start_planned_call(dt_comm *c, uint32_t slot)
 {
     return DT_FAIL(DT_ECOMM, "%s of %u ranks on a communicator that only plans", dt_comm_op_name(c->slot[slot].call.op),
                    c->size);
 }
 
-dt_status dt_comm_planned(uint32_t ranks, uint32_t inside, uint32_t local, dt_comm **out_p)
+dt_status dt_comm_create_planned(uint32_t ranks, uint32_t inside, uint32_t local, dt_comm **out_p)
 {
-    static const dt_comm_ops ops = {"imagined", planned_start, null_poll, null_abort, null_abort, NULL, null_destroy};
+    static const dt_comm_ops ops = {"imagined", start_planned_call, poll_null_call, abort_null_comm, abort_null_comm,
+                                    NULL,       destroy_null_comm};
     if (ranks == 1) {
-        return dt_comm_null(out_p);
+        return dt_comm_create_null(out_p);
     }
     dt_comm *c = dt_alloc(sizeof(*c));
     if (c == NULL) {

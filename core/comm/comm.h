@@ -26,12 +26,12 @@
 
 typedef struct dt_comm dt_comm;
 
-dt_status dt_comm_null(dt_comm **out_p) DT_NODISCARD;
+dt_status dt_comm_create_null(dt_comm **out_p) DT_NODISCARD;
 /* Rank 0 of so many without the others, to plan what it would take: a call that needs them fails with DT_ECOMM. inside:
  * ranks in this process; local: on this machine. */
-dt_status dt_comm_planned(uint32_t ranks, uint32_t inside, uint32_t local, dt_comm **out_p) DT_NODISCARD;
+dt_status dt_comm_create_planned(uint32_t ranks, uint32_t inside, uint32_t local, dt_comm **out_p) DT_NODISCARD;
 /* ranks communicators that meet each other; out[ranks]. Destroy each. */
-dt_status dt_comm_sim(uint32_t ranks, double timeout_s, dt_comm **out) DT_NODISCARD;
+dt_status dt_comm_create_simulated(uint32_t ranks, double timeout_s, dt_comm **out) DT_NODISCARD;
 void dt_comm_destroy(dt_comm *c);
 
 uint32_t dt_comm_rank(const dt_comm *c);
@@ -99,9 +99,9 @@ dt_status dt_comm_check_peers(dt_comm *c, const char *what, double since_s) DT_N
  * rank that failed. DT_ECOMM or DT_EPEER when agreement itself fails. */
 dt_status dt_comm_agree(dt_comm *c, dt_status mine);
 /* Bytes that this rank has sent to others so far, as collectives ask for it (a broadcast to R ranks: R - 1 times). */
-uint64_t dt_comm_sent(const dt_comm *c);
+uint64_t dt_comm_sent_bytes(const dt_comm *c);
 /* Seconds that this rank has spent in calls and waits for others so far. */
-double dt_comm_waited(const dt_comm *c);
+double dt_comm_waited_s(const dt_comm *c);
 /* Whose failure the last agreement reported: its status and text are there its own. */
 uint32_t dt_comm_failed_rank(const dt_comm *c);
 /* This rank will make no more calls; others that wait for it get DT_EPEER with why. Not sent where the last call was an

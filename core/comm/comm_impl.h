@@ -70,6 +70,6 @@ void dt_comm_fini(dt_comm *c);
 enum { DT_COMM_CALL_BYTES = 96 };
 const char *dt_comm_op_name(dt_comm_op op);
 /* "rank 2 called broadcast of 8 bytes from rank 1" */
-void dt_comm_describe(uint32_t rank, const dt_comm_call *call, char out[DT_COMM_CALL_BYTES]);
+void dt_comm_describe_call(uint32_t rank, const dt_comm_call *call, char out[DT_COMM_CALL_BYTES]);
 
 #endif

@@ -45,7 +45,7 @@ void dt_cost_predict(const dt_cost_links *l, const dt_cost_model *m, uint32_t ra
     out->memory_bytes = 4 * P * (2 + log2(leaves / R)) + 8 * P / R; /* one sum of each height waits for its sibling */
 }
 
-uint32_t dt_cost_useful_ranks(const dt_cost_links *l, const dt_cost_model *m)
+uint32_t dt_cost_find_useful_ranks(const dt_cost_links *l, const dt_cost_model *m)
 {
     dt_cost_step now, twice;
     uint32_t ranks = 1;
@@ -63,15 +63,15 @@ uint32_t dt_cost_useful_ranks(const dt_cost_links *l, const dt_cost_model *m)
 
 enum { MOST_TIMES = 101, MOST_BYTES = 1 << 22, MOST_HELD = 1 << 26, MOST_MOVED = 1 << 28 };
 
-static int ascending(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static double median(double *t, uint32_t n)
+static double median_of_times(double *t, uint32_t n)
 {
-    qsort(t, n, sizeof(*t), ascending);
+    qsort(t, n, sizeof(*t), compare_times);
     return t[n / 2];
 }
 
@@ -97,7 +97,7 @@ static dt_status time_swaps(dt_comm *c, swaps *w, size_t bytes, double *median_p
         DT_TRY(dt_comm_all_to_all(c, w->out, w->in));
         t[k] = dt_clock_s() - begin;
     }
-    *median_p = median(t, n);
+    *median_p = median_of_times(t, n);
     *best_p = t[0]; /* they are in order now */
     return DT_OK;
 }
@@ -110,12 +110,12 @@ static dt_status time_barriers(dt_comm *c, double *seconds_p)
         DT_TRY(dt_comm_barrier(c));
         t[k] = dt_clock_s() - begin;
     }
-    *seconds_p = median(t, MOST_TIMES);
+    *seconds_p = median_of_times(t, MOST_TIMES);
     return DT_OK;
 }
 
 /* The smallest swap is all latency, the largest nearly all bandwidth. */
-static void fit_line(uint32_t ranks, dt_cost_measured *m)
+static void fit_latency_and_bandwidth(uint32_t ranks, dt_cost_measured *m)
 {
     const double others = ranks - 1, last = m->best_s[DT_COST_SIZES - 1], first = m->best_s[0];
     const double bytes = (double)(m->bytes[DT_COST_SIZES - 1] - m->bytes[0]);
@@ -123,14 +123,14 @@ static void fit_line(uint32_t ranks, dt_cost_measured *m)
     m->links.bytes_per_s = last > first ? bytes * others / (last - first) : INFINITY;
 }
 
-static dt_status measure(dt_comm *c, swaps *w, size_t most, dt_cost_measured *out)
+static dt_status measure_links(dt_comm *c, swaps *w, size_t most, dt_cost_measured *out)
 {
     DT_TRY(time_barriers(c, &out->barrier_s));
     for (uint32_t i = 0; i < DT_COST_SIZES; i++) {
         out->bytes[i] = i == 0 ? sizeof(uint64_t) : most >> (4 * (DT_COST_SIZES - 1 - i));
         DT_TRY(time_swaps(c, w, out->bytes[i], &out->swap_s[i], &out->best_s[i]));
     }
-    fit_line(dt_comm_size(c), out);
+    fit_latency_and_bandwidth(dt_comm_size(c), out);
     return dt_comm_broadcast(c, 0, out, sizeof(*out));
 }
 
@@ -153,7 +153,7 @@ dt_status dt_cost_measure(dt_comm *c, dt_cost_measured *out)
     st = dt_comm_agree(c, st);
     if (st == DT_OK) {
         memset(out, 0, sizeof(*out));
-        st = measure(c, &w, most, out);
+        st = measure_links(c, &w, most, out);
     }
     dt_free(w.from);
     dt_free(w.out);
@@ -174,7 +174,7 @@ typedef struct exchange {
     void *memory;
 } exchange;
 
-static dt_status exchange_once(dt_comm *c, exchange *x)
+static dt_status run_exchange_once(dt_comm *c, exchange *x)
 {
     for (uint32_t k = 0; k < x->n_range + IN_FLIGHT; k++) {
         if (k >= IN_FLIGHT && k - IN_FLIGHT < x->n_range) {
@@ -195,7 +195,7 @@ static dt_status exchange_once(dt_comm *c, exchange *x)
     return DT_OK;
 }
 
-static dt_status prepare(dt_comm *c, const dt_cost_model *m, exchange *x)
+static dt_status prepare_exchange(dt_comm *c, const dt_cost_model *m, exchange *x)
 {
     const uint32_t R = dt_comm_size(c);
     const int64_t n = (int64_t)m->parameters;
@@ -204,7 +204,7 @@ static dt_status prepare(dt_comm *c, const dt_cost_model *m, exchange *x)
                                 .most = x->bucket,
                                 .half = m->half};
     x->n_range = (uint32_t)((n + x->bucket - 1) / x->bucket);
-    x->n_node = dt_tree_cover(&d.shape, d.shape.rank, x->node);
+    x->n_node = dt_tree_list_cover(&d.shape, d.shape.rank, x->node);
     x->range = dt_alloc_n(x->n_range, sizeof(*x->range));
     if (x->range == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u buckets", x->n_range);
@@ -227,14 +227,14 @@ static dt_status prepare(dt_comm *c, const dt_cost_model *m, exchange *x)
 static dt_status time_exchanges(dt_comm *c, exchange *x, double *seconds_p)
 {
     double t[EXCHANGES];
-    DT_TRY(exchange_once(c, x)); /* memory is touched for the first time */
+    DT_TRY(run_exchange_once(c, x)); /* memory is touched for the first time */
     for (uint32_t k = 0; k < EXCHANGES; k++) {
         DT_TRY(dt_comm_barrier(c));
         const double begin = dt_clock_s();
-        DT_TRY(exchange_once(c, x));
+        DT_TRY(run_exchange_once(c, x));
         t[k] = dt_clock_s() - begin;
     }
-    *seconds_p = median(t, EXCHANGES);
+    *seconds_p = median_of_times(t, EXCHANGES);
     return dt_comm_broadcast(c, 0, seconds_p, sizeof(*seconds_p));
 }
 
@@ -242,7 +242,7 @@ dt_status dt_cost_measure_exchange(dt_comm *c, const dt_cost_model *m, double *s
 {
     exchange x = {0};
     DT_TRY(check_has_peers(c));
-    dt_status st = dt_comm_agree(c, prepare(c, m, &x));
+    dt_status st = dt_comm_agree(c, prepare_exchange(c, m, &x));
     if (st == DT_OK) {
         st = time_exchanges(c, &x, seconds_p);
     }

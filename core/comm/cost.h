@@ -38,7 +38,7 @@ typedef struct dt_cost_step { /* of one of R ranks */
 
 void dt_cost_predict(const dt_cost_links *l, const dt_cost_model *m, uint32_t ranks, dt_cost_step *out);
 /* The number of ranks from which on another doubling makes a step less than a tenth faster, without overlap. */
-uint32_t dt_cost_useful_ranks(const dt_cost_links *l, const dt_cost_model *m);
+uint32_t dt_cost_find_useful_ranks(const dt_cost_links *l, const dt_cost_model *m);
 
 enum { DT_COST_SIZES = 5 };
 typedef struct dt_cost_measured {

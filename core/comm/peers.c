@@ -44,7 +44,7 @@ enum {
     BLAMES = '#'   /* it leaves, and which it waited for */
 };
 
-static void notify(const dt_peers *p, char kind, const char *text)
+static void notify_ranks(const dt_peers *p, char kind, const char *text)
 {
     char word[512];
     snprintf(word, sizeof(word), "%c%s", kind, text);
@@ -109,7 +109,7 @@ dt_status dt_peers_exchange_hosts(dt_peers *p, dt_comm *c)
     return DT_OK;
 }
 
-static dt_status create(dt_peers *p, const dt_transport_info *info)
+static dt_status create_peers(dt_peers *p, const dt_transport_info *info)
 {
     p->rank = info->rank;
     p->n = info->size;
@@ -127,7 +127,7 @@ dt_status dt_peers_create(const dt_transport_ops *t, const dt_transport_info *in
     }
     p->t = t;
     p->board = board;
-    const dt_status st = create(p, info);
+    const dt_status st = create_peers(p, info);
     if (st < 0) {
         dt_peers_destroy(p);
         return st;
@@ -167,7 +167,7 @@ uint32_t dt_peers_n_hosts(const dt_peers *p)
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
 
 /* "rank 1 (process 4711 on node1)" */
-static void name_rank(const dt_peers *p, uint32_t rank, char out[NAME_BYTES])
+static void format_rank(const dt_peers *p, uint32_t rank, char out[NAME_BYTES])
 {
     if (p->all == NULL) {
         snprintf(out, NAME_BYTES, "rank %u", rank);
@@ -193,7 +193,7 @@ static void describe_last_call(const dt_board_rank *seen, char out[DOING_BYTES])
     const bool is_over = seen->last.end_s > 0;
     out[0] = '\0';
     if (seen->has_called) {
-        dt_board_call_text(&seen->last, what, sizeof(what));
+        dt_board_describe_call(&seen->last, what, sizeof(what));
         snprintf(out, DOING_BYTES, "%s; %s collective %llu (%s), %s %.1f s ago",
                  seen->is_stopped ? ", which is stopped by a signal" : "", is_over ? "its last was" : "it is in",
                  (unsigned long long)seen->last.number, what, is_over ? "which ended" : "begun",
@@ -207,7 +207,7 @@ dt_status dt_peers_check_local(const dt_peers *p)
         dt_board_rank seen;
         char name[NAME_BYTES], doing[DOING_BYTES];
         if (r != p->rank && read_process(p, r, &seen) && seen.state == DT_BOARD_GONE) {
-            name_rank(p, r, name);
+            format_rank(p, r, name);
             describe_last_call(&seen, doing);
             return DT_FAIL(DT_EPEER, "%s is gone%s", name, doing);
         }
@@ -222,7 +222,7 @@ void dt_peers_announce_exit(dt_peers *p, const char *why)
 {
     if (!p->has_left) {
         p->has_left = true;
-        notify(p, LEAVES, why);
+        notify_ranks(p, LEAVES, why);
     }
 }
 
@@ -241,7 +241,7 @@ dt_status dt_peers_poll(dt_peers *p)
     p->heard[from] = true;
     if (text[0] == ASKS && !p->has_answered && !p->is_asking && !p->has_left) {
         p->has_answered = true;
-        notify(p, ANSWERS, "");
+        notify_ranks(p, ANSWERS, "");
     }
     if (text[0] == ASKS || text[0] == ANSWERS || (text[0] == BLAMES && p->is_asking)) {
         return DT_OK; /* the querying rank reports the result */
@@ -271,7 +271,7 @@ static dt_status query_peers(dt_peers *p, uint64_t number)
     const double begin = dt_clock_s();
     bool is_open = true;
     p->is_asking = true;
-    notify(p, ASKS, "");
+    notify_ranks(p, ASKS, "");
     while (is_open && dt_clock_s() - begin < 1) {
         const struct timespec nap = {.tv_nsec = 2000000};
         is_open = false;
@@ -287,7 +287,7 @@ static dt_status query_peers(dt_peers *p, uint64_t number)
 }
 
 /* "rank 1 (process 4711 on node1; its last was ...), rank 3 (...) and 2 more" */
-static uint32_t name_missing(const dt_peers *p, uint64_t number, char *out, size_t bytes)
+static uint32_t format_missing_ranks(const dt_peers *p, uint64_t number, char *out, size_t bytes)
 {
     enum { MOST_NAMED = 2 };
     uint32_t n = 0;
@@ -299,7 +299,7 @@ static uint32_t name_missing(const dt_peers *p, uint64_t number, char *out, size
         if (read_presence(p, r, number) == THERE || n++ >= MOST_NAMED) {
             continue;
         }
-        name_rank(p, r, name);
+        format_rank(p, r, name);
         if (read_process(p, r, &seen)) {
             describe_last_call(&seen, doing);
         }
@@ -316,11 +316,11 @@ dt_status dt_peers_diagnose_timeout(dt_peers *p, uint64_t number, const char *mi
 {
     char missing[400];
     DT_TRY(query_peers(p, number));
-    const uint32_t n = name_missing(p, number, missing, sizeof(missing));
+    const uint32_t n = format_missing_ranks(p, number, missing, sizeof(missing));
     const dt_status st = DT_FAIL(DT_ECOMM, "collective %llu: %s and timed out after %.3g s%s%s",
                                  (unsigned long long)number, mine, waited_s, n > 0 ? " waiting for " : "",
                                  n > 0 ? missing : ", although every rank is present: messages do not arrive");
-    notify(p, BLAMES, dt_error_text());
+    notify_ranks(p, BLAMES, dt_error_text());
     p->has_left = true;
     return st;
 }

@@ -148,7 +148,7 @@ static dt_status has_timed_out(process_comm *p, const dt_comm_slot *s, const cha
         if (what != NULL) {
             snprintf(mine, sizeof(mine), "rank %u %s", p->common.rank, what);
         } else {
-            dt_comm_describe(p->common.rank, &s->call, mine);
+            dt_comm_describe_call(p->common.rank, &s->call, mine);
         }
         return fail_all(p, dt_peers_diagnose_timeout(p->peers, s->sequence, mine, s->timeout_s), true);
     }
@@ -240,7 +240,7 @@ static dt_status name_mismatch(process_comm *p, dt_comm_slot *s)
     }
     char *mine = p->calls + (size_t)c->size * DT_COMM_CALL_BYTES;
     memset(mine, 0, DT_COMM_CALL_BYTES);
-    dt_comm_describe(c->rank, &s->call, mine);
+    dt_comm_describe_call(c->rank, &s->call, mine);
     DT_TRY(exchange_signatures(p, s, mine));
     memcpy(p->calls + (size_t)c->rank * DT_COMM_CALL_BYTES, mine, DT_COMM_CALL_BYTES);
     for (uint32_t from = 0; from < c->size; from++) {
@@ -255,7 +255,7 @@ static dt_status name_mismatch(process_comm *p, dt_comm_slot *s)
     return fail_all(p, st, false);
 }
 
-static dt_status compare(process_comm *p, uint32_t slot)
+static dt_status compare_signatures(process_comm *p, uint32_t slot)
 {
     const dt_comm_slot *s = &p->common.slot[slot];
     flight *f = &p->flight[slot];
@@ -268,7 +268,7 @@ static dt_status compare(process_comm *p, uint32_t slot)
 }
 
 /* Comparisons are looked at in the order of the calls, so that every rank finds the same one first that differs. */
-static dt_status verify(process_comm *p, uint64_t sequence)
+static dt_status verify_calls(process_comm *p, uint64_t sequence)
 {
     while (p->verified < sequence && p->verified < p->started) {
         const uint32_t slot = p->slot_of[(p->verified + 1) % DT_COMM_IN_FLIGHT];
@@ -428,7 +428,7 @@ static dt_status process_start(dt_comm *c, uint32_t slot)
     }
     (void)dt_suspension_check(&p->stood, dt_clock_s());
     record_started(p, &c->slot[slot]);
-    const dt_status begun = start_call(p, slot), compared = begun < 0 ? begun : compare(p, slot);
+    const dt_status begun = start_call(p, slot), compared = begun < 0 ? begun : compare_signatures(p, slot);
     return compared < 0 ? fail_all(p, compared, true) : DT_OK;
 }
 
@@ -436,7 +436,7 @@ static dt_status step_request(process_comm *p, void *user, bool *done_p)
 {
     const dt_comm_slot *s = user;
     flight *f = &p->flight[s - p->common.slot];
-    DT_TRY(verify(p, s->sequence));
+    DT_TRY(verify_calls(p, s->sequence));
     DT_TRY(p->verified >= s->sequence ? test_messages(p, f->message, f->n, done_p) : DT_OK);
     if (*done_p) {
         dt_board_call_end(dt_peers_board(p->peers), p->common.rank, s->sequence);
@@ -582,7 +582,7 @@ static dt_status open_library(process_comm *p, const dt_launch *l)
     return dt_comm_init(&p->common, &process_ops, p->info.rank, p->info.size);
 }
 
-static dt_status connect(process_comm *p, const dt_launch *l)
+static dt_status connect_processes(process_comm *p, const dt_launch *l)
 {
     DT_TRY(open_library(p, l));
     p->common.n_local = p->info.local_size;
@@ -601,7 +601,7 @@ dt_status dt_processes_create(const dt_transport_ops *t, const dt_launch *l, dt_
     p->t = t;
     p->owner = pthread_self();
     pthread_mutex_init(&p->aborting, NULL);
-    const dt_status st = connect(p, l);
+    const dt_status st = connect_processes(p, l);
     if (st < 0) {
         process_destroy(&p->common);
         return st;

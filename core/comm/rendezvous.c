@@ -39,8 +39,8 @@ bool dt_rendezvous_check(const dt_rendezvous *m, char why[DT_RENDEZVOUS_TEXT])
     for (uint32_t r = 1; r < m->size; r++) {
         if (!is_same_call(m, m->call[r], m->call[0])) {
             char a[DT_COMM_CALL_BYTES], b[DT_COMM_CALL_BYTES];
-            dt_comm_describe(0, m->call[0], a);
-            dt_comm_describe(r, m->call[r], b);
+            dt_comm_describe_call(0, m->call[0], a);
+            dt_comm_describe_call(r, m->call[r], b);
             snprintf(why, DT_RENDEZVOUS_TEXT, "collective %llu does not match: %s, %s%s",
                      (unsigned long long)m->sequence, a, b,
                      strcmp(strchr(a, 'c'), strchr(b, 'c')) == 0 ? ", cut differently" : "");
@@ -50,14 +50,14 @@ bool dt_rendezvous_check(const dt_rendezvous *m, char why[DT_RENDEZVOUS_TEXT])
     return m->call[0]->op != DT_COMM_ALL_TO_ALL || do_pieces_match(m, why);
 }
 
-static void copy(void *to, const void *from, size_t bytes)
+static void copy_unless_same(void *to, const void *from, size_t bytes)
 {
     if (bytes > 0 && to != from) {
         memcpy(to, from, bytes);
     }
 }
 
-static void add(float *sum, const float *x, size_t n)
+static void add_floats(float *sum, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         sum[i] += x[i];
@@ -73,7 +73,7 @@ static void sum_ranks(const dt_rendezvous *m, size_t at, size_t n, float *sum)
         if (r == 0) {
             memcpy(sum, x, n * sizeof(*sum));
         } else {
-            add(sum, x, n);
+            add_floats(sum, x, n);
         }
     }
 }
@@ -91,23 +91,23 @@ static void execute_all_reduce(const dt_rendezvous *m)
     }
 }
 
-static void deliver_to(const dt_rendezvous *m, uint32_t rank)
+static void deliver_result_to(const dt_rendezvous *m, uint32_t rank)
 {
     const dt_comm_call *k = m->call[rank];
     size_t at = 0;
     switch (k->op) {
     case DT_COMM_ALL_GATHER:
         for (uint32_t r = 0; r < m->size; r++) {
-            copy((char *)k->to + r * k->bytes, m->call[r]->from, k->bytes);
+            copy_unless_same((char *)k->to + r * k->bytes, m->call[r]->from, k->bytes);
         }
         break;
     case DT_COMM_ALL_TO_ALL:
         for (uint32_t r = 0; r < m->size; r++) {
-            copy(k->in[r].data, m->call[r]->out[rank].data, k->in[r].bytes);
+            copy_unless_same(k->in[r].data, m->call[r]->out[rank].data, k->in[r].bytes);
         }
         break;
     case DT_COMM_BROADCAST:
-        copy(k->to, m->call[k->root]->to, k->bytes);
+        copy_unless_same(k->to, m->call[k->root]->to, k->bytes);
         break;
     case DT_COMM_REDUCE_SCATTER:
         for (uint32_t r = 0; r < rank; r++) {
@@ -129,6 +129,6 @@ void dt_rendezvous_execute(const dt_rendezvous *m)
         return;
     }
     for (uint32_t r = 0; r < m->size; r++) {
-        deliver_to(m, r);
+        deliver_result_to(m, r);
     }
 }

@@ -55,7 +55,7 @@ static sim_comm *as_sim(dt_comm *c)
 /* ---- under the lock ---- */
 
 /* The first reason stays; every rank that waits gets it. */
-static void hub_fail(sim_hub *h, dt_status st, const char *why)
+static void fail_hub(sim_hub *h, dt_status st, const char *why)
 {
     if (h->failed == DT_OK) {
         h->failed = st;
@@ -73,12 +73,12 @@ static dt_status report_failure(sim_hub *h)
     return DT_FAIL(h->failed, "%s", h->why);
 }
 
-static void time_out(sim_hub *h, dt_comm *c, const dt_comm_slot *s)
+static void fail_timed_out(sim_hub *h, dt_comm *c, const dt_comm_slot *s)
 {
     char mine[DT_COMM_CALL_BYTES], why[400];
     dt_str missing = {0};
     uint64_t fewest = UINT64_MAX;
-    dt_comm_describe(c->rank, &s->call, mine);
+    dt_comm_describe_call(c->rank, &s->call, mine);
     for (uint32_t r = 0; r < h->size; r++) {
         fewest = h->rank[r]->started < fewest ? h->rank[r]->started : fewest;
     }
@@ -90,7 +90,7 @@ static void time_out(sim_hub *h, dt_comm *c, const dt_comm_slot *s)
     snprintf(why, sizeof(why), "collective %llu: %s and timed out after %g s waiting for rank%s",
              (unsigned long long)s->sequence, mine, s->timeout_s, dt_str_text(&missing));
     dt_str_fini(&missing);
-    hub_fail(h, DT_ECOMM, why);
+    fail_hub(h, DT_ECOMM, why);
 }
 
 /* ---- meetings ---- */
@@ -121,7 +121,7 @@ static void enter_rendezvous(sim_hub *h, uint64_t sequence)
     const dt_rendezvous m = {.sequence = sequence, .size = h->size, .call = h->calls};
     char why[DT_RENDEZVOUS_TEXT];
     if (!dt_rendezvous_check(&m, why)) {
-        hub_fail(h, DT_ECOMM, why);
+        fail_hub(h, DT_ECOMM, why);
         return;
     }
     h->n_moving++; /* all have come, and none may reuse its buffers: the bytes move without the lock */
@@ -158,7 +158,7 @@ static dt_status sim_start(dt_comm *c, uint32_t slot)
     return st;
 }
 
-static struct timespec at_second(double t)
+static struct timespec timespec_at_second(double t)
 {
     const double whole = t < 1e15 ? t : 1e15;
     struct timespec out = {.tv_sec = (time_t)whole};
@@ -174,7 +174,7 @@ static dt_status sim_poll(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
     const double now = dt_clock_s();
     asked->since = asked->since < 0 ? now : asked->since;
     const double end = asked->since + asked->timeout_s;
-    const struct timespec deadline = at_second(end);
+    const struct timespec deadline = timespec_at_second(end);
     dt_status st = DT_OK;
     pthread_mutex_lock(&h->lock);
     bool is_late = now > end;
@@ -186,7 +186,7 @@ static dt_status sim_poll(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
         pthread_cond_wait(&h->changed, &h->lock);
     }
     if (!s->is_done[slot] && is_late && h->failed == DT_OK) {
-        time_out(h, c, asked);
+        fail_timed_out(h, c, asked);
     }
     *done_p = s->is_done[slot];
     if (!*done_p && h->failed != DT_OK) {
@@ -203,7 +203,7 @@ static void fail_rank(dt_comm *c, const char *what, const char *why)
     snprintf(text, sizeof(text), "rank %u left: %s%s", c->rank, what, why);
     pthread_mutex_lock(&h->lock);
     as_sim(c)->has_left = true;
-    hub_fail(h, DT_EPEER, text);
+    fail_hub(h, DT_EPEER, text);
     while (h->n_moving > 0) {
         pthread_cond_wait(&h->changed, &h->lock);
     }
@@ -222,7 +222,7 @@ static void sim_abort(dt_comm *c, const char *why)
 
 /* ---- life ---- */
 
-static void hub_destroy(sim_hub *h)
+static void destroy_hub(sim_hub *h)
 {
     pthread_cond_destroy(&h->changed);
     pthread_mutex_destroy(&h->lock);
@@ -247,11 +247,11 @@ static void sim_destroy(dt_comm *c)
     const bool is_last = --h->n_alive == 0;
     pthread_mutex_unlock(&h->lock);
     if (is_last) {
-        hub_destroy(h);
+        destroy_hub(h);
     }
 }
 
-static dt_status hub_create(uint32_t ranks, sim_hub **out_p)
+static dt_status create_hub(uint32_t ranks, sim_hub **out_p)
 {
     size_t bytes = 0;
     sim_hub *h = NULL;
@@ -294,18 +294,18 @@ static dt_status add_rank(sim_hub *h, uint32_t r, double timeout_s)
     return DT_OK;
 }
 
-dt_status dt_comm_sim(uint32_t ranks, double timeout_s, dt_comm **out)
+dt_status dt_comm_create_simulated(uint32_t ranks, double timeout_s, dt_comm **out)
 {
     if (ranks == 0 || ranks > 1024 || !(timeout_s > 0)) {
         return DT_FAIL(DT_EINVAL, "sim communicator with %u ranks (1 to 1024) and a time limit of %g s (above 0)",
                        ranks, timeout_s);
     }
     sim_hub *h = NULL;
-    DT_TRY(hub_create(ranks, &h));
+    DT_TRY(create_hub(ranks, &h));
     for (uint32_t r = 0; r < ranks; r++) {
         const dt_status st = add_rank(h, r, timeout_s);
         if (st < 0) {
-            hub_destroy(h);
+            destroy_hub(h);
             return st;
         }
     }

@@ -26,7 +26,7 @@ struct dt_tree {
 
 /* ---- geometry ---- */
 
-uint32_t dt_tree_cover(const dt_tree_shape *s, uint32_t rank, dt_tree_node out[DT_TREE_MAX_NODES])
+uint32_t dt_tree_list_cover(const dt_tree_shape *s, uint32_t rank, dt_tree_node out[DT_TREE_MAX_NODES])
 {
     uint32_t n = 0, begin = dt_tree_leaf_begin(s, rank);
     const uint32_t end = dt_tree_leaf_begin(s, rank + 1);
@@ -46,7 +46,7 @@ uint32_t dt_tree_max_nodes(const dt_tree_shape *s)
     dt_tree_node node[DT_TREE_MAX_NODES];
     uint32_t most = 0;
     for (uint32_t r = 0; r < s->ranks; r++) {
-        const uint32_t n = dt_tree_cover(s, r, node);
+        const uint32_t n = dt_tree_list_cover(s, r, node);
         most = n > most ? n : most;
     }
     return most;
@@ -71,8 +71,8 @@ static dt_status check_weights(uint32_t leaves, uint32_t ranks, const uint32_t *
 }
 
 /* The rank with the largest remainder among those that got no leaf for their remainder. count [ranks]. */
-static uint32_t next_by_remainder(uint32_t leaves, uint32_t ranks, const uint32_t *weight, uint64_t sum,
-                                  const uint32_t *count)
+static uint32_t rank_with_largest_remainder(uint32_t leaves, uint32_t ranks, const uint32_t *weight, uint64_t sum,
+                                            const uint32_t *count)
 {
     uint32_t best = 0;
     uint64_t largest = 0;
@@ -96,7 +96,7 @@ dt_status dt_tree_partition(uint32_t leaves, uint32_t ranks, const uint32_t *wei
         left -= count[r];
     }
     for (; left > 0; left--) {
-        count[next_by_remainder(leaves, ranks, weight, sum, count)]++;
+        count[rank_with_largest_remainder(leaves, ranks, weight, sum, count)]++;
     }
     begin[0] = 0;
     for (uint32_t r = 0; r < ranks; r++) {
@@ -138,7 +138,7 @@ dt_status dt_tree_create(const dt_tree_shape *s, uint32_t parts, dt_tree **out_p
     }
     t->leaves = s->leaves;
     t->parts = parts;
-    t->n_nodes = dt_tree_cover(s, s->rank, t->node);
+    t->n_nodes = dt_tree_list_cover(s, s->rank, t->node);
     t->slot = dt_alloc_n((size_t)parts * 2 * s->leaves, sizeof(*t->slot));
     if (t->slot == NULL) {
         dt_free(t);
@@ -188,7 +188,7 @@ bool dt_tree_insert(dt_tree *t, uint32_t part, const dt_tree_node *node, dt_tree
     return is_pair;
 }
 
-uint32_t dt_tree_nodes(dt_tree *t, uint32_t part, dt_tree_node out[DT_TREE_MAX_NODES])
+uint32_t dt_tree_list_nodes(dt_tree *t, uint32_t part, dt_tree_node out[DT_TREE_MAX_NODES])
 {
     uint32_t n = 0;
     pthread_mutex_lock(&t->lock);
@@ -206,5 +206,5 @@ uint32_t dt_tree_nodes(dt_tree *t, uint32_t part, dt_tree_node out[DT_TREE_MAX_N
 bool dt_tree_is_complete(dt_tree *t, uint32_t part)
 {
     dt_tree_node node[DT_TREE_MAX_NODES];
-    return dt_tree_nodes(t, part, node) == t->n_nodes;
+    return dt_tree_list_nodes(t, part, node) == t->n_nodes;
 }

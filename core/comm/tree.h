@@ -53,7 +53,7 @@ static inline uint32_t dt_tree_leaf_begin(const dt_tree_shape *s, uint32_t rank)
     return s->begin != NULL ? s->begin[rank] : (uint32_t)((uint64_t)s->leaves * rank / s->ranks);
 }
 /* The canonical nodes of a rank's leaves: the fewest that cover them, left to right, without values; how many. */
-uint32_t dt_tree_cover(const dt_tree_shape *s, uint32_t rank, dt_tree_node out[DT_TREE_MAX_NODES]);
+uint32_t dt_tree_list_cover(const dt_tree_shape *s, uint32_t rank, dt_tree_node out[DT_TREE_MAX_NODES]);
 uint32_t dt_tree_max_nodes(const dt_tree_shape *s); /* of any rank */
 
 /* Errors: DT_EINVAL (leaves not a power of two in [1, 4096], more ranks than leaves), DT_ENOMEM. */
@@ -65,7 +65,7 @@ void dt_tree_reset(dt_tree *t); /* before a new sum */
 bool dt_tree_insert(dt_tree *t, uint32_t part, const dt_tree_node *node, dt_tree_merge *merge_p);
 /* The canonical nodes of a part that are here, left to right; returns how many. Once all leaves of this rank were
  * offered, all of them are. */
-uint32_t dt_tree_nodes(dt_tree *t, uint32_t part, dt_tree_node out[DT_TREE_MAX_NODES]);
+uint32_t dt_tree_list_nodes(dt_tree *t, uint32_t part, dt_tree_node out[DT_TREE_MAX_NODES]);
 bool dt_tree_is_complete(dt_tree *t, uint32_t part); /* all of them are here */
 
 #endif

@@ -79,7 +79,7 @@ static void count_nodes(dt_tree_sum *s)
 {
     dt_tree_node node[DT_TREE_MAX_NODES];
     for (uint32_t r = 0; r < s->ranks; r++) {
-        const uint32_t n = dt_tree_cover(&s->shape, r, node);
+        const uint32_t n = dt_tree_list_cover(&s->shape, r, node);
         s->n_nodes += n;
         s->n_most = n > s->n_most ? n : s->n_most;
         s->n_mine = r == s->rank ? n : s->n_mine;
@@ -126,7 +126,7 @@ static dt_status allocate_buffers(dt_tree_sum *s)
     s->n_nodes = 0;
     for (uint32_t r = 0; r < s->ranks; r++) {
         dt_tree_node node[DT_TREE_MAX_NODES];
-        const uint32_t n = dt_tree_cover(&s->shape, r, node);
+        const uint32_t n = dt_tree_list_cover(&s->shape, r, node);
         s->first[r] = s->n_nodes;
         memcpy(s->node + s->n_nodes, node, n * sizeof(*node));
         s->n_nodes += n;
@@ -197,7 +197,8 @@ void dt_tree_round_leaf(const dt_tree_shape *s, uint32_t half, float *value, dt_
     dt_optim_round(s->leaves > 1 ? half : DT_HALF_NONE, value, at.begin, at.end);
 }
 
-void dt_tree_add(const dt_tree_shape *s, uint32_t half, uint32_t height, float *left, const float *right, dt_range at)
+void dt_tree_add_siblings(const dt_tree_shape *s, uint32_t half, uint32_t height, float *left, const float *right,
+                          dt_range at)
 {
     enum { AT_ONCE = 4096 }; /* elements, which are still in the cache when they are rounded */
     const bool is_root = s->leaves >> height == 1;
@@ -226,7 +227,7 @@ static dt_comm_out find_node_part(const dt_tree_sum *s, const dt_tree_node *mine
 }
 
 /* What comes in for this rank's slice, the i-th number of all that do. */
-static dt_comm_in receive_buffer(const dt_tree_sum *s, int64_t i)
+static dt_comm_in find_receive_buffer(const dt_tree_sum *s, int64_t i)
 {
     return s->half != DT_HALF_NONE ? (dt_comm_in){s->halves + i, range_bytes(s->own) / 2}
                                    : (dt_comm_in){s->theirs + i, range_bytes(s->own)};
@@ -255,7 +256,7 @@ static void list_nodes(dt_tree_sum *s, const dt_tree_node *mine, uint32_t k, dt_
                                                is_me ? (float *)mine[k].value + s->own.begin : s->theirs + s->n_came};
         }
         if (has_it && !is_me) {
-            in[r] = receive_buffer(s, s->n_came);
+            in[r] = find_receive_buffer(s, s->n_came);
             s->n_came += s->own.end - s->own.begin;
         }
     }
@@ -372,7 +373,8 @@ static const float *finish_tree(const dt_tree_sum *s)
         parts[top++] = parts[k];
         while (top > 1 && parts[top - 2].height == parts[top - 1].height && (parts[top - 2].index & 1) == 0) {
             const uint32_t height = parts[top - 1].height + 1;
-            dt_tree_add(&s->shape, s->half, height, parts[top - 2].value, parts[top - 1].value, (dt_range){0, n});
+            dt_tree_add_siblings(&s->shape, s->half, height, parts[top - 2].value, parts[top - 1].value,
+                                 (dt_range){0, n});
             top--;
             parts[top - 1].height = height;
             parts[top - 1].index /= 2;
@@ -405,13 +407,13 @@ dt_status dt_tree_sum_finish(dt_tree_sum *s)
 /* ---- bytes ------------------------------------------------------------------------------------------------------ */
 
 /* Of each node all but the own slice goes to others; the library counts one vector. */
-uint64_t dt_tree_sum_sent(const dt_tree_sum *s, dt_range range)
+uint64_t dt_tree_sum_sent_bytes(const dt_tree_sum *s, dt_range range)
 {
     const uint64_t others = range_bytes(range) - range_bytes(dt_rank_slice(range, s->ranks, s->rank));
     return s->is_fast ? others : s->half != DT_HALF_NONE ? others / 2 * s->n_mine : others * s->n_mine;
 }
 
-uint64_t dt_tree_all_gather_sent(const dt_tree_sum *s, dt_range range)
+uint64_t dt_tree_all_gather_sent_bytes(const dt_tree_sum *s, dt_range range)
 {
     return (uint64_t)range_bytes(dt_rank_slice(range, s->ranks, s->rank)) * (s->ranks - 1);
 }
@@ -419,7 +421,7 @@ uint64_t dt_tree_all_gather_sent(const dt_tree_sum *s, dt_range range)
 /* ---- doubles ----------------------------------------------------------------------------------------------------- */
 
 /* Leaves of a rank at most. */
-static size_t most_leaves(const dt_tree_shape *s)
+static size_t max_leaves_of_rank(const dt_tree_shape *s)
 {
     uint32_t most = 0;
     for (uint32_t r = 0; r < s->ranks; r++) {
@@ -432,7 +434,7 @@ static size_t most_leaves(const dt_tree_shape *s)
 size_t dt_tree_sum_f64_workspace(const dt_tree_shape *s, uint32_t n)
 {
     const size_t all = s->leaves;
-    return s->ranks == 1 ? all * n : ((s->ranks + (size_t)1) * most_leaves(s) + all) * n;
+    return s->ranks == 1 ? all * n : ((s->ranks + (size_t)1) * max_leaves_of_rank(s) + all) * n;
 }
 
 /* Leaves are few and so are their numbers: every rank gets all of them and adds level by level. */
@@ -443,7 +445,7 @@ dt_status dt_tree_sum_f64(dt_comm *c, const dt_tree_shape *s, const double *mine
         return DT_OK;
     }
     const size_t own = dt_tree_leaf_begin(s, s->rank + 1) - dt_tree_leaf_begin(s, s->rank);
-    const size_t per_rank = most_leaves(s) * n;
+    const size_t per_rank = max_leaves_of_rank(s) * n;
     double *sum = room;
     if (R > 1) {
         double *sent = room + (size_t)s->leaves * n, *all = sent + per_rank;

@@ -49,9 +49,10 @@ uint64_t dt_tree_sum_buffer_bytes(const dt_tree_sum *s); /* of nodes that come i
 void dt_tree_sum_half_set(dt_tree_sum *s, uint32_t half);
 /* A leaf's numbers are complete; left += right makes a node of that height. Rounded to half where it may be sent. */
 void dt_tree_round_leaf(const dt_tree_shape *s, uint32_t half, float *value, dt_range at);
-void dt_tree_add(const dt_tree_shape *s, uint32_t half, uint32_t height, float *left, const float *right, dt_range at);
-/* mine: the canonical nodes of this rank, left to right (dt_tree_nodes), made as above; values are float vectors, of
- * which the range counts, and which must not be touched until finish. It leaves this rank's slice of the sum in the
+void dt_tree_add_siblings(const dt_tree_shape *s, uint32_t half, uint32_t height, float *left, const float *right,
+                          dt_range at);
+/* mine: the canonical nodes of this rank, left to right (dt_tree_list_nodes), made as above; values are float vectors,
+ * of which the range counts, and which must not be touched until finish. It leaves this rank's slice of the sum in the
  * first one.
  * Errors: DT_EINVAL (nodes are missing, a range that is too long, another communicator), those of communicators. */
 dt_status dt_tree_sum_start(dt_tree_sum *s, dt_comm *c, const dt_tree_node *mine, uint32_t n_mine, dt_range range)
@@ -64,9 +65,9 @@ dt_status dt_tree_sum_test(dt_tree_sum *s, bool *done_p) DT_NODISCARD; /* would 
 dt_status dt_tree_sum_finish(dt_tree_sum *s) DT_NODISCARD;
 dt_status dt_tree_sum_discard(dt_tree_sum *s) DT_NODISCARD; /* instead: waits, and writes nothing into nodes */
 
-/* What this rank sends for a sum over a range, and what for sharing it afterwards; as dt_comm_sent counts. */
-uint64_t dt_tree_sum_sent(const dt_tree_sum *s, dt_range range);
-uint64_t dt_tree_all_gather_sent(const dt_tree_sum *s, dt_range range);
+/* What this rank sends for a sum over a range, and what for sharing it afterwards; as dt_comm_sent_bytes counts. */
+uint64_t dt_tree_sum_sent_bytes(const dt_tree_sum *s, dt_range range);
+uint64_t dt_tree_all_gather_sent_bytes(const dt_tree_sum *s, dt_range range);
 
 /* Every rank's slices of a range to all ranks; drop waits for it. While no sum is in flight here. */
 dt_status dt_tree_sum_all_gather(dt_tree_sum *s, dt_comm *c, float *vector, dt_range range) DT_NODISCARD;

@@ -66,7 +66,7 @@ void dt_config_destroy(dt_config *c)
 
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
 
-void dt_config_trust(dt_config *c)
+void dt_config_trust_code(dt_config *c)
 {
     c->is_trusted = true;
 }
@@ -96,7 +96,7 @@ dt_status dt_config_read_file(dt_config *c, dt_layer layer, const char *path)
     return DT_OK;
 }
 
-static dt_status set_text(dt_config *c, const char *path, const char *value, const dt_origin *origin)
+static dt_status set_text_value(dt_config *c, const char *path, const char *value, const dt_origin *origin)
 {
     dt_node *leaf = NULL;
     if (*value == '[' || *value == '(' || *value == '{') {
@@ -152,7 +152,7 @@ dt_status dt_config_read_env(dt_config *c, char *const *environment)
             from += is_dot;
         }
         *to = '\0';
-        dt_status st = set_text(c, path, equals + 1, &(dt_origin){DT_FROM_ENV, name, 0});
+        dt_status st = set_text_value(c, path, equals + 1, &(dt_origin){DT_FROM_ENV, name, 0});
         if (st != DT_OK) {
             return strstr(dt_error_text(), name) != NULL ? st : DT_CONTEXT(st, "environment %s", name);
         }
@@ -161,7 +161,8 @@ dt_status dt_config_read_env(dt_config *c, char *const *environment)
 }
 
 /* "path=value" in two; the path is copied to the pool. */
-static dt_status split(dt_config *c, const char *assignment, const char *who, const char **path_p, const char **value_p)
+static dt_status split_assignment(dt_config *c, const char *assignment, const char *who, const char **path_p,
+                                  const char **value_p)
 {
     const char *equals = strchr(assignment, '=');
     if (equals == NULL || equals == assignment) {
@@ -181,8 +182,8 @@ static dt_status split(dt_config *c, const char *assignment, const char *who, co
 dt_status dt_config_set(dt_config *c, const char *assignment)
 {
     const char *path = NULL, *value = NULL;
-    DT_TRY(split(c, assignment, "--set", &path, &value));
-    dt_status st = set_text(c, path, value, &(dt_origin){DT_FROM_SET, "--set", 0});
+    DT_TRY(split_assignment(c, assignment, "--set", &path, &value));
+    dt_status st = set_text_value(c, path, value, &(dt_origin){DT_FROM_SET, "--set", 0});
     if (st != DT_OK && strstr(dt_error_text(), "--set") == NULL) {
         return DT_CONTEXT(st, "--set %s", assignment);
     }
@@ -195,10 +196,10 @@ dt_status dt_config_set_option(dt_config *c, const char *path, const char *value
     if (name == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory while reading %s", option);
     }
-    return set_text(c, path, value, &(dt_origin){DT_FROM_SET, name, 0});
+    return set_text_value(c, path, value, &(dt_origin){DT_FROM_SET, name, 0});
 }
 
-static bool is_wired(const dt_config *c, const char *role)
+static bool is_role_wired(const dt_config *c, const char *role)
 {
     uint32_t i = 0;
     while (i < c->n_wired && strcmp(c->wired[i], role) != 0) {
@@ -208,13 +209,13 @@ static bool is_wired(const dt_config *c, const char *role)
 }
 
 /* Role of "models.critic": one that plugins wire; path is in the pool. */
-static void wire(dt_config *c, const char *path)
+static void mark_role_wired(dt_config *c, const char *path)
 {
     static const char models[] = "models.";
     const char *role = path + sizeof(models) - 1;
     const dt_section *s = dt_section_find(c, "models");
     if (strncmp(path, models, sizeof(models) - 1) == 0 && (s == NULL || dt_option_find(s->table, role) == NULL) &&
-        !is_wired(c, role) && c->n_wired < DT_CONFIG_MAX_ROLES) {
+        !is_role_wired(c, role) && c->n_wired < DT_CONFIG_MAX_ROLES) {
         c->wired[c->n_wired++] = role;
     }
 }
@@ -234,11 +235,11 @@ dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin
     for (; *assignments != NULL; assignments++) {
         const char *path = NULL, *value = NULL;
         char in_phase[PATH_BYTES];
-        dt_status st = split(c, *assignments, "default", &path, &value);
+        dt_status st = split_assignment(c, *assignments, "default", &path, &value);
         if (st == DT_OK) {
             snprintf(in_phase, sizeof(in_phase), "phases.%lld.%s", (long long)phase, path);
-            wire(c, path);
-            st = set_text(c, in_phase, value, &(dt_origin){DT_FROM_PLUGIN, name, 0});
+            mark_role_wired(c, path);
+            st = set_text_value(c, in_phase, value, &(dt_origin){DT_FROM_PLUGIN, name, 0});
         }
         if (st != DT_OK) {
             return DT_CONTEXT(st == DT_ENOMEM ? st : DT_EPLUGIN, "defaults of plugin %s", plugin);
@@ -293,7 +294,7 @@ static dt_status reject_others(dt_config *c, const dt_node *phases, const dt_nod
 }
 
 /* The entry of phases that names plugin; else one that names none, as --set phases.0.stop.steps=3 makes it. */
-static dt_node *entry_of(const dt_node *phases, const char *plugin)
+static dt_node *find_phase_entry(const dt_node *phases, const char *plugin)
 {
     dt_node *unnamed = NULL;
     for (dt_node *n = phases->first; n != NULL; n = n->next) {
@@ -316,7 +317,7 @@ dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *opt
     }
     DT_TRY(dt_node_new(c, DT_NODE_TEXT, "plugin", plugin, &origin, &value));
     if (phases != NULL && phases->kind == DT_NODE_LIST) {
-        kept = entry_of(phases, plugin);
+        kept = find_phase_entry(phases, plugin);
         DT_TRY(reject_others(c, phases, kept, plugin, option));
     } else if (phases != NULL) {
         return dt_node_fail(phases->first != NULL ? phases->first : phases, "phases",
@@ -338,19 +339,19 @@ dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *opt
 }
 
 /* A copy of what is below `from`, where `into` has nothing of its layer or a stronger one. */
-static dt_status spread(dt_config *c, const dt_node *from, dt_node *into)
+static dt_status copy_missing_values(dt_config *c, const dt_node *from, dt_node *into)
 {
     for (const dt_node *n = from->first; n != NULL; n = n->next) {
         dt_node *old = n->key != NULL ? dt_node_find(into, n->key) : NULL, *copy = NULL;
         if (old != NULL && n->kind == DT_NODE_GROUP && old->kind == DT_NODE_GROUP) {
-            DT_TRY(spread(c, n, old));
+            DT_TRY(copy_missing_values(c, n, old));
             continue;
         }
         if (old != NULL && old->origin.layer >= n->origin.layer) {
             continue;
         }
         DT_TRY(dt_node_new(c, n->kind, n->key, n->text, &n->origin, &copy));
-        DT_TRY(spread(c, n, copy));
+        DT_TRY(copy_missing_values(c, n, copy));
         if (old != NULL) {
             dt_node_remove(into, old);
         }
@@ -371,7 +372,7 @@ dt_status dt_config_distribute_groups(dt_config *c, int64_t phase, const char *i
         if (n->kind == DT_NODE_GROUP) {
             dt_node only = *n;
             only.next = NULL;
-            DT_TRY(spread(c, &(dt_node){.kind = DT_NODE_GROUP, .first = &only}, own));
+            DT_TRY(copy_missing_values(c, &(dt_node){.kind = DT_NODE_GROUP, .first = &only}, own));
         }
     }
     return DT_OK;
@@ -403,7 +404,7 @@ bool dt_config_plugin_is_foreign(const dt_config *c, int64_t phase, dt_str *wher
     return true;
 }
 
-static dt_node *below(dt_node *from, const char *path)
+static dt_node *find_below(dt_node *from, const char *path)
 {
     char words[PATH_BYTES];
     if (strlen(path) >= sizeof(words)) {
@@ -427,7 +428,7 @@ dt_status dt_config_get(const dt_config *c, int64_t phase, const char *path, con
 {
     dt_node *group = dt_config_phase_node(c, phase);
     const dt_node *n =
-        dt_node_select_stronger(below((dt_node *)&c->root, path), group != NULL ? below(group, path) : NULL);
+        dt_node_select_stronger(find_below((dt_node *)&c->root, path), group != NULL ? find_below(group, path) : NULL);
     if (n == NULL || n->text == NULL) {
         return DT_FAIL(DT_ENOTFOUND, "the configuration has no value %s", path);
     }
@@ -439,7 +440,7 @@ dt_status dt_config_get(const dt_config *c, int64_t phase, const char *path, con
 /* ---- checking -------------------------------------------------------------------------------------------------- */
 
 /* Names for "did you mean": the sections, the ids of components, and more. Returns a pool-owned list. */
-static const char *const *known_names(dt_config *c, const dt_config_lookup *lookup, const char *const *more)
+static const char *const *list_known_names(dt_config *c, const dt_config_lookup *lookup, const char *const *more)
 {
     static const char *const none[] = {NULL};
     const char *const *ids = lookup != NULL && lookup->ids != NULL ? lookup->ids(lookup->user) : none;
@@ -501,7 +502,7 @@ static dt_status reject_guide_section(const dt_config *c, const dt_node *n, cons
     return st;
 }
 
-static dt_status unknown_section(dt_config *c, const dt_config_lookup *lookup, const dt_node *n, const char *path)
+static dt_status fail_unknown_section(dt_config *c, const dt_config_lookup *lookup, const dt_node *n, const char *path)
 {
     static const char *const more[] = {"phases", "seed", NULL};
     if (dt_config_has_max_errors(c)) {
@@ -510,8 +511,8 @@ static dt_status unknown_section(dt_config *c, const dt_config_lookup *lookup, c
     if (n->key != NULL && dt_guide_is_group(c->keys, n->key)) {
         return reject_guide_section(c, n, path);
     }
-    const char *const *names = known_names(c, lookup, more);
-    const char *near = names != NULL ? dt_did_you_mean(n->key, names) : NULL;
+    const char *const *names = list_known_names(c, lookup, more);
+    const char *near = names != NULL ? dt_suggest_word(n->key, names) : NULL;
     dt_str known = {0};
     if (strcmp(path, n->key) == 0 && (strcmp(path, "stop") == 0 || dt_option_find(dt_schema_phase, path) != NULL)) {
         const bool has_keys = n->kind == DT_NODE_GROUP && n->first != NULL;
@@ -587,7 +588,7 @@ static dt_status check_role(dt_config *c, const dt_config_lookup *lookup, const 
     }
     const bool is_empty = *m->text == '\0';
     dt_status st = is_empty ? DT_ENOTFOUND : lookup->component(lookup->user, c, m->text, &role);
-    if (st == DT_ENOTFOUND && !is_wired(c, m->key)) {
+    if (st == DT_ENOTFOUND && !is_role_wired(c, m->key)) {
         return dt_section_normalise_one(c, s, m, path); /* the role is unknown, as far as can be known */
     }
     if (st == DT_OK && (role == NULL || strcmp(role, m->key) != 0)) {
@@ -613,7 +614,7 @@ static dt_status check_section(dt_config *c, const dt_config_lookup *lookup, dt_
         s = dt_section_find(c, n->key);
     }
     if (s == NULL) {
-        return unknown_section(c, lookup, n, path);
+        return fail_unknown_section(c, lookup, n, path);
     }
     if (n->kind != DT_NODE_GROUP) {
         return dt_node_fail(n, path, "%s is a section: expected %s = { key = value; ... }", n->key, n->key);
@@ -656,7 +657,7 @@ static dt_status check_phase(dt_config *c, const dt_config_lookup *lookup, dt_no
 }
 
 /* Drop a phase's overrides that a stronger value for all phases beats. */
-static void prune(const dt_config *c, dt_node *phase)
+static void remove_overridden_values(const dt_config *c, dt_node *phase)
 {
     for (dt_node *group = phase->first; group != NULL; group = group->next) {
         const dt_node *common = group->kind == DT_NODE_GROUP ? dt_node_find(&c->root, group->key) : NULL;
@@ -671,7 +672,7 @@ static void prune(const dt_config *c, dt_node *phase)
 }
 
 /* Groups below phases' plugins have become the phases' own, or speak of phases that do not run. */
-static void drop_groups(dt_config *c)
+static void remove_phase_groups(dt_config *c)
 {
     for (const dt_section *s = c->sections; s != NULL; s = s->next) {
         dt_node *group = s->is_phase ? dt_node_find(&c->root, s->name) : NULL;
@@ -703,10 +704,10 @@ dt_status dt_config_check(dt_config *c, const dt_config_lookup *lookup)
         dt_node *phase = dt_config_phase_node(c, i);
         DT_TRY(dt_config_collect_error(c, check_phase(c, lookup, phase, i)));
         if (phase->kind == DT_NODE_GROUP) { /* an element of a list has no key */
-            prune(c, phase);
+            remove_overridden_values(c, phase);
         }
         DT_TRY(dt_schema_check(c, i));
     }
-    drop_groups(c);
+    remove_phase_groups(c);
     return dt_config_check_errors(c);
 }

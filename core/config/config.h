@@ -10,7 +10,7 @@
  * beat.
  *
  * The configuration of a run (DT_FROM_RUN) is not trusted as the user's: it includes no files, and what makes code
- * run (DT_OPT_CODE) is not taken from it unless the user trusts it (dt_config_trust).
+ * run (DT_OPT_CODE) is not taken from it unless the user trusts it (dt_config_trust_code).
  *
  * Keys are paths: "training.epochs", "phases.0.init". A section is a top-level group with a table of options: the
  * host's own (schema.h) or a component's, under its id. Inside a phase's group any section may be overridden for that
@@ -63,7 +63,7 @@ const struct dt_keys_ext *dt_config_keys(const dt_config *c); /* NULL: none */
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
 
 /* What a run's own configuration specifies about code is accepted; before it is read. */
-void dt_config_trust(dt_config *c);
+void dt_config_trust_code(dt_config *c);
 
 /* A libconfig file; layer is DT_FROM_PROFILE, DT_FROM_RUN or DT_FROM_FILE. @include is relative to the file that has
  * it. Integers that do not fit 32 bits without the suffix L, and numbers that overflow, are refused: libconfig would
@@ -127,10 +127,10 @@ const char *dt_config_plugin(const dt_config *c, int64_t phase);
 bool dt_config_plugin_is_foreign(const dt_config *c, int64_t phase, dt_str *where);
 
 /* How many values of a layer hold in a phase, id, in its sections and those of what it is wired to; after the check. */
-uint32_t dt_config_count(const dt_config *c, int64_t phase, const char *id, dt_layer layer);
+uint32_t dt_config_count_values(const dt_config *c, int64_t phase, const char *id, dt_layer layer);
 /* Sections with values of a layer that do not concern the phase, as "a, b"; empty where one is the phase's own: then
  * the layer knows it, and has the others for other phases. */
-void dt_config_idle(const dt_config *c, int64_t phase, const char *id, dt_layer layer, dt_str *out);
+void dt_config_list_unused(const dt_config *c, int64_t phase, const char *id, dt_layer layer, dt_str *out);
 
 /* Every role that models may name, each once: the host's own, those that plugins wire by their defaults, and those that
  * some phase was given a model for. Returns how many. */
@@ -167,6 +167,6 @@ dt_status dt_config_hash_phase(const dt_config *c, int64_t phase, char out[65]) 
 /* Paths of options that influence the weights of a step, and differ from the file of an earlier run, separated by ",
  * "; "" for none. Options that no phase has a use for do not count, such as amp.dtype without amp.enabled. Errors:
  * those of dt_config_read_file. */
-dt_status dt_config_differences(const dt_config *c, const char *earlier, dt_str *out) DT_NODISCARD;
+dt_status dt_config_list_differences(const dt_config *c, const char *earlier, dt_str *out) DT_NODISCARD;
 
 #endif

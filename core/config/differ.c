@@ -36,7 +36,7 @@ static bool is_one_of(const char *word, const char *words)
 }
 
 /* Has no phase a use for it? Host options that another one switches off, and when a phase is evaluated or ends. */
-static bool is_idle(const dt_config *c, const char *section, const char *key)
+static bool is_unused_option(const dt_config *c, const char *section, const char *key)
 {
     static const struct {
         const char *section, *keys, *by_section, *by_key, *values; /* of use with one of these */
@@ -68,11 +68,11 @@ static bool is_idle(const dt_config *c, const char *section, const char *key)
     return false;
 }
 
-static bool is_equal(const dt_node *a, const dt_node *b)
+static bool is_equal_value(const dt_node *a, const dt_node *b)
 {
     const dt_node *p = a->first, *q = b->first;
     double x = 0, y = 0;
-    while (p != NULL && q != NULL && is_equal(p, q)) {
+    while (p != NULL && q != NULL && is_equal_value(p, q)) {
         p = p->next;
         q = q->next;
     }
@@ -98,7 +98,7 @@ static const dt_node *earlier_value(dt_config *c, dt_node *was, const char *path
 }
 
 /* Below the root of the earlier one: "training.epochs", "phases.0.stop.time". NULL: it has none. */
-static dt_node *find(const dt_config *c, const char *path)
+static dt_node *find_earlier_node(const dt_config *c, const char *path)
 {
     dt_node *n = (dt_node *)(uintptr_t)&c->root;
     for (const char *at = path; n != NULL && *at != '\0';) {
@@ -113,13 +113,14 @@ static dt_node *find(const dt_config *c, const char *path)
 }
 
 /* Of a section's key: in one phase, or in any (-1). */
-static bool differs(const comparison *x, int64_t phase, const char *section, const char *key, const dt_option *o)
+static bool differs_in_phases(const comparison *x, int64_t phase, const char *section, const char *key,
+                              const dt_option *o)
 {
     const int64_t begin = phase >= 0 ? phase : 0, end = phase >= 0 ? phase + 1 : dt_config_n_phases(x->c);
     for (int64_t i = begin; i < end; i++) {
         const dt_node *is = dt_config_effective(x->c, i, section, key);
         const dt_node *was = earlier_value(x->earlier, dt_config_effective(x->earlier, i, section, key), key, o);
-        if (is != NULL && (was == NULL || !is_equal(is, was))) {
+        if (is != NULL && (was == NULL || !is_equal_value(is, was))) {
             return true;
         }
     }
@@ -127,7 +128,7 @@ static bool differs(const comparison *x, int64_t phase, const char *section, con
 }
 
 /* A value for all phases, or of a phase. Where both are there, what holds is compared once. */
-static void compare(void *user, const char *path, const dt_node *n, const dt_option *o)
+static void compare_value(void *user, const char *path, const dt_node *n, const dt_option *o)
 {
     const comparison *x = user;
     char section[PATH_BYTES];
@@ -136,22 +137,22 @@ static void compare(void *user, const char *path, const dt_node *n, const dt_opt
     const char *own = sscanf(path, "phases.%" SCNd64 ".%n", &phase, &used) == 1 && used > 0 ? path + used : path;
     const char *dot = strchr(own, '.'), *key = dot != NULL ? dot + 1 : own;
     snprintf(section, sizeof(section), "%.*s", (int)(dot != NULL ? dot - own : 0), own);
-    if (o == &dt_schema_phase[0] || is_idle(x->c, section, key)) {
+    if (o == &dt_schema_phase[0] || is_unused_option(x->c, section, key)) {
         return;
     }
     bool is = false;
     if (dot == NULL || dt_config_n_phases(x->c) == 0) {
-        const dt_node *was = earlier_value(x->earlier, find(x->earlier, path), path, o);
-        is = was == NULL || !is_equal(n, was);
+        const dt_node *was = earlier_value(x->earlier, find_earlier_node(x->earlier, path), path, o);
+        is = was == NULL || !is_equal_value(n, was);
     } else {
-        is = (own == path || find(x->c, own) == NULL) && differs(x, phase, section, key, o);
+        is = (own == path || find_earlier_node(x->c, own) == NULL) && differs_in_phases(x, phase, section, key, o);
     }
     if (is) {
         dt_str_addf(x->out, "%s%s", x->out->bytes > 0 ? ", " : "", path);
     }
 }
 
-dt_status dt_config_differences(const dt_config *c, const char *earlier, dt_str *out)
+dt_status dt_config_list_differences(const dt_config *c, const char *earlier, dt_str *out)
 {
     comparison x = {.c = c, .out = out};
     dt_config *was = NULL;
@@ -161,7 +162,7 @@ dt_status dt_config_differences(const dt_config *c, const char *earlier, dt_str 
     }
     if (st == DT_OK) {
         x.earlier = was;
-        dt_config_each_result(c, compare, &x);
+        dt_config_each_result(c, compare_value, &x);
         dt_error_clear(); /* of values that their options do not take any more: these differ */
         st = dt_str_status(out);
     }

@@ -13,7 +13,7 @@
 enum { MAX_ERRORS = 20 };
 
 /* A common section is read again for every phase, and gives the same errors again. */
-static bool is_kept(const dt_str *errors, const char *text)
+static bool is_recorded_error(const dt_str *errors, const char *text)
 {
     const size_t bytes = strlen(text);
     for (const char *line = dt_str_text(errors); *line != '\0'; line += strcspn(line, "\n")) {
@@ -35,7 +35,7 @@ dt_status dt_config_collect_error(dt_config *c, dt_status st)
     if (st != DT_ECONFIG) {
         return st;
     }
-    if (c->n_errors >= MAX_ERRORS || !is_kept(&c->errors, dt_error_text())) {
+    if (c->n_errors >= MAX_ERRORS || !is_recorded_error(&c->errors, dt_error_text())) {
         if (c->n_errors < MAX_ERRORS) {
             dt_str_addf(&c->errors, "\n%s", dt_error_text());
         }

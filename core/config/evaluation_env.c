@@ -14,7 +14,8 @@
 static const char key_path[] = "evaluation.env";
 
 /* "option=value" of the list as the value that it would be in the section. */
-static dt_status read_one(dt_config *c, const dt_section *s, const dt_node *list, const char *text, dt_node **out_p)
+static dt_status read_override(dt_config *c, const dt_section *s, const dt_node *list, const char *text,
+                               dt_node **out_p)
 {
     const char *equals = strchr(text, '=');
     if (equals == NULL || equals == text) {
@@ -34,12 +35,12 @@ static dt_status read_one(dt_config *c, const dt_section *s, const dt_node *list
 }
 
 /* What the list sets of each option of the table: said [n_options]. */
-static dt_status read_list(dt_config *c, int64_t phase, const dt_section *s, const dt_node **said)
+static dt_status read_overrides(dt_config *c, int64_t phase, const dt_section *s, const dt_node **said)
 {
     const dt_node *list = dt_config_effective(c, phase, "evaluation", "env");
     for (const dt_node *word = list != NULL ? list->first : NULL; word != NULL; word = word->next) {
         dt_node *value = NULL;
-        DT_TRY(read_one(c, s, list, word->text, &value));
+        DT_TRY(read_override(c, s, list, word->text, &value));
         const dt_option *o = dt_option_find(s->table, value->key);
         if (said[o - s->table] != NULL) {
             return dt_node_fail(list, key_path, "it sets %s twice", o->name);
@@ -49,7 +50,7 @@ static dt_status read_list(dt_config *c, int64_t phase, const dt_section *s, con
     return DT_OK;
 }
 
-static dt_status default_of(dt_config *c, const dt_section *s, const dt_option *o, const dt_node **out_p)
+static dt_status default_value_of(dt_config *c, const dt_section *s, const dt_option *o, const dt_node **out_p)
 {
     const dt_origin origin = {DT_FROM_PLUGIN, s->plugin, 0};
     dt_node *value = NULL;
@@ -76,12 +77,12 @@ dt_status dt_config_evaluation_env(dt_config *c, int64_t phase, const char *sect
     }
     static const dt_option none[] = {DT_OPTION_END};
     const dt_section bare = {.name = section, .table = none};
-    DT_TRY(read_list(c, phase, n_options > 0 ? s : &bare, said)); /* no options: whatever it sets is unknown */
+    DT_TRY(read_overrides(c, phase, n_options > 0 ? s : &bare, said)); /* no options: whatever it sets is unknown */
     for (size_t i = 0; i < n_options; i++) {
         const dt_option *o = &s->table[i];
         const dt_node *value = said[i];
         if (value == NULL && (o->flags & DT_OPT_TRAINING) != 0 && o->dfl != NULL) {
-            DT_TRY(default_of(c, s, o, &value));
+            DT_TRY(default_value_of(c, s, o, &value));
         }
         if (value != NULL && *n_p == DT_EVALUATION_OPTIONS_MAX) {
             return DT_FAIL(DT_ECONFIG, "%s: more than %d options of %s have values of their own in evaluations",

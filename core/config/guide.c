@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-static const dt_key_row *first_row(const dt_keys_ext *keys)
+static const dt_key_row *first_key_row(const dt_keys_ext *keys)
 {
     static const dt_key_row none = {0};
     return keys != NULL ? keys->rows : &none;
@@ -17,7 +17,7 @@ static const dt_key_row *first_row(const dt_keys_ext *keys)
 
 const dt_key_row *dt_guide_find(const dt_keys_ext *keys, const char *key, int phase)
 {
-    for (const dt_key_row *g = first_row(keys); g->key != NULL; g++) {
+    for (const dt_key_row *g = first_key_row(keys); g->key != NULL; g++) {
         if (strcmp(g->key, key) == 0 && (phase < 0 || strchr(g->phases, '0' + phase) != NULL)) {
             return g;
         }
@@ -28,7 +28,7 @@ const dt_key_row *dt_guide_find(const dt_keys_ext *keys, const char *key, int ph
 bool dt_guide_is_group(const dt_keys_ext *keys, const char *key)
 {
     const size_t bytes = strlen(key);
-    for (const dt_key_row *g = first_row(keys); g->key != NULL; g++) {
+    for (const dt_key_row *g = first_key_row(keys); g->key != NULL; g++) {
         if (strncmp(g->key, key, bytes) == 0 && g->key[bytes] == '.') {
             return true;
         }
@@ -67,7 +67,7 @@ static void explain_group(const dt_keys_ext *keys, const char *group, dt_str *ou
 {
     const size_t bytes = strlen(group);
     dt_str list = {0};
-    for (const dt_key_row *g = first_row(keys); g->key != NULL; g++) {
+    for (const dt_key_row *g = first_key_row(keys); g->key != NULL; g++) {
         if (strncmp(g->key, group, bytes) == 0 && g->key[bytes] == '.') {
             add_targets(keys, g, &list);
         }

@@ -11,20 +11,20 @@
 
 #include <string.h>
 
-static uint32_t count(const dt_node *n, dt_layer layer)
+static uint32_t count_layer_values(const dt_node *n, dt_layer layer)
 {
     uint32_t sum = 0;
     if (n == NULL || n->kind != DT_NODE_GROUP) {
         return n != NULL && n->origin.layer == layer;
     }
     for (const dt_node *child = n->first; child != NULL; child = child->next) {
-        sum += count(child, layer);
+        sum += count_layer_values(child, layer);
     }
     return sum;
 }
 
 /* id [n]: of a component, as the configuration names it. */
-static bool is_named(const char *section, const char *id, size_t n)
+static bool is_section_of_id(const char *section, const char *id, size_t n)
 {
     static const char env[] = "env_"; /* "cartpole" is env_cartpole */
     const size_t skip = strncmp(section, env, sizeof(env) - 1) == 0 ? sizeof(env) - 1 : 0;
@@ -33,7 +33,7 @@ static bool is_named(const char *section, const char *id, size_t n)
 }
 
 /* Is that the section of something that the phase names by this key? */
-static bool is_wired(const dt_config *c, int64_t phase, const char *key, const char *section)
+static bool is_wired_by_key(const dt_config *c, int64_t phase, const char *key, const char *section)
 {
     const char *id = "";
     dt_origin origin;
@@ -41,14 +41,14 @@ static bool is_wired(const dt_config *c, int64_t phase, const char *key, const c
         dt_error_clear();
         return false;
     }
-    return is_named(section, id, strlen(id));
+    return is_section_of_id(section, id, strlen(id));
 }
 
-static bool is_in_mix(const dt_config *c, int64_t phase, const char *section)
+static bool is_section_of_mix(const dt_config *c, int64_t phase, const char *section)
 {
     const dt_node *list = dt_config_effective(c, phase, "env", "mix");
     for (const dt_node *word = list != NULL ? list->first : NULL; word != NULL; word = word->next) {
-        if (word->text != NULL && is_named(section, word->text, strcspn(word->text, ": "))) {
+        if (word->text != NULL && is_section_of_id(section, word->text, strcspn(word->text, ": "))) {
             return true;
         }
     }
@@ -56,12 +56,13 @@ static bool is_in_mix(const dt_config *c, int64_t phase, const char *section)
 }
 
 /* The phase's own section, dtrain's, and those of what it is wired to. */
-static bool concerns(const dt_config *c, int64_t phase, const char *section, const char *id)
+static bool concerns_phase(const dt_config *c, int64_t phase, const char *section, const char *id)
 {
     const char *role[DT_CONFIG_MAX_ROLES];
     const uint32_t n = dt_config_roles(c, role);
-    if (strcmp(section, id) == 0 || dt_config_is_host_section(section) || is_wired(c, phase, "env.id", section) ||
-        is_in_mix(c, phase, section) || is_wired(c, phase, "data.source", section)) {
+    if (strcmp(section, id) == 0 || dt_config_is_host_section(section) ||
+        is_wired_by_key(c, phase, "env.id", section) || is_section_of_mix(c, phase, section) ||
+        is_wired_by_key(c, phase, "data.source", section)) {
         return strcmp(section, "phases") != 0;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -72,26 +73,26 @@ static bool concerns(const dt_config *c, int64_t phase, const char *section, con
     return false;
 }
 
-void dt_config_idle(const dt_config *c, int64_t phase, const char *id, dt_layer layer, dt_str *out)
+void dt_config_list_unused(const dt_config *c, int64_t phase, const char *id, dt_layer layer, dt_str *out)
 {
     dt_str_clear(out);
     for (const dt_node *n = c->root.first; n != NULL; n = n->next) {
-        if (strcmp(n->key, id) == 0 && count(n, layer) > 0) {
+        if (strcmp(n->key, id) == 0 && count_layer_values(n, layer) > 0) {
             dt_str_clear(out);
             return;
         }
-        if (!concerns(c, phase, n->key, id) && count(n, layer) > 0) {
+        if (!concerns_phase(c, phase, n->key, id) && count_layer_values(n, layer) > 0) {
             dt_str_addf(out, "%s%s", out->bytes > 0 ? ", " : "", n->key);
         }
     }
 }
 
-uint32_t dt_config_count(const dt_config *c, int64_t phase, const char *id, dt_layer layer)
+uint32_t dt_config_count_values(const dt_config *c, int64_t phase, const char *id, dt_layer layer)
 {
-    uint32_t sum = count(dt_config_phase_node(c, phase), layer);
+    uint32_t sum = count_layer_values(dt_config_phase_node(c, phase), layer);
     for (const dt_node *n = c->root.first; n != NULL; n = n->next) {
-        if (concerns(c, phase, n->key, id)) {
-            sum += count(n, layer);
+        if (concerns_phase(c, phase, n->key, id)) {
+            sum += count_layer_values(n, layer);
         }
     }
     return sum;

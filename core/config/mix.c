@@ -14,7 +14,7 @@
 static const char key_path[] = "env.mix";
 
 /* The list as one, from whatever it was written as; NULL where it is none. */
-static const dt_node *list_of(dt_config *c, int64_t phase)
+static const dt_node *mix_list_of(dt_config *c, int64_t phase)
 {
     dt_node *list = dt_config_effective(c, phase, "env", "mix");
     if (list != NULL && dt_section_normalise_one(c, dt_section_find(c, "env"), list, "env") < 0) {
@@ -26,7 +26,7 @@ static const dt_node *list_of(dt_config *c, int64_t phase)
 
 const char *dt_config_mix_entry(dt_config *c, int64_t phase, uint32_t i)
 {
-    const dt_node *list = list_of(c, phase);
+    const dt_node *list = mix_list_of(c, phase);
     const dt_node *word = list != NULL ? dt_node_at(list, i) : NULL;
     return word != NULL ? word->text : NULL;
 }
@@ -38,8 +38,8 @@ const char *dt_config_mix_id(dt_config *c, int64_t phase, uint32_t i)
 }
 
 /* text [bytes]: one option=value, as the value that it would be in the section. */
-static dt_status read_one(dt_config *c, const dt_section *s, const dt_node *list, const char *text, size_t bytes,
-                          dt_node **out_p)
+static dt_status read_mix_option(dt_config *c, const dt_section *s, const dt_node *list, const char *text, size_t bytes,
+                                 dt_node **out_p)
 {
     const char *equals = memchr(text, '=', bytes);
     if (equals == NULL || equals == text) {
@@ -64,7 +64,7 @@ dt_status dt_config_mix_options(dt_config *c, int64_t phase, uint32_t i, const c
     static const dt_option none[] = {DT_OPTION_END};
     const dt_section bare = {.name = section, .table = none};
     const dt_section *s = dt_section_find(c, section);
-    const dt_node *list = list_of(c, phase);
+    const dt_node *list = mix_list_of(c, phase);
     const char *entry = dt_config_mix_entry(c, phase, i);
     const char *at = entry != NULL ? strchr(entry, ':') : NULL;
     *n_p = 0;
@@ -72,7 +72,7 @@ dt_status dt_config_mix_options(dt_config *c, int64_t phase, uint32_t i, const c
         at += 1 + strspn(at + 1, " ");
         const size_t bytes = strcspn(at, ";");
         dt_node *value = NULL;
-        DT_TRY(read_one(c, s != NULL && s->table != NULL ? s : &bare, list, at, bytes, &value));
+        DT_TRY(read_mix_option(c, s != NULL && s->table != NULL ? s : &bare, list, at, bytes, &value));
         for (uint32_t k = 0; k < *n_p; k++) {
             if (strcmp(out[k].key, value->key) == 0) {
                 return dt_node_fail(list, key_path, "\"%s\" sets %s twice", entry, value->key);

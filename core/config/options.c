@@ -65,7 +65,7 @@ const char *dt_option_type_name(const dt_option *o)
 
 enum { LIMIT_BYTES = 40 };
 
-static const char *limit_text(double v, char out[LIMIT_BYTES])
+static const char *format_limit(double v, char out[LIMIT_BYTES])
 {
     snprintf(out, LIMIT_BYTES, "%.10g", v);
     if (fabs(v) <= 9007199254740992.0 && v == trunc(v) &&
@@ -75,15 +75,15 @@ static const char *limit_text(double v, char out[LIMIT_BYTES])
     return out;
 }
 
-static void add_range(const dt_option *o, dt_str *out)
+static void append_range(const dt_option *o, dt_str *out)
 {
     char low[LIMIT_BYTES], high[LIMIT_BYTES];
     if (isfinite(o->min) && isfinite(o->max)) {
-        dt_str_addf(out, " in [%s, %s]", limit_text(o->min, low), limit_text(o->max, high));
+        dt_str_addf(out, " in [%s, %s]", format_limit(o->min, low), format_limit(o->max, high));
     } else if (isfinite(o->min)) {
-        dt_str_addf(out, " of at least %s", limit_text(o->min, low));
+        dt_str_addf(out, " of at least %s", format_limit(o->min, low));
     } else if (isfinite(o->max)) {
-        dt_str_addf(out, " of at most %s", limit_text(o->max, high));
+        dt_str_addf(out, " of at most %s", format_limit(o->max, high));
     }
 }
 
@@ -95,12 +95,12 @@ void dt_option_accepts(const dt_option *o, dt_str *out)
         break;
     case DT_OPT_I64:
         dt_str_add(out, "an integer");
-        add_range(o, out);
+        append_range(o, out);
         dt_str_add(out, (o->flags & DT_OPT_AUTO) != 0 ? ", or auto" : "");
         break;
     case DT_OPT_F64:
         dt_str_add(out, "a number");
-        add_range(o, out);
+        append_range(o, out);
         break;
     case DT_OPT_ENUM:
         dt_str_add(out, "one of");
@@ -122,12 +122,12 @@ void dt_option_accepts(const dt_option *o, dt_str *out)
 
 /* ---- settling -------------------------------------------------------------------------------------------------- */
 
-static dt_status reject(const dt_option *o, const char *path, const dt_node *n)
+static dt_status reject_value(const dt_option *o, const char *path, const dt_node *n)
 {
     dt_str want = {0};
     dt_option_accepts(o, &want);
     if (o->type == DT_OPT_ENUM && n->text != NULL) {
-        const char *near = dt_did_you_mean(n->text, o->choices);
+        const char *near = dt_suggest_word(n->text, o->choices);
         if (near != NULL) {
             dt_str_addf(&want, "; did you mean \"%s\"?", near);
         }
@@ -140,7 +140,7 @@ static dt_status reject(const dt_option *o, const char *path, const dt_node *n)
     return st;
 }
 
-static dt_status become(dt_config *c, dt_node *n, dt_node_kind kind, const char *text)
+static dt_status set_node_value(dt_config *c, dt_node *n, dt_node_kind kind, const char *text)
 {
     if (strcmp(text, n->text) != 0) {
         const char *copy = dt_pool_dup(c, text, strlen(text));
@@ -156,7 +156,7 @@ static dt_status become(dt_config *c, dt_node *n, dt_node_kind kind, const char 
 dt_status dt_node_resolve_path(dt_config *c, dt_node *n)
 {
     if (*n->text == '\0' || *n->text == '/') {
-        return become(c, n, DT_NODE_TEXT, n->text);
+        return set_node_value(c, n, DT_NODE_TEXT, n->text);
     }
     dt_str full = {0};
     bool is_in_file = n->origin.layer >= DT_FROM_PROFILE && n->origin.layer <= DT_FROM_FILE;
@@ -178,7 +178,7 @@ dt_status dt_node_resolve_path(dt_config *c, dt_node *n)
     dt_str_add(&full, tail);
     dt_status st = dt_str_status(&full);
     if (st == DT_OK) {
-        st = become(c, n, DT_NODE_TEXT, dt_str_text(&full));
+        st = set_node_value(c, n, DT_NODE_TEXT, dt_str_text(&full));
     }
     dt_str_fini(&full);
     return st;
@@ -192,7 +192,7 @@ static dt_status normalise_words(dt_config *c, const dt_option *o, const char *p
         for (dt_node *word = n->first; word != NULL; word = word->next) {
             if (word->kind != DT_NODE_TEXT) {
                 dt_str_fini(&text);
-                return reject(o, path, n);
+                return reject_value(o, path, n);
             }
             dt_str_addf(&text, "%s%s", word == n->first ? "" : ", ", word->text);
         }
@@ -202,7 +202,7 @@ static dt_status normalise_words(dt_config *c, const dt_option *o, const char *p
         return joined != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory while checking the configuration");
     }
     if (n->kind != DT_NODE_PLAIN && n->kind != DT_NODE_TEXT) {
-        return reject(o, path, n);
+        return reject_value(o, path, n);
     }
     n->kind = DT_NODE_LIST;
     for (const char *p = n->text; *p != '\0';) {
@@ -247,27 +247,27 @@ static dt_status normalise_number(dt_config *c, const dt_option *o, const char *
     char text[32];
     double value = 0;
     if (is_auto(o, n)) {
-        return become(c, n, DT_NODE_TEXT, "auto");
+        return set_node_value(c, n, DT_NODE_TEXT, "auto");
     }
     if (o->type == DT_OPT_I64) {
         int64_t i = 0;
         if ((n->kind != DT_NODE_INT && n->kind != DT_NODE_FLOAT && n->kind != DT_NODE_PLAIN) ||
             !dt_parse_whole(n->text, &i)) {
-            return reject(o, path, n);
+            return reject_value(o, path, n);
         }
         snprintf(text, sizeof(text), "%" PRId64, i);
         value = (double)i;
     } else {
         if ((n->kind != DT_NODE_INT && n->kind != DT_NODE_FLOAT && n->kind != DT_NODE_PLAIN) ||
             !dt_parse_f64(n->text, &value)) {
-            return reject(o, path, n);
+            return reject_value(o, path, n);
         }
         dt_format_f64(value, text);
     }
     if (!(value >= o->min && value <= o->max)) {
-        return reject(o, path, n);
+        return reject_value(o, path, n);
     }
-    return become(c, n, o->type == DT_OPT_I64 ? DT_NODE_INT : DT_NODE_FLOAT, text);
+    return set_node_value(c, n, o->type == DT_OPT_I64 ? DT_NODE_INT : DT_NODE_FLOAT, text);
 }
 
 dt_status dt_option_normalise(dt_config *c, const dt_option *o, const char *path, dt_node *n)
@@ -276,12 +276,12 @@ dt_status dt_option_normalise(dt_config *c, const dt_option *o, const char *path
         return normalise_words(c, o, path, n);
     }
     if (n->kind == DT_NODE_GROUP || n->kind == DT_NODE_LIST) {
-        return reject(o, path, n);
+        return reject_value(o, path, n);
     }
     switch (o->type) {
     case DT_OPT_BOOL: {
         int is_true = n->kind == DT_NODE_BOOL || n->kind == DT_NODE_PLAIN ? parse_bool(n->text) : -1;
-        return is_true < 0 ? reject(o, path, n) : become(c, n, DT_NODE_BOOL, is_true ? "true" : "false");
+        return is_true < 0 ? reject_value(o, path, n) : set_node_value(c, n, DT_NODE_BOOL, is_true ? "true" : "false");
     }
     case DT_OPT_I64:
     case DT_OPT_F64:
@@ -290,7 +290,7 @@ dt_status dt_option_normalise(dt_config *c, const dt_option *o, const char *path
         break;
     }
     if (n->kind != DT_NODE_TEXT && n->kind != DT_NODE_PLAIN) {
-        return reject(o, path, n);
+        return reject_value(o, path, n);
     }
     if (o->type == DT_OPT_PATH) {
         return dt_node_resolve_path(c, n);
@@ -301,14 +301,14 @@ dt_status dt_option_normalise(dt_config *c, const dt_option *o, const char *path
             choice++;
         }
         if (*choice == NULL) {
-            return reject(o, path, n);
+            return reject_value(o, path, n);
         }
     }
-    return become(c, n, DT_NODE_TEXT, n->text);
+    return set_node_value(c, n, DT_NODE_TEXT, n->text);
 }
 
 /* The names of a table, for messages and suggestions. */
-static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n, const char *path)
+static dt_status fail_unknown_key(dt_config *c, const dt_section *s, const dt_node *n, const char *path)
 {
     size_t n_names = 0;
     if (dt_config_has_max_errors(c)) {
@@ -335,7 +335,7 @@ static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n
         names[i] = i < n_names ? s->table[i].name : c->wired[i - n_names];
         dt_str_addf(&known, "%s%s", i == 0 ? "" : ", ", names[i]);
     }
-    const char *near = dt_did_you_mean(n->key, names);
+    const char *near = dt_suggest_word(n->key, names);
     dt_synonym_suggest(c, s, n->key, &meant);
     if (meant.bytes == 0 && near != NULL) {
         dt_str_add(&meant, near);
@@ -367,7 +367,7 @@ dt_status dt_section_normalise_one(dt_config *c, const dt_section *s, dt_node *v
     snprintf(own, sizeof(own), "%s%s%s", path, *path != '\0' ? "." : "", value->key);
     const dt_option *o = dt_option_find(s->table, value->key);
     DT_TRY(o != NULL ? reject_code(c, o, value, own) : DT_OK);
-    return o != NULL ? dt_option_normalise(c, o, own, value) : unknown_key(c, s, value, own);
+    return o != NULL ? dt_option_normalise(c, o, own, value) : fail_unknown_key(c, s, value, own);
 }
 
 dt_status dt_section_normalise(dt_config *c, const dt_section *s, dt_node *group, const char *path)
@@ -382,7 +382,7 @@ dt_status dt_section_normalise(dt_config *c, const dt_section *s, dt_node *group
 
 /* ---- tables ---------------------------------------------------------------------------------------------------- */
 
-static bool legal_name(const char *name)
+static bool is_legal_name(const char *name)
 {
     return *name >= 'a' && *name <= 'z' && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(name);
 }
@@ -409,7 +409,7 @@ static uint32_t member_bytes(uint32_t type)
 
 static dt_status check_option(const dt_option *table, const dt_option *o, uint64_t config_bytes)
 {
-    if (!legal_name(o->name)) {
+    if (!is_legal_name(o->name)) {
         return DT_FAIL(DT_EPLUGIN, "option \"%s\": expected a name of a-z, 0-9 and _, beginning with a letter",
                        o->name);
     }
@@ -512,7 +512,7 @@ dt_status dt_config_declare_phase(dt_config *c, const char *section, const dt_op
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-static dt_status store(dt_config *c, const dt_option *o, const dt_node *n, char *out)
+static dt_status store_member(dt_config *c, const dt_option *o, const dt_node *n, char *out)
 {
     void *member = out + o->offset;
     int64_t i = 0;
@@ -555,7 +555,7 @@ static dt_status store(dt_config *c, const dt_option *o, const dt_node *n, char 
 }
 
 /* A required option was not set. */
-static dt_status missing(const dt_option *o, const char *section)
+static dt_status fail_missing_option(const dt_option *o, const char *section)
 {
     dt_str want = {0};
     dt_option_accepts(o, &want);
@@ -565,11 +565,11 @@ static dt_status missing(const dt_option *o, const char *section)
     return st;
 }
 
-static dt_status default_of(dt_config *c, const dt_option *o, const char *section, dt_node **out_p)
+static dt_status default_value_of(dt_config *c, const dt_option *o, const char *section, dt_node **out_p)
 {
     static const dt_origin built_in = {DT_FROM_BUILTIN, NULL, 0};
     if (o->dfl == NULL) {
-        return missing(o, section);
+        return fail_missing_option(o, section);
     }
     DT_TRY(dt_node_new(c, DT_NODE_PLAIN, o->name, o->dfl, &built_in, out_p));
     return dt_option_normalise(c, o, o->name, *out_p);
@@ -582,20 +582,20 @@ dt_status dt_group_read(dt_config *c, const dt_option *table, const dt_node *gro
     for (const dt_option *o = table; o->name != NULL; o++) {
         dt_node *n = dt_node_find(group, o->name);
         if (n == NULL) {
-            DT_TRY(default_of(c, o, path, &n));
+            DT_TRY(default_value_of(c, o, path, &n));
         } else {
             char own[PATH_BYTES];
             snprintf(own, sizeof(own), "%s.%s", path, o->name);
             DT_TRY(dt_option_normalise(c, o, own, n));
         }
-        DT_TRY(store(c, o, n, out));
+        DT_TRY(store_member(c, o, n, out));
     }
     return DT_OK;
 }
 
 /* The value of o in a section: an override, else the value in the tree. NULL in *out_p when it was not set. */
-static dt_status value_of(dt_config *c, int64_t phase, const dt_section *s, const dt_option *o, const dt_setting *over,
-                          uint32_t n_over, dt_node **out_p)
+static dt_status effective_value_of(dt_config *c, int64_t phase, const dt_section *s, const dt_option *o,
+                                    const dt_setting *over, uint32_t n_over, dt_node **out_p)
 {
     static const dt_origin by_caller = {DT_FROM_SET, "the phase's request", 0};
     for (uint32_t i = n_over; i-- > 0;) {
@@ -638,14 +638,14 @@ dt_status dt_config_section(dt_config *c, int64_t phase, const char *section, co
     memset(out, 0, bytes);
     for (const dt_option *o = s->table; o != NULL && o->name != NULL; o++) {
         dt_node *n = NULL;
-        DT_TRY(value_of(c, phase, s, o, over, n_over, &n));
+        DT_TRY(effective_value_of(c, phase, s, o, over, n_over, &n));
         if (n == NULL) {
-            return missing(o, section);
+            return fail_missing_option(o, section);
         }
         if ((uint64_t)o->offset + o->size > bytes) {
             return DT_FAIL(DT_EINVAL, "option %s.%s is outside a struct of %" PRIu64 " bytes", section, o->name, bytes);
         }
-        DT_TRY(store(c, o, n, out));
+        DT_TRY(store_member(c, o, n, out));
     }
     return DT_OK;
 }

@@ -42,7 +42,7 @@ typedef struct reader {
 
 typedef enum scan_state { IN_CODE, IN_STRING, IN_LINE_COMMENT, IN_BLOCK_COMMENT } scan_state;
 
-static dt_status note_line(reader *r, const char *file, int line)
+static dt_status record_line(reader *r, const char *file, int line)
 {
     if (r->n_lines == r->cap_lines) {
         size_t cap = r->cap_lines == 0 ? 256 : r->cap_lines * 2;
@@ -111,10 +111,10 @@ static dt_status check_number(const char *p, size_t bytes, const char *file, int
     return DT_OK;
 }
 
-static dt_status splice(reader *r, const char *path);
+static dt_status splice_includes(reader *r, const char *path);
 
 /* The file that an @include at p names, joined to the folder of the file that includes it; *end_p is after its line. */
-static dt_status include(reader *r, const char *p, const char *file, int line, const char **end_p)
+static dt_status resolve_include(reader *r, const char *p, const char *file, int line, const char **end_p)
 {
     p += strlen("@include");
     p += strspn(p, " \t");
@@ -143,7 +143,7 @@ static dt_status include(reader *r, const char *p, const char *file, int line, c
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
         r->depth++;
-        st = splice(r, dt_str_text(&path));
+        st = splice_includes(r, dt_str_text(&path));
         r->depth--;
         if (st == DT_ENOTFOUND || st == DT_EIO || st == DT_EDATA) {
             st = DT_CONTEXT(DT_ECONFIG, "%s:%d: @include", file, line);
@@ -155,25 +155,25 @@ static dt_status include(reader *r, const char *p, const char *file, int line, c
 }
 
 /* One file into the text, its includes in place. Lines of the text keep their file and number. */
-static dt_status scan(reader *r, const char *text, const char *file)
+static dt_status scan_file(reader *r, const char *text, const char *file)
 {
     scan_state state = IN_CODE;
     int line = 1;
-    DT_TRY(note_line(r, file, line));
+    DT_TRY(record_line(r, file, line));
     bool at_line_start = true;
     for (const char *p = text; *p != '\0';) {
         size_t take = 1;
         if (state == IN_CODE && at_line_start && strncmp(p + strspn(p, " \t"), "@include", 8) == 0) {
             const char *end = NULL;
             r->n_lines--; /* the included file's first line takes this one's place */
-            DT_TRY(include(r, p + strspn(p, " \t"), file, line, &end));
+            DT_TRY(resolve_include(r, p + strspn(p, " \t"), file, line, &end));
             p = end;
             if (r->text.bytes > 0 && dt_str_text(&r->text)[r->text.bytes - 1] != '\n') {
                 dt_str_add(&r->text, "\n");
             } else {
                 r->n_lines--; /* its last line is empty */
             }
-            DT_TRY(note_line(r, file, line)); /* what is left of the line that includes */
+            DT_TRY(record_line(r, file, line)); /* what is left of the line that includes */
             at_line_start = false;
             continue;
         }
@@ -208,7 +208,7 @@ static dt_status scan(reader *r, const char *text, const char *file)
         if (*p == '\n') {
             state = state == IN_LINE_COMMENT ? IN_CODE : state;
             at_line_start = true;
-            DT_TRY(note_line(r, file, ++line));
+            DT_TRY(record_line(r, file, ++line));
         }
         p += take;
     }
@@ -219,7 +219,7 @@ static dt_status scan(reader *r, const char *text, const char *file)
     return DT_OK;
 }
 
-static dt_status splice(reader *r, const char *path)
+static dt_status splice_includes(reader *r, const char *path)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -231,14 +231,14 @@ static dt_status splice(reader *r, const char *path)
     } else if (strlen(text) != bytes) {
         st = DT_FAIL(DT_ECONFIG, "%s: byte %zu is zero; a configuration is plain text", path, strlen(text));
     } else {
-        st = scan(r, text + dt_utf8_mark(text, bytes), file);
+        st = scan_file(r, text + dt_utf8_mark(text, bytes), file);
     }
     dt_free(text);
     return st;
 }
 
 /* Line i (from 1) of the spliced text. */
-static source_line line_at(const reader *r, unsigned i)
+static source_line source_of_line(const reader *r, unsigned i)
 {
     if (r->n_lines == 0) {
         return (source_line){"", 0};
@@ -255,7 +255,7 @@ static dt_status new_node(const reader *r, const dt_origin *fixed, config_settin
     if (fixed != NULL) {
         origin = *fixed;
     } else {
-        source_line at = line_at(r, config_setting_source_line(s));
+        source_line at = source_of_line(r, config_setting_source_line(s));
         origin = (dt_origin){r->layer, at.file, at.line};
     }
     char number[32] = "";
@@ -306,7 +306,7 @@ static dt_status from_setting(const reader *r, const dt_origin *fixed, config_se
 }
 
 /* Line i (from 1) of the text is refused: where it came from, why, and the line itself. */
-static dt_status reject(const reader *r, int i, const char *what, const char *why)
+static dt_status reject_line(const reader *r, int i, const char *what, const char *why)
 {
     enum { SHOWN = 120 };
     const char *begin = dt_str_text(&r->text);
@@ -315,14 +315,14 @@ static dt_status reject(const reader *r, int i, const char *what, const char *wh
         begin += *begin != '\0';
     }
     begin += strspn(begin, " \t");
-    const source_line at = line_at(r, (unsigned)i);
+    const source_line at = source_of_line(r, (unsigned)i);
     const int bytes = (int)strcspn(begin, "\r\n");
     return DT_FAIL(DT_ECONFIG, "%s:%d: %s%s; the line: %.*s%s", at.file, at.line, what, why,
                    bytes < SHOWN ? bytes : SHOWN, begin, bytes < SHOWN ? "" : "...");
 }
 
 /* The spliced text by libconfig, which gets only what has a chance (syntax.h). */
-static dt_status parse(const reader *r, config_t *lib)
+static dt_status parse_spliced_text(const reader *r, config_t *lib)
 {
     dt_str why = {0};
     int line = 1;
@@ -330,27 +330,27 @@ static dt_status parse(const reader *r, config_t *lib)
     if (dt_syntax_find_error(dt_str_text(&r->text), &line, &why)) {
         st = dt_str_status(&why);
         if (st == DT_OK) {
-            st = reject(r, line, "syntax error: ", dt_str_text(&why));
+            st = reject_line(r, line, "syntax error: ", dt_str_text(&why));
         }
     }
     dt_str_fini(&why);
     if (st == DT_OK && !config_read_string(lib, dt_str_text(&r->text))) {
         const char *text = config_error_text(lib);
-        st = reject(r, config_error_line(lib), "",
-                    strcmp(text, "duplicate setting name") == 0
-                        ? "duplicate setting name: the group has this key already"
-                        : text);
+        st = reject_line(r, config_error_line(lib), "",
+                         strcmp(text, "duplicate setting name") == 0
+                             ? "duplicate setting name: the group has this key already"
+                             : text);
     }
     return st;
 }
 
 /* What was not spliced in is in a string or a comment; libconfig, should it see that otherwise, would open files. */
-static dt_status reject_left_includes(const reader *r)
+static dt_status reject_unresolved_includes(const reader *r)
 {
     unsigned line = 1;
     for (const char *p = dt_str_text(&r->text); *p != '\0'; line++) {
         if (strncmp(p + strspn(p, " \t\r\v\f"), "@include", 8) == 0) {
-            const source_line at = line_at(r, line);
+            const source_line at = source_of_line(r, line);
             return DT_FAIL(DT_ECONFIG, "%s:%d: a line inside a string or a comment begins with @include", at.file,
                            at.line);
         }
@@ -365,15 +365,15 @@ dt_status dt_reader_file(dt_config *c, dt_layer layer, const char *path, dt_node
     reader r = {.c = c, .layer = layer};
     config_t lib;
     config_init(&lib);
-    dt_status st = splice(&r, path);
+    dt_status st = splice_includes(&r, path);
     if (st == DT_OK) {
         st = dt_str_status(&r.text);
     }
     if (st == DT_OK && layer == DT_FROM_RUN) {
-        st = reject_left_includes(&r);
+        st = reject_unresolved_includes(&r);
     }
     if (st == DT_OK) {
-        st = parse(&r, &lib);
+        st = parse_spliced_text(&r, &lib);
     }
     if (st == DT_OK) {
         st = from_setting(&r, NULL, config_root_setting(&lib), into);

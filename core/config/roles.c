@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-static uint32_t add(const char **role, uint32_t n, const char *name)
+static uint32_t add_role(const char **role, uint32_t n, const char *name)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (strcmp(role[i], name) == 0) {
@@ -22,10 +22,10 @@ static uint32_t add(const char **role, uint32_t n, const char *name)
     return n;
 }
 
-static uint32_t add_keys(const dt_node *models, const char **role, uint32_t n)
+static uint32_t add_role_keys(const dt_node *models, const char **role, uint32_t n)
 {
     for (const dt_node *m = models != NULL ? models->first : NULL; m != NULL; m = m->next) {
-        n = m->text != NULL && *m->text != '\0' ? add(role, n, m->key) : n;
+        n = m->text != NULL && *m->text != '\0' ? add_role(role, n, m->key) : n;
     }
     return n;
 }
@@ -36,14 +36,14 @@ uint32_t dt_config_roles(const dt_config *c, const char *role[DT_CONFIG_MAX_ROLE
     const dt_node *phases = dt_node_find(&c->root, "phases");
     uint32_t n = 0;
     for (const dt_option *o = s != NULL ? s->table : NULL; o != NULL && o->name != NULL; o++) {
-        n = add(role, n, o->name);
+        n = add_role(role, n, o->name);
     }
     for (uint32_t i = 0; i < c->n_wired; i++) {
-        n = add(role, n, c->wired[i]);
+        n = add_role(role, n, c->wired[i]);
     }
-    n = add_keys(dt_node_find(&c->root, "models"), role, n);
+    n = add_role_keys(dt_node_find(&c->root, "models"), role, n);
     for (const dt_node *p = phases != NULL ? phases->first : NULL; p != NULL; p = p->next) {
-        n = add_keys(dt_node_find(p, "models"), role, n);
+        n = add_role_keys(dt_node_find(p, "models"), role, n);
     }
     return n;
 }

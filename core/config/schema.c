@@ -405,7 +405,7 @@ const char *dt_config_host_section(uint32_t i)
 }
 
 /* Refuse the value of a key for a reason that its range cannot express. */
-static dt_status reject(const dt_config *c, int64_t phase, const char *section, const char *key, const char *why)
+static dt_status reject_key(const dt_config *c, int64_t phase, const char *section, const char *key, const char *why)
 {
     dt_str path = {0};
     dt_str_addf(&path, "%s.%s", section, key);
@@ -423,7 +423,7 @@ dt_status dt_config_data(dt_config *c, int64_t phase, dt_data_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "data", NULL, 0, out_p, sizeof(*out_p)));
     if ((out_p->shards & (out_p->shards - 1)) != 0) {
-        return reject(c, phase, "data", "shards", "expected a power of two: 1, 2, 4, 8, ... 4096");
+        return reject_key(c, phase, "data", "shards", "expected a power of two: 1, 2, 4, 8, ... 4096");
     }
     return DT_OK;
 }
@@ -434,9 +434,9 @@ dt_status dt_config_training(dt_config *c, int64_t phase, dt_training_opts *out_
     const bool is_falling = out_p->scheduler == DT_SCHEDULE_COSINE || out_p->scheduler == DT_SCHEDULE_LINEAR;
     /* by default or not: a configuration that was written gives every value */
     if (is_falling && out_p->eta_min > out_p->learning_rate) {
-        return reject(c, phase, "training", "eta_min",
-                      "the rate cannot fall to more than training.learning_rate; lower it, or choose the scheduler "
-                      "constant");
+        return reject_key(c, phase, "training", "eta_min",
+                          "the rate cannot fall to more than training.learning_rate; lower it, or choose the scheduler "
+                          "constant");
     }
     return DT_OK;
 }
@@ -454,18 +454,19 @@ dt_status dt_config_amp(dt_config *c, int64_t phase, dt_amp_opts *out_p)
     for (size_t i = 0; i < sizeof(power) / sizeof(power[0]); i++) {
         int exponent = 0;
         if (frexp(power[i].value, &exponent) != 0.5) {
-            return reject(c, phase, "amp", power[i].key,
-                          "expected a power of two (0.5, 2, 8192, ...): dividing by any other number loses precision");
+            return reject_key(
+                c, phase, "amp", power[i].key,
+                "expected a power of two (0.5, 2, 8192, ...): dividing by any other number loses precision");
         }
     }
     if (o->initial_scale < o->min_scale || o->initial_scale > o->max_scale) {
-        return reject(c, phase, "amp", "initial_scale", "is outside amp.min_scale .. amp.max_scale");
+        return reject_key(c, phase, "amp", "initial_scale", "is outside amp.min_scale .. amp.max_scale");
     }
     if (o->growth_factor < 2) {
-        return reject(c, phase, "amp", "growth_factor", "must be above 1");
+        return reject_key(c, phase, "amp", "growth_factor", "must be above 1");
     }
     if (o->backoff_factor > 0.5) {
-        return reject(c, phase, "amp", "backoff_factor", "must be below 1");
+        return reject_key(c, phase, "amp", "backoff_factor", "must be below 1");
     }
     if (o->scaling == DT_AMP_SCALING_AUTO) {
         out_p->scaling = o->dtype == DT_AMP_FP16 ? DT_AMP_SCALING_DYNAMIC : DT_AMP_SCALING_NONE;
@@ -477,7 +478,7 @@ dt_status dt_config_checkpoint(dt_config *c, int64_t phase, dt_checkpoint_opts *
 {
     DT_TRY(dt_config_section(c, phase, "checkpoint", NULL, 0, out_p, sizeof(*out_p)));
     if (out_p->hand_on == DT_HAND_ON_BEST && out_p->best_by[0] == '\0') {
-        return reject(c, phase, "checkpoint", "hand_on", "checkpoint.best_by selects the best checkpoint; set it");
+        return reject_key(c, phase, "checkpoint", "hand_on", "checkpoint.best_by selects the best checkpoint; set it");
     }
     return DT_OK;
 }
@@ -486,7 +487,7 @@ dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "engine", NULL, 0, out_p, sizeof(*out_p)));
     if ((out_p->micro_shards & (out_p->micro_shards - 1)) != 0) {
-        return reject(c, phase, "engine", "micro_shards", "expected 0 or a power of two: 1, 2, 4, 8, ... 4096");
+        return reject_key(c, phase, "engine", "micro_shards", "expected 0 or a power of two: 1, 2, 4, 8, ... 4096");
     }
     return DT_OK;
 }
@@ -495,12 +496,12 @@ dt_status dt_config_memory(dt_config *c, int64_t phase, dt_memory_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "memory", NULL, 0, out_p, sizeof(*out_p)));
     if (out_p->warn_fraction > 0 && out_p->shed_fraction > 0 && out_p->warn_fraction > out_p->shed_fraction) {
-        return reject(c, phase, "memory", "warn_fraction", "must be below memory.shed_fraction");
+        return reject_key(c, phase, "memory", "warn_fraction", "must be below memory.shed_fraction");
     }
     return DT_OK;
 }
 
-static bool read_weight(const char *word, uint32_t *out_p)
+static bool parse_weight(const char *word, uint32_t *out_p)
 {
     enum { LARGEST = 1000000 };
     int64_t n = 0;
@@ -511,10 +512,10 @@ static bool read_weight(const char *word, uint32_t *out_p)
     return true;
 }
 
-void dt_comm_weights(const dt_comm_opts *o, uint32_t *out)
+void dt_comm_list_weights(const dt_comm_opts *o, uint32_t *out)
 {
     for (uint32_t i = 0; i < o->n_weights; i++) {
-        (void)read_weight(o->shard_weights[i], &out[i]);
+        (void)parse_weight(o->shard_weights[i], &out[i]);
     }
 }
 
@@ -522,22 +523,23 @@ dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "comm", NULL, 0, out_p, sizeof(*out_p)));
     if (out_p->backend != DT_COMM_SIM && out_p->ranks != 1) {
-        return reject(c, phase, "comm", "ranks",
-                      "virtual ranks need comm.backend = \"sim\"; processes are started by --nproc, mpirun or srun");
+        return reject_key(
+            c, phase, "comm", "ranks",
+            "virtual ranks need comm.backend = \"sim\"; processes are started by --nproc, mpirun or srun");
     }
     for (uint32_t weight = 0; out_p->shard_weights[out_p->n_weights] != NULL; out_p->n_weights++) {
-        if (!read_weight(out_p->shard_weights[out_p->n_weights], &weight)) {
+        if (!parse_weight(out_p->shard_weights[out_p->n_weights], &weight)) {
             char why[128];
             snprintf(why, sizeof(why), "\"%.20s\": expected whole numbers from 1 to 1000000, one per rank",
                      out_p->shard_weights[out_p->n_weights]);
-            return reject(c, phase, "comm", "shard_weights", why);
+            return reject_key(c, phase, "comm", "shard_weights", why);
         }
     }
     return DT_OK;
 }
 
 /* "1, 2, 3" into seed; false where it is not that. */
-static bool read_seeds(const char *at, uint64_t *seed, uint32_t *n_p)
+static bool parse_seeds(const char *at, uint64_t *seed, uint32_t *n_p)
 {
     for (*n_p = 0; *n_p < DT_EVALUATION_MAX_SEEDS; at++) {
         char *end = NULL;
@@ -558,11 +560,11 @@ static bool read_seeds(const char *at, uint64_t *seed, uint32_t *n_p)
 dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "evaluation", NULL, 0, out_p, sizeof(*out_p)));
-    if (!read_seeds(out_p->seeds, out_p->seed, &out_p->n_seeds)) {
+    if (!parse_seeds(out_p->seeds, out_p->seed, &out_p->n_seeds)) {
         char text[96];
         snprintf(text, sizeof(text), "expected up to %d whole numbers with commas between, such as \"1,2,3\"",
                  DT_EVALUATION_MAX_SEEDS);
-        return reject(c, phase, "evaluation", "seeds", text);
+        return reject_key(c, phase, "evaluation", "seeds", text);
     }
     return DT_OK;
 }
@@ -626,7 +628,7 @@ static dt_status check_fresh(const dt_config *c, const dt_node *phase, int64_t n
             dt_str roles = {0};
             dt_config_role_names(c, &roles);
             snprintf(path, sizeof(path), "phases.%lld.fresh", (long long)number);
-            const char *near = dt_did_you_mean(*fresh, names);
+            const char *near = dt_suggest_word(*fresh, names);
             const dt_status st = dt_node_fail(dt_node_find(phase, "fresh"), path, "\"%s\" is not a role (%s)%s%s%s",
                                               *fresh, dt_str_text(&roles), near != NULL ? "; did you mean \"" : "",
                                               near != NULL ? near : "", near != NULL ? "\"?" : "");

@@ -92,7 +92,7 @@ typedef struct dt_comm_opts {
     uint32_t n_weights; /* of shard_weights, which are checked; 0: evenly */
 } dt_comm_opts;
 /* out [n_weights]. */
-void dt_comm_weights(const dt_comm_opts *o, uint32_t *out);
+void dt_comm_list_weights(const dt_comm_opts *o, uint32_t *out);
 
 typedef struct dt_env_opts {
     const char *id;

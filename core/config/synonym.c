@@ -97,7 +97,7 @@ static bool has_key(const dt_section *s, const char *key)
     return false;
 }
 
-static void add(dt_str *out, uint32_t *n, const char *section, const char *key)
+static void append_key_path(dt_str *out, uint32_t *n, const char *section, const char *key)
 {
     if (*n < MOST) {
         dt_str_addf(out, "%s%s%s%s", *n > 0 ? ", " : "", section, *section != '\0' ? "." : "", key);
@@ -106,15 +106,15 @@ static void add(dt_str *out, uint32_t *n, const char *section, const char *key)
 }
 
 /* Every section that has the key; the one that was meant to hold it first. */
-static void add_holders(const dt_config *c, const dt_section *section, const char *key, dt_str *out, uint32_t *n)
+static void append_holders(const dt_config *c, const dt_section *section, const char *key, dt_str *out, uint32_t *n)
 {
     if (section != NULL && has_key(section, key)) {
-        add(out, n, section->name, key);
+        append_key_path(out, n, section->name, key);
         return; /* it has what was meant */
     }
     for (const dt_section *s = c->sections; s != NULL; s = s->next) {
         if (s != section && has_key(s, key)) {
-            add(out, n, s->name, key);
+            append_key_path(out, n, s->name, key);
         }
     }
 }
@@ -143,6 +143,6 @@ void dt_synonym_suggest(const dt_config *c, const dt_section *section, const cha
     if (ours != NULL && strchr(ours, '.') != NULL) {
         dt_str_add(out, ours);
     } else {
-        add_holders(c, section, ours != NULL ? ours : key, out, &n);
+        append_holders(c, section, ours != NULL ? ours : key, out, &n);
     }
 }

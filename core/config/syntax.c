@@ -39,7 +39,7 @@ static bool parse_settings(parser *q, const token *opener);
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
-static void skip_blank(parser *q)
+static void skip_blanks(parser *q)
 {
     for (;;) {
         if (*q->p == '\n') {
@@ -82,9 +82,9 @@ static size_t word_bytes(const char *p)
     return n;
 }
 
-static void next(parser *q)
+static void next_token(parser *q)
 {
-    skip_blank(q);
+    skip_blanks(q);
     size_t n = word_bytes(q->p);
     q->now = (token){.kind = WORD, .at = q->p, .line = q->line};
     if (*q->p == '\0') {
@@ -104,13 +104,13 @@ static void next(parser *q)
     q->p += n;
 }
 
-static bool is_sign(const parser *q, const char *signs)
+static bool is_token_sign(const parser *q, const char *signs)
 {
     return q->now.kind == SIGN && strchr(signs, *q->now.at) != NULL;
 }
 
-static bool fail(parser *q, int line, const char *fmt, ...) DT_PRINTF(3, 4);
-static bool fail(parser *q, int line, const char *fmt, ...)
+static bool fail_syntax(parser *q, int line, const char *fmt, ...) DT_PRINTF(3, 4);
+static bool fail_syntax(parser *q, int line, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -120,7 +120,7 @@ static bool fail(parser *q, int line, const char *fmt, ...)
     return false;
 }
 
-static int shown(const token *t)
+static int shown_token_bytes(const token *t)
 {
     const int line = (int)strcspn(t->at, "\n");
     const int n = t->bytes < line ? t->bytes : line;
@@ -129,11 +129,12 @@ static int shown(const token *t)
 
 /* The text at the token, for a message. */
 #define FOUND(q)                                                                                                       \
-    (q)->now.kind == AT_END ? 15 : shown(&(q)->now), (q)->now.kind == AT_END ? "the file's end" : (q)->now.at
+    (q)->now.kind == AT_END ? 15 : shown_token_bytes(&(q)->now),                                                       \
+        (q)->now.kind == AT_END ? "the file's end" : (q)->now.at
 
 /* ---- the grammar ------------------------------------------------------------------------------------------------- */
 
-static bool is_name(const token *t)
+static bool is_name_token(const token *t)
 {
     if (t->kind != WORD || (!isalpha((unsigned char)*t->at) && *t->at != '*')) {
         return false;
@@ -179,19 +180,20 @@ static scalar scalar_of(const token *t)
 static bool reject_value(parser *q, const char *behind, int behind_bytes)
 {
     if (q->now.kind == WORD && *q->now.at == '\'') {
-        return fail(q, q->now.line, "strings need double quotes, not single ones: %.*s", FOUND(q));
+        return fail_syntax(q, q->now.line, "strings need double quotes, not single ones: %.*s", FOUND(q));
     }
     if (q->now.kind == WORD && (isdigit((unsigned char)*q->now.at) || strchr("+-.", *q->now.at) != NULL)) {
-        return fail(q, q->now.line, "%.*s is not a number; strings need double quotes: \"%.*s\"", FOUND(q), FOUND(q));
+        return fail_syntax(q, q->now.line, "%.*s is not a number; strings need double quotes: \"%.*s\"", FOUND(q),
+                           FOUND(q));
     }
     if (q->now.kind == WORD) {
-        return fail(q, q->now.line, "strings need double quotes: \"%.*s\"", FOUND(q));
+        return fail_syntax(q, q->now.line, "strings need double quotes: \"%.*s\"", FOUND(q));
     }
-    return fail(q, q->now.line, "a value is missing after %.*s, before %.*s", behind_bytes, behind, FOUND(q));
+    return fail_syntax(q, q->now.line, "a value is missing after %.*s, before %.*s", behind_bytes, behind, FOUND(q));
 }
 
 static bool parse_value(parser *q, const char *behind, int behind_bytes);
-static bool count(parser *q, int most, int *n_p, const char *what);
+static bool count_element(parser *q, int most, int *n_p, const char *what);
 
 /* The content of brackets: [ ] plain values of one kind, ( ) anything. The opening one is the token. */
 static bool parse_values(parser *q)
@@ -201,52 +203,52 @@ static bool parse_values(parser *q)
     const char *close = is_array ? "]" : ")";
     scalar first = IS_NONE;
     int n_values = 0;
-    next(q);
-    while (!is_sign(q, close)) {
+    next_token(q);
+    while (!is_token_sign(q, close)) {
         const scalar is = scalar_of(&q->now);
         if (q->now.kind == AT_END) {
-            return fail(q, opener.line, "the %.1s is never closed: %s is missing", opener.at, close);
+            return fail_syntax(q, opener.line, "the %.1s is never closed: %s is missing", opener.at, close);
         }
-        if (is_array && is_sign(q, "{([")) {
-            return fail(q, q->now.line, "[ ] contains plain values; put groups, lists and arrays into ( )");
+        if (is_array && is_token_sign(q, "{([")) {
+            return fail_syntax(q, q->now.line, "[ ] contains plain values; put groups, lists and arrays into ( )");
         }
         if (is_array && first != IS_NONE && is != IS_NONE && is != first) {
-            return fail(q, q->now.line, "the values of [ ] must have one type, and %.*s has another; ( ) mixes them",
-                        FOUND(q));
+            return fail_syntax(q, q->now.line,
+                               "the values of [ ] must have one type, and %.*s has another; ( ) mixes them", FOUND(q));
         }
         first = is;
-        if (!count(q, is_array ? MAX_SETTINGS : MAX_KEYS, &n_values, "entries in one list") ||
+        if (!count_element(q, is_array ? MAX_SETTINGS : MAX_KEYS, &n_values, "entries in one list") ||
             !parse_value(q, opener.at, 1)) {
             return false;
         }
-        if (is_sign(q, close)) {
+        if (is_token_sign(q, close)) {
             break;
         }
-        if (!is_sign(q, ",")) {
-            if (q->now.kind == AT_END || is_sign(q, ";}])")) {
-                return fail(q, opener.line, "the %.1s is not closed before %.*s: %s is missing", opener.at, FOUND(q),
-                            close);
+        if (!is_token_sign(q, ",")) {
+            if (q->now.kind == AT_END || is_token_sign(q, ";}])")) {
+                return fail_syntax(q, opener.line, "the %.1s is not closed before %.*s: %s is missing", opener.at,
+                                   FOUND(q), close);
             }
-            return fail(q, q->now.line, "a comma is missing before %.*s, or %s before it", FOUND(q), close);
+            return fail_syntax(q, q->now.line, "a comma is missing before %.*s, or %s before it", FOUND(q), close);
         }
         const int line = q->now.line;
-        next(q);
-        q->comma_line = is_sign(q, close) && q->comma_line == 0 ? line : q->comma_line;
+        next_token(q);
+        q->comma_line = is_token_sign(q, close) && q->comma_line == 0 ? line : q->comma_line;
     }
-    next(q);
+    next_token(q);
     return true;
 }
 
 /* One more of the elements between one pair of brackets, or of the text: n_p of it so far. */
-static bool count(parser *q, int most, int *n_p, const char *what)
+static bool count_element(parser *q, int most, int *n_p, const char *what)
 {
     if (*n_p == most) {
-        return fail(q, q->now.line, "more than %d %s; is this a dtrain configuration?", most, what);
+        return fail_syntax(q, q->now.line, "more than %d %s; is this a dtrain configuration?", most, what);
     }
     ++*n_p;
     return q->n_settings++ < MAX_SETTINGS ||
-           fail(q, q->now.line, "more than %d settings and values in all; is this a dtrain configuration?",
-                MAX_SETTINGS);
+           fail_syntax(q, q->now.line, "more than %d settings and values in all; is this a dtrain configuration?",
+                       MAX_SETTINGS);
 }
 
 /* The token begins a value; afterwards it is the one after it. */
@@ -254,25 +256,25 @@ static bool parse_value(parser *q, const char *behind, int behind_bytes)
 {
     if (scalar_of(&q->now) == IS_STRING) {
         while (q->now.kind == STRING) { /* pieces of one text */
-            next(q);
+            next_token(q);
         }
         return true;
     }
     if (scalar_of(&q->now) != IS_NONE) {
-        next(q);
+        next_token(q);
         return true;
     }
-    if (!is_sign(q, "{([")) {
+    if (!is_token_sign(q, "{([")) {
         return reject_value(q, behind, behind_bytes);
     }
     if (q->depth == MAX_DEPTH) {
-        return fail(q, q->now.line, "groups and lists nest deeper than %d", MAX_DEPTH);
+        return fail_syntax(q, q->now.line, "groups and lists nest deeper than %d", MAX_DEPTH);
     }
     q->depth++;
     const token opener = q->now;
     bool ok = true;
     if (*opener.at == '{') {
-        next(q);
+        next_token(q);
         ok = parse_settings(q, &opener);
     } else {
         ok = parse_values(q);
@@ -284,31 +286,33 @@ static bool parse_value(parser *q, const char *behind, int behind_bytes)
 static bool parse_setting(parser *q)
 {
     const token key = q->now;
-    if (!is_name(&key)) {
+    if (!is_name_token(&key)) {
         if (key.kind == STRING) {
-            return fail(q, key.line, "expected a key = value, found %.*s; a key has no quotes", FOUND(q));
+            return fail_syntax(q, key.line, "expected a key = value, found %.*s; a key has no quotes", FOUND(q));
         }
         if (key.kind == WORD && memchr(key.at, '.', (size_t)key.bytes) != NULL && isalpha((unsigned char)*key.at)) {
             const int section = (int)strcspn(key.at, ".");
-            return fail(q, key.line, "%.*s: in a file a section is a group, %.*s = { %.*s = ...; }; dots are for --set",
-                        FOUND(q), section, key.at, key.bytes - section - 1, key.at + section + 1);
+            return fail_syntax(q, key.line,
+                               "%.*s: in a file a section is a group, %.*s = { %.*s = ...; }; dots are for --set",
+                               FOUND(q), section, key.at, key.bytes - section - 1, key.at + section + 1);
         }
-        return fail(q, key.line,
-                    "expected a key = value, found %.*s; put several values of one key into [ ], a key begins with a "
-                    "letter",
-                    FOUND(q));
+        return fail_syntax(
+            q, key.line,
+            "expected a key = value, found %.*s; put several values of one key into [ ], a key begins with a "
+            "letter",
+            FOUND(q));
     }
-    next(q);
-    if (!is_sign(q, "=:")) {
-        return fail(q, key.line, "= is missing after %.*s", shown(&key), key.at);
+    next_token(q);
+    if (!is_token_sign(q, "=:")) {
+        return fail_syntax(q, key.line, "= is missing after %.*s", shown_token_bytes(&key), key.at);
     }
     const int bytes = (int)(q->p - key.at);
-    next(q);
+    next_token(q);
     if (!parse_value(q, key.at, bytes < SHOWN ? bytes : SHOWN)) {
         return false;
     }
-    if (is_sign(q, ";,")) {
-        next(q);
+    if (is_token_sign(q, ";,")) {
+        next_token(q);
     }
     return true;
 }
@@ -317,23 +321,24 @@ static bool parse_settings(parser *q, const token *opener)
 {
     for (int n_keys = 0;;) {
         if (q->now.kind == AT_END) {
-            return opener == NULL || fail(q, opener->line, "the group that begins here is never closed: } is missing");
+            return opener == NULL ||
+                   fail_syntax(q, opener->line, "the group that begins here is never closed: } is missing");
         }
-        if (is_sign(q, "}")) {
+        if (is_token_sign(q, "}")) {
             if (opener == NULL) {
-                return fail(q, q->now.line, "this } closes nothing: its { is missing, or it is one too many");
+                return fail_syntax(q, q->now.line, "this } closes nothing: its { is missing, or it is one too many");
             }
-            next(q);
+            next_token(q);
             return true;
         }
-        if (is_sign(q, ";,")) {
-            return fail(q, q->now.line, "there is nothing before this %.*s", FOUND(q));
+        if (is_token_sign(q, ";,")) {
+            return fail_syntax(q, q->now.line, "there is nothing before this %.*s", FOUND(q));
         }
-        if (is_sign(q, ")]") && opener != NULL) {
-            return fail(q, opener->line, "the group that begins here is not closed before %.*s: } is missing",
-                        FOUND(q));
+        if (is_token_sign(q, ")]") && opener != NULL) {
+            return fail_syntax(q, opener->line, "the group that begins here is not closed before %.*s: } is missing",
+                               FOUND(q));
         }
-        if (!count(q, MAX_KEYS, &n_keys, "keys in one group") || !parse_setting(q)) {
+        if (!count_element(q, MAX_KEYS, &n_keys, "keys in one group") || !parse_setting(q)) {
             return false;
         }
     }
@@ -342,9 +347,9 @@ static bool parse_settings(parser *q, const token *opener)
 bool dt_syntax_find_error(const char *text, int *line_p, dt_str *why)
 {
     parser q = {.p = text, .line = 1, .line_p = line_p, .why = why};
-    next(&q);
+    next_token(&q);
     if (parse_settings(&q, NULL) && q.comma_line > 0) {
-        fail(&q, q.comma_line, "no comma is allowed after the last value");
+        fail_syntax(&q, q.comma_line, "no comma is allowed after the last value");
     }
     return why->bytes > 0 || why->failed;
 }

@@ -137,7 +137,7 @@ dt_node *dt_node_at(const dt_node *parent, int64_t i)
 }
 
 /* Take over what other holds, keeping the place among the siblings. */
-static void replace(dt_node *old, const dt_node *by)
+static void replace_node_content(dt_node *old, const dt_node *by)
 {
     dt_node *next = old->next;
     const char *key = old->key;
@@ -163,21 +163,21 @@ bool dt_same_plugin(const char *a, const char *b)
     return bytes[0] == bytes[1] && memcmp(name[0], name[1], bytes[0]) == 0;
 }
 
-static const char *plugin_of(const dt_node *phase)
+static const char *plugin_of_phase(const dt_node *phase)
 {
     const dt_node *n = phase->kind == DT_NODE_GROUP ? dt_node_find(phase, "plugin") : NULL;
     return n != NULL && n->text != NULL ? n->text : "";
 }
 
 /* The phase of a list that `at` is among others: the n-th of the same plugin; NULL when it has none. */
-static dt_node *same_phase(const dt_node *list, const dt_node *others, const dt_node *at)
+static dt_node *find_same_phase(const dt_node *list, const dt_node *others, const dt_node *at)
 {
     uint32_t nth = 0;
     for (const dt_node *p = others->first; p != at; p = p->next) {
-        nth += dt_same_plugin(plugin_of(p), plugin_of(at));
+        nth += dt_same_plugin(plugin_of_phase(p), plugin_of_phase(at));
     }
     for (dt_node *p = list->first; p != NULL; p = p->next) {
-        if (dt_same_plugin(plugin_of(p), plugin_of(at)) && nth-- == 0) {
+        if (dt_same_plugin(plugin_of_phase(p), plugin_of_phase(at)) && nth-- == 0) {
             return p;
         }
     }
@@ -186,10 +186,10 @@ static dt_node *same_phase(const dt_node *list, const dt_node *others, const dt_
 
 /* Sections of a resumed run's phases below those of the phases that take their place; what else is in a phase
  * (init, stop ...) is what the new one has, or nothing. */
-static dt_status keep_sections(const dt_node *run, dt_node *phases)
+static dt_status keep_run_sections(const dt_node *run, dt_node *phases)
 {
     for (dt_node *phase = phases->first; phase != NULL; phase = phase->next) {
-        dt_node *kept = phase->kind == DT_NODE_GROUP ? same_phase(run, phases, phase) : NULL;
+        dt_node *kept = phase->kind == DT_NODE_GROUP ? find_same_phase(run, phases, phase) : NULL;
         for (dt_node *n = kept != NULL ? kept->first : NULL, *next = NULL; n != NULL; n = next) {
             next = n->next;
             const dt_node *own = n->key != NULL ? dt_node_find(phase, n->key) : NULL;
@@ -201,7 +201,7 @@ static dt_status keep_sections(const dt_node *run, dt_node *phases)
     return DT_OK;
 }
 
-static dt_status place_over(dt_node *old, dt_node *by, const char *path)
+static dt_status overwrite_node(dt_node *old, dt_node *by, const char *path)
 {
     bool old_is_group = old->kind == DT_NODE_GROUP, by_is_group = by->kind == DT_NODE_GROUP;
     if (old_is_group && by_is_group) {
@@ -224,9 +224,9 @@ static dt_status place_over(dt_node *old, dt_node *by, const char *path)
     if (by->origin.layer >= old->origin.layer) {
         if (old->kind == DT_NODE_LIST && by->kind == DT_NODE_LIST && old->origin.layer == DT_FROM_RUN &&
             by->origin.layer > DT_FROM_RUN && strcmp(path, "phases") == 0) {
-            DT_TRY(keep_sections(old, by));
+            DT_TRY(keep_run_sections(old, by));
         }
-        replace(old, by);
+        replace_node_content(old, by);
     }
     return DT_OK;
 }
@@ -240,7 +240,7 @@ dt_status dt_node_place(dt_node *parent, dt_node *child, const char *path)
     }
     char own[PATH_BYTES];
     snprintf(own, sizeof(own), "%s%s%s", path, *path != '\0' ? "." : "", child->key);
-    return place_over(old, child, own);
+    return overwrite_node(old, child, own);
 }
 
 /* Does a path begin with a number? */
@@ -251,8 +251,8 @@ static bool is_index(const char *path)
 }
 
 /* The child of at that word names, made as a group or list when it is not there yet; rest of the path follows it. */
-static dt_status step_into(dt_config *c, dt_node **at, const char *word, const char *rest, const dt_node *leaf,
-                           const char *path)
+static dt_status find_or_add_child(dt_config *c, dt_node **at, const char *word, const char *rest, const dt_node *leaf,
+                                   const char *path)
 {
     dt_node *parent = *at, *child = NULL;
     dt_node_kind fresh = is_index(rest) ? DT_NODE_LIST : DT_NODE_GROUP;
@@ -295,7 +295,7 @@ dt_status dt_config_place(dt_config *c, const char *path, dt_node *leaf)
         if (*word == '\0' || dot[1] == '\0' || dot[1] == '.') {
             return DT_FAIL(DT_ECONFIG, "\"%s\" is not a key: a name is missing next to a dot", path);
         }
-        DT_TRY(step_into(c, &at, word, dot + 1, leaf, path));
+        DT_TRY(find_or_add_child(c, &at, word, dot + 1, leaf, path));
         word = dot + 1;
     }
     if (at->kind == DT_NODE_GROUP) {
@@ -316,7 +316,7 @@ dt_status dt_config_place(dt_config *c, const char *path, dt_node *leaf)
         dt_node_append(at, leaf);
         return DT_OK;
     }
-    return place_over(old, leaf, path);
+    return overwrite_node(old, leaf, path);
 }
 
 dt_section *dt_section_find(const dt_config *c, const char *name)

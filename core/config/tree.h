@@ -45,7 +45,7 @@ struct dt_config {
     struct dt_pool_block *pool;
     dt_str errors; /* kept ones, a line each */
     uint32_t n_errors;
-    bool is_trusted;                        /* dt_config_trust */
+    bool is_trusted;                        /* dt_config_trust_code */
     const char *wired[DT_CONFIG_MAX_ROLES]; /* beyond those of the section; in the pool or static */
     uint32_t n_wired;
     const dt_keys_ext *keys; /* of other programs; NULL: none */

@@ -138,7 +138,7 @@ static void walk_sections(const dt_config *c, const dt_node *groups, const dt_op
     }
 }
 
-static void walk(const dt_config *c, visit *fn, void *user)
+static void walk_all_values(const dt_config *c, visit *fn, void *user)
 {
     walk_sections(c, &c->root, dt_section_find(c, "")->table, "", fn, user);
 }
@@ -213,7 +213,7 @@ dt_status dt_config_write_origin(const dt_config *c, dt_earlier_origin *earlier,
     dt_json_out json = {.s = out};
     origin_writer w = {.out = &json, .earlier = earlier, .user = user};
     dt_json_obj(&json, NULL);
-    walk(c, write_origin, &w);
+    walk_all_values(c, write_origin, &w);
     dt_json_end(&json, '}');
     return dt_str_status(out);
 }
@@ -281,7 +281,7 @@ static void visit_result(void *user, const char *path, const dt_node *n, const d
 void dt_config_each_result(const dt_config *c, dt_config_visit *fn, void *user)
 {
     results r = {fn, user};
-    walk(c, visit_result, &r);
+    walk_all_values(c, visit_result, &r);
 }
 
 static void add_hash_line(void *user, const char *path, const dt_node *n, const dt_option *o)
@@ -343,7 +343,7 @@ static dt_status hash_sorted(const hash_lines *lines, char out[65])
 dt_status dt_config_hash_phase(const dt_config *c, int64_t phase, char out[65])
 {
     hash_lines lines = {.c = c, .phase = phase};
-    walk(c, add_hash_line, &lines);
+    walk_all_values(c, add_hash_line, &lines);
     const dt_status st = hash_sorted(&lines, out);
     dt_str_fini(&lines.text);
     return st;

@@ -149,7 +149,7 @@ static int32_t add_tensor(maker *m, const char *name, const int64_t *dim, uint32
 }
 
 /* What it was set to, as a tensor of its own: what is exported depends on data alone. */
-static dt_status add_step(maker *m, int32_t v)
+static dt_status add_step_input(maker *m, int32_t v)
 {
     char name[160];
     uint32_t n = 0;
@@ -186,7 +186,7 @@ static dt_status add_tensors(maker *m)
             const dt_param *p = &d->params->param[m->old.value[v].index];
             m->now[v] = add_tensor(m, p->name, p->dim, p->n_dims, d->values + p->offset);
         } else if (m->is_read[v] && m->old.value[v].kind == DT_VALUE_STEP) {
-            DT_TRY(add_step(m, v));
+            DT_TRY(add_step_input(m, v));
         }
     }
     for (uint32_t f = 0; f < d->n_fields; f++) {
@@ -204,7 +204,7 @@ static dt_status add_tensors(maker *m)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
-static int32_t emit(maker *m, uint32_t op, int32_t x, int32_t y, const dt_attr *attr)
+static int32_t emit_node(maker *m, uint32_t op, int32_t x, int32_t y, const dt_attr *attr)
 {
     const int32_t in[2] = {x, y};
     return dt_ir_output_of(&m->b->ir, dt_ir_emit(&m->b->ir, op, in, y >= 0 ? 2 : 1, attr), 0);
@@ -212,19 +212,19 @@ static int32_t emit(maker *m, uint32_t op, int32_t x, int32_t y, const dt_attr *
 
 /* What the host makes of rows before a policy reads them: y = (x - mean) * scale within +- clip; of history only where
  * the agent was there, zeros elsewhere. */
-static int32_t normalise(maker *m, uint32_t field)
+static int32_t emit_normalisation(maker *m, uint32_t field)
 {
     const dt_bundle_field *how = &m->d->how[field];
     const uint32_t of = how->kind == DT_BUNDLE_HISTORY ? (uint32_t)how->of : field;
     const double clip = (double)m->d->how[of].clip;
     const dt_attr sub = {.i = {DT_BIN_SUB}}, mul = {.i = {DT_BIN_MUL}}, bounds = {.f = {-clip, clip}}, column = {0};
-    int32_t y = emit(m, DT_OPX_BINARY, m->input[field], m->mean[of], &sub);
-    y = emit(m, DT_OPX_BINARY, y, m->mean[of] + 1, &mul);
+    int32_t y = emit_node(m, DT_OPX_BINARY, m->input[field], m->mean[of], &sub);
+    y = emit_node(m, DT_OPX_BINARY, y, m->mean[of] + 1, &mul);
     if (clip > 0) {
-        y = emit(m, DT_OPX_CLAMP, y, -1, &bounds);
+        y = emit_node(m, DT_OPX_CLAMP, y, -1, &bounds);
     }
     if (how->kind == DT_BUNDLE_HISTORY) {
-        y = emit(m, DT_OPX_BINARY, y, emit(m, DT_OPX_SPLIT, m->input[m->present], -1, &column), &mul);
+        y = emit_node(m, DT_OPX_BINARY, y, emit_node(m, DT_OPX_SPLIT, m->input[m->present], -1, &column), &mul);
     }
     return y;
 }
@@ -269,7 +269,7 @@ static dt_status add_nodes(maker *m)
     for (uint32_t f = 0; f < m->d->n_fields; f++) {
         const int32_t v = field_value(m, f);
         if (v >= 0) {
-            m->now[v] = is_normalised(m, f) ? normalise(m, f) : m->input[f];
+            m->now[v] = is_normalised(m, f) ? emit_normalisation(m, f) : m->input[f];
         }
     }
     for (int32_t i = 0; i < m->old.n_nodes && m->b->ir.status == DT_OK; i++) {

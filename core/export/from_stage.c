@@ -21,7 +21,7 @@
 /* ---- what goes in ------------------------------------------------------------------------------------------------ */
 
 /* Rows of the data as they are, from field `first` on; symbol: the first of its symbols. */
-static void feed_data(const dt_samples *d, uint32_t first, int32_t symbol, dt_bundle_field *how)
+static void add_data_fields(const dt_samples *d, uint32_t first, int32_t symbol, dt_bundle_field *how)
 {
     for (uint32_t f = first; f < d->n_fields; f++) {
         const int32_t index_of = (int32_t)(d->field[f].flags >> 8) - 1;
@@ -29,7 +29,7 @@ static void feed_data(const dt_samples *d, uint32_t first, int32_t symbol, dt_bu
     }
 }
 
-static void feed_obs(dt_rollout *r, uint32_t port, dt_bundle_field *how)
+static void add_observation_field(dt_rollout *r, uint32_t port, dt_bundle_field *how)
 {
     const dt_obs_port *o = &r->buffer.l->obs[port];
     dt_moments *m = &r->stats.port[port];
@@ -43,7 +43,7 @@ static void feed_obs(dt_rollout *r, uint32_t port, dt_bundle_field *how)
     }
 }
 
-static uint32_t field_of(const dt_port *field, uint32_t n, const char *name)
+static uint32_t find_field(const dt_port *field, uint32_t n, const char *name)
 {
     uint32_t f = 0;
     while (f < n && strcmp(field[f].name, name) != 0) {
@@ -54,30 +54,30 @@ static uint32_t field_of(const dt_port *field, uint32_t n, const char *name)
 
 /* The fields of a rollout: first the observations, then what is made of them (core/rl/buffer/buffer.c); a replay has
  * some of them. */
-static void feed_rollout(dt_rollout *r, const dt_samples *source, dt_bundle_field *how)
+static void add_rollout_fields(dt_rollout *r, const dt_samples *source, dt_bundle_field *how)
 {
     const dt_buffer *b = &r->buffer;
     for (uint32_t i = 0; i < source->n_fields; i++) {
-        const uint32_t f = field_of(b->port, b->n_fields, source->field[i].name);
+        const uint32_t f = find_field(b->port, b->n_fields, source->field[i].name);
         how[i] = (dt_bundle_field){.kind = DT_BUNDLE_GIVEN, .index_of = -1};
         if (f == b->n_fields) { /* of stored data: it is fed as that */
             continue;
         }
         const dt_buffer_field *x = &b->field[f];
         if (f < b->l->spec.n_obs) {
-            feed_obs(r, f, &how[i]);
+            add_observation_field(r, f, &how[i]);
         } else if (strcmp(x->name, "present") == 0) {
             how[i].kind = DT_BUNDLE_PRESENT;
         } else if (strcmp(x->name, "mask") == 0) {
             how[i].kind = DT_BUNDLE_MASK;
         } else if (strstr(x->name, "_history") != NULL) {
             how[i].kind = DT_BUNDLE_HISTORY;
-            how[i].of = (int32_t)field_of(source->field, source->n_fields, b->field[x->port].name);
+            how[i].of = (int32_t)find_field(source->field, source->n_fields, b->field[x->port].name);
         }
     }
 }
 
-static const float *step_of(const void *user, const char *name, uint32_t *n_p)
+static const float *step_input_of(const void *user, const char *name, uint32_t *n_p)
 {
     return dt_trainer_acting_input(user, name, n_p);
 }
@@ -97,7 +97,7 @@ static dt_status make_bundle(dt_stage *s, dt_stage_export *t)
                         .values = dt_trainer_params(s->trainer),
                         .most = most,
                         .actions = {.window = 1},
-                        .step = step_of,
+                        .step = step_input_of,
                         .user = s->trainer};
     memcpy(most, source->slice_cap, (source->n_symbols + 1) * sizeof(*most));
     /* what it learns from has the rollout's fields first, or none of them: a phase may evaluate in an environment what
@@ -105,14 +105,14 @@ static dt_status make_bundle(dt_stage *s, dt_stage_export *t)
     const dt_samples *live = dt_trainer_live_samples(s->trainer);
     const bool is_rollout = r != NULL && (live == &r->data.source || live == dt_rollout_replay_source(r));
     if (!is_rollout) {
-        feed_data(source, 0, 0, t->how);
+        add_data_fields(source, 0, 0, t->how);
         return dt_bundle_make(&d, &t->bundle);
     }
     const dt_layout *l = &r->env->layout;
-    feed_rollout(r, live, t->how);
-    feed_data(source, live->n_fields, (int32_t)live->n_symbols, t->how);
+    add_rollout_fields(r, live, t->how);
+    add_data_fields(source, live->n_fields, (int32_t)live->n_symbols, t->how);
     for (int32_t k = 0; k <= (int32_t)l->spec.n_symbols; k++) {
-        most[k] = dt_layout_cap(l, k);
+        most[k] = dt_layout_max_rows(l, k);
     }
     most[source->n_symbols] = 1;   /* worlds */
     d.outputs = dt_rollout_output; /* others may be made of what is known only after acting */
@@ -189,7 +189,7 @@ static void write_settings(const dt_stage *s, dt_str *out)
     dt_json_end(&o, '}');
 }
 
-static const dt_env_spec *spec_of(const dt_stage *s)
+static const dt_env_spec *env_spec_of_stage(const dt_stage *s)
 {
     return s->rollout != NULL ? &s->rollout->env->layout.spec : NULL;
 }
@@ -203,8 +203,8 @@ static void describe_input(const dt_stage *s, const dt_stage_export *t, const dt
                                        [DT_BUNDLE_MASK] = "mask",
                                        [DT_BUNDLE_STEPS] = "steps"};
     const dt_samples *source = dt_trainer_source(s->trainer);
-    const dt_env_spec *spec = spec_of(s);
-    const uint32_t f = field_of(source->field, source->n_fields, x->name);
+    const dt_env_spec *spec = env_spec_of_stage(s);
+    const uint32_t f = find_field(source->field, source->n_fields, x->name);
     dt_json_obj(o, NULL);
     dt_json_str(o, "name", x->name);
     dt_json_str(o, "dims", x->dims);
@@ -263,7 +263,7 @@ static void write_interface(const dt_stage *s, const dt_stage_export *t, dt_str 
         dt_json_str(&o, NULL, t->bundle.ir.output[i].name);
     }
     dt_json_end(&o, ']');
-    describe_actions(spec_of(s), &t->bundle.actions, &o);
+    describe_actions(env_spec_of_stage(s), &t->bundle.actions, &o);
     dt_json_obj(&o, "settings");
     if (s->env.comp != NULL) {
         write_options(s->env.comp, s->env.training.config, &o);
@@ -280,7 +280,7 @@ static void describe_failure(dt_stage_export *t, const char *key, const char *te
     }
 }
 
-static dt_status make_all(dt_stage *s, dt_stage_export *t)
+static dt_status make_export(dt_stage *s, dt_stage_export *t)
 {
     t->how = dt_alloc_n(dt_trainer_source(s->trainer)->n_fields, sizeof(*t->how));
     if (t->how == NULL) {
@@ -304,7 +304,7 @@ dt_status dt_export_from_stage(dt_stage *s, const dt_ckpt_info *info, dt_stage_e
     if (s->trainer == NULL) {
         return DT_FAIL(DT_EINVAL, "phase %s has no trainer, and so nothing to export", s->d.phase->desc.id);
     }
-    const dt_status st = make_all(s, &t);
+    const dt_status st = make_export(s, &t);
     if (st < 0) {
         dt_stage_export_fini(&t);
         return st;

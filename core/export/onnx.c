@@ -124,7 +124,7 @@ static dt_status write_nodes(writer *w)
             }
         }
         const char *second = NULL;
-        w->value[n->out[0]] = dt_onnx_spell(&w->o, ir, n, in, &second);
+        w->value[n->out[0]] = dt_onnx_write_op(&w->o, ir, n, in, &second);
         if (n->n_out > 1) {
             w->value[n->out[1]] = second;
         }
@@ -167,7 +167,7 @@ static const char *find_output(const writer *w, const char *name)
     return NULL;
 }
 
-static dt_shape rows_of_places(const writer *w, int64_t columns, uint32_t dtype)
+static dt_shape shape_of_places(const writer *w, int64_t columns, uint32_t dtype)
 {
     int32_t A = 0;
     for (uint32_t i = 0; i < w->b->ir.n_symbols; i++) {
@@ -176,42 +176,44 @@ static dt_shape rows_of_places(const writer *w, int64_t columns, uint32_t dtype)
     return (dt_shape){.rank = 2, .dtype = dtype, .dim = {{.symbol = A}, dt_extent_number(columns)}};
 }
 
-static const char *columns(dt_onnx *o, const char *x, int64_t from, int64_t n)
+static const char *slice_columns(dt_onnx *o, const char *x, int64_t from, int64_t n)
 {
-    const char *const in[] = {x, dt_onnx_one(o, from), dt_onnx_one(o, from + n), dt_onnx_one(o, 1)};
+    const char *const in[] = {x, dt_onnx_constant_i64(o, from), dt_onnx_constant_i64(o, from + n),
+                              dt_onnx_constant_i64(o, 1)};
     const char *y = NULL;
-    dt_onnx_node(o, "Slice", in, 4, &y, 1);
+    dt_onnx_add_node(o, "Slice", in, 4, &y, 1);
     return y;
 }
 
-static const char *is_above_0(dt_onnx *o, const char *x)
+static const char *emit_is_positive(dt_onnx *o, const char *x)
 {
-    return dt_onnx_call(o, "Greater", x, dt_onnx_number(o, 0), NULL);
+    return dt_onnx_add_call(o, "Greater", x, dt_onnx_constant_f32(o, 0), NULL);
 }
 
-static const char *cast(dt_onnx *o, const char *x, int64_t type)
+static const char *emit_cast(dt_onnx *o, const char *x, int64_t type)
 {
     dt_onnx_int(o, "to", type);
-    return dt_onnx_call(o, "Cast", x, NULL, NULL);
+    return dt_onnx_add_call(o, "Cast", x, NULL, NULL);
 }
 
 /* The first of the most likely choices of a head that mask and shield permit. */
-static const char *choose(dt_onnx *o, const char *logits, const char *mask, const char *allow)
+static const char *choose_head(dt_onnx *o, const char *logits, const char *mask, const char *allow)
 {
-    const char *may = is_above_0(o, mask);
+    const char *may = emit_is_positive(o, mask);
     if (allow != NULL) { /* where both together leave nothing, what the shield gives the most of what the mask leaves */
-        const char *left = dt_onnx_call(o, "Where", may, allow, dt_onnx_number(o, -INFINITY));
+        const char *left = dt_onnx_add_call(o, "Where", may, allow, dt_onnx_constant_f32(o, -INFINITY));
         dt_onnx_int(o, "keepdims", 1);
-        const char *most = dt_onnx_call(o, "ReduceMax", left, dt_onnx_one(o, 1), NULL);
-        const char *none = dt_onnx_call(o, "Not", is_above_0(o, most), NULL, NULL);
+        const char *most = dt_onnx_add_call(o, "ReduceMax", left, dt_onnx_constant_i64(o, 1), NULL);
+        const char *none = dt_onnx_add_call(o, "Not", emit_is_positive(o, most), NULL, NULL);
         const char *least_harm =
-            dt_onnx_call(o, "And", none, dt_onnx_call(o, "GreaterOrEqual", allow, most, NULL), NULL);
-        may = dt_onnx_call(o, "And", may, dt_onnx_call(o, "Or", is_above_0(o, allow), least_harm, NULL), NULL);
+            dt_onnx_add_call(o, "And", none, dt_onnx_add_call(o, "GreaterOrEqual", allow, most, NULL), NULL);
+        may = dt_onnx_add_call(o, "And", may, dt_onnx_add_call(o, "Or", emit_is_positive(o, allow), least_harm, NULL),
+                               NULL);
     }
-    const char *x = dt_onnx_call(o, "Where", may, logits, dt_onnx_number(o, -INFINITY));
+    const char *x = dt_onnx_add_call(o, "Where", may, logits, dt_onnx_constant_f32(o, -INFINITY));
     dt_onnx_int(o, "axis", 1);
     dt_onnx_int(o, "keepdims", 1);
-    return cast(o, dt_onnx_call(o, "ArgMax", x, NULL, NULL), DT_ONNX_INT32);
+    return emit_cast(o, dt_onnx_add_call(o, "ArgMax", x, NULL, NULL), DT_ONNX_INT32);
 }
 
 static void write_choices(writer *w, const char *logits, const char *allow)
@@ -221,31 +223,31 @@ static void write_choices(writer *w, const char *logits, const char *allow)
     int64_t from = 0;
     for (uint32_t h = 0; h < a->n_heads; h++) {
         const int64_t n = a->choices[h];
-        choice[h] = choose(&w->o, columns(&w->o, logits, from, n), columns(&w->o, w->mask, from, n),
-                           allow != NULL ? columns(&w->o, allow, from, n) : NULL);
+        choice[h] = choose_head(&w->o, slice_columns(&w->o, logits, from, n), slice_columns(&w->o, w->mask, from, n),
+                                allow != NULL ? slice_columns(&w->o, allow, from, n) : NULL);
         from += n;
     }
     dt_onnx_int(&w->o, "axis", 1);
-    dt_onnx_node(&w->o, "Concat", choice, a->n_heads, &all, 1);
+    dt_onnx_add_node(&w->o, "Concat", choice, a->n_heads, &all, 1);
     dt_onnx_name(&w->o, all, "action_i");
-    const dt_shape shape = rows_of_places(w, a->n_heads, DT_I32);
+    const dt_shape shape = shape_of_places(w, a->n_heads, DT_I32);
     write_info(w, GRAPH_OUTPUT, "action_i", &shape);
 }
 
-static const char *within(dt_onnx *o, const char *x, const char *low, const char *high)
+static const char *clamp_between(dt_onnx *o, const char *x, const char *low, const char *high)
 {
-    return dt_onnx_call(o, "Min", dt_onnx_call(o, "Max", x, low, NULL), high, NULL);
+    return dt_onnx_add_call(o, "Min", dt_onnx_add_call(o, "Max", x, low, NULL), high, NULL);
 }
 
 /* middle + half * tanh(u) */
-static const char *squash(dt_onnx *o, const char *u)
+static const char *squash_by_tanh(dt_onnx *o, const char *u)
 {
-    const char *half = dt_onnx_number(o, 0.5);
+    const char *half = dt_onnx_constant_f32(o, 0.5);
     const char *middle =
-        dt_onnx_call(o, "Mul", dt_onnx_call(o, "Add", "actions.low", "actions.high", NULL), half, NULL);
-    const char *width = dt_onnx_call(o, "Sub", "actions.high", middle, NULL);
-    return dt_onnx_call(o, "Add", middle, dt_onnx_call(o, "Mul", width, dt_onnx_call(o, "Tanh", u, NULL, NULL), NULL),
-                        NULL);
+        dt_onnx_add_call(o, "Mul", dt_onnx_add_call(o, "Add", "actions.low", "actions.high", NULL), half, NULL);
+    const char *width = dt_onnx_add_call(o, "Sub", "actions.high", middle, NULL);
+    return dt_onnx_add_call(o, "Add", middle,
+                            dt_onnx_add_call(o, "Mul", width, dt_onnx_add_call(o, "Tanh", u, NULL, NULL), NULL), NULL);
 }
 
 /* Within what the shield permits, where that is something, and always within the bounds. */
@@ -256,16 +258,16 @@ static void write_continuous(writer *w, const char *mean, const char *low, const
     dt_onnx *o = &w->o;
     dt_onnx_tensor(o, "actions.low", &C, 1, a->low);
     dt_onnx_tensor(o, "actions.high", &C, 1, a->high);
-    mean = a->is_squashed ? squash(o, mean) : mean;
-    const char *x = within(o, mean, "actions.low", "actions.high");
+    mean = a->is_squashed ? squash_by_tanh(o, mean) : mean;
+    const char *x = clamp_between(o, mean, "actions.low", "actions.high");
     if (low != NULL || high != NULL) {
         low = low != NULL ? low : "actions.low";
         high = high != NULL ? high : "actions.high";
-        const char *inner = within(o, within(o, mean, low, high), "actions.low", "actions.high");
-        x = dt_onnx_call(o, "Where", dt_onnx_call(o, "LessOrEqual", low, high, NULL), inner, x);
+        const char *inner = clamp_between(o, clamp_between(o, mean, low, high), "actions.low", "actions.high");
+        x = dt_onnx_add_call(o, "Where", dt_onnx_add_call(o, "LessOrEqual", low, high, NULL), inner, x);
     }
     dt_onnx_name(o, x, "action_f");
-    const dt_shape shape = rows_of_places(w, C, DT_F32);
+    const dt_shape shape = shape_of_places(w, C, DT_F32);
     write_info(w, GRAPH_OUTPUT, "action_f", &shape);
 }
 
@@ -282,7 +284,7 @@ static dt_status write_actions(writer *w)
         n_choices += a->choices[h];
     }
     if (a->n_heads > 0 && w->mask == NULL) {
-        const dt_shape shape = rows_of_places(w, n_choices, DT_F32);
+        const dt_shape shape = shape_of_places(w, n_choices, DT_F32);
         w->mask = "mask";
         write_info(w, GRAPH_INPUT, w->mask, &shape);
     }

@@ -35,7 +35,7 @@ dt_status dt_onnx_status(const dt_onnx *o)
     return dt_str_status(&o->graph);
 }
 
-static const char *fresh(dt_onnx *o)
+static const char *fresh_name(dt_onnx *o)
 {
     char text[24];
     snprintf(text, sizeof(text), "t%u", o->n_names++);
@@ -84,19 +84,20 @@ static void write_node(dt_onnx *o, const char *op, const char *const *in, uint32
     dt_pb_message(&o->graph, GRAPH_NODE, &o->part);
 }
 
-void dt_onnx_node(dt_onnx *o, const char *op, const char *const *in, uint32_t n_in, const char **out, uint32_t n_out)
+void dt_onnx_add_node(dt_onnx *o, const char *op, const char *const *in, uint32_t n_in, const char **out,
+                      uint32_t n_out)
 {
     for (uint32_t i = 0; i < n_out; i++) {
-        out[i] = fresh(o);
+        out[i] = fresh_name(o);
     }
     write_node(o, op, in, n_in, out, n_out);
 }
 
-const char *dt_onnx_call(dt_onnx *o, const char *op, const char *a, const char *b, const char *c)
+const char *dt_onnx_add_call(dt_onnx *o, const char *op, const char *a, const char *b, const char *c)
 {
     const char *const in[] = {a, b, c};
     const char *out = NULL;
-    dt_onnx_node(o, op, in, a == NULL ? 0 : b == NULL ? 1 : c == NULL ? 2 : 3, &out, 1);
+    dt_onnx_add_node(o, op, in, a == NULL ? 0 : b == NULL ? 1 : c == NULL ? 2 : 3, &out, 1);
     return out;
 }
 
@@ -107,8 +108,8 @@ void dt_onnx_name(dt_onnx *o, const char *value, const char *name)
 
 /* ---- constants --------------------------------------------------------------------------------------------------- */
 
-static void constant(dt_onnx *o, const char *name, int32_t type, const int64_t *dim, uint32_t n_dims, const void *data,
-                     size_t bytes)
+static void write_constant(dt_onnx *o, const char *name, int32_t type, const int64_t *dim, uint32_t n_dims,
+                           const void *data, size_t bytes)
 {
     for (uint32_t i = 0; i < n_dims; i++) {
         dt_pb_int(&o->tensor, TENSOR_DIMS, dim[i]);
@@ -119,31 +120,31 @@ static void constant(dt_onnx *o, const char *name, int32_t type, const int64_t *
     dt_pb_message(&o->graph, GRAPH_INITIALIZER, &o->tensor);
 }
 
-const char *dt_onnx_ints(dt_onnx *o, const int64_t *v, uint32_t n)
+const char *dt_onnx_constant_ints(dt_onnx *o, const int64_t *v, uint32_t n)
 {
-    const char *name = fresh(o);
+    const char *name = fresh_name(o);
     const int64_t dim = n;
-    constant(o, name, DT_ONNX_INT64, &dim, 1, v, n * sizeof(*v));
+    write_constant(o, name, DT_ONNX_INT64, &dim, 1, v, n * sizeof(*v));
     return name;
 }
 
-const char *dt_onnx_one(dt_onnx *o, int64_t v)
+const char *dt_onnx_constant_i64(dt_onnx *o, int64_t v)
 {
-    return dt_onnx_ints(o, &v, 1);
+    return dt_onnx_constant_ints(o, &v, 1);
 }
 
-const char *dt_onnx_index(dt_onnx *o, int64_t v)
+const char *dt_onnx_constant_index(dt_onnx *o, int64_t v)
 {
-    const char *name = fresh(o);
-    constant(o, name, DT_ONNX_INT64, NULL, 0, &v, sizeof(v));
+    const char *name = fresh_name(o);
+    write_constant(o, name, DT_ONNX_INT64, NULL, 0, &v, sizeof(v));
     return name;
 }
 
-const char *dt_onnx_number(dt_onnx *o, double v)
+const char *dt_onnx_constant_f32(dt_onnx *o, double v)
 {
-    const char *name = fresh(o);
+    const char *name = fresh_name(o);
     const float f = (float)v;
-    constant(o, name, DT_ONNX_FLOAT, NULL, 0, &f, sizeof(f));
+    write_constant(o, name, DT_ONNX_FLOAT, NULL, 0, &f, sizeof(f));
     return name;
 }
 
@@ -153,5 +154,5 @@ void dt_onnx_tensor(dt_onnx *o, const char *name, const int64_t *dim, uint32_t n
     for (uint32_t i = 0; i < n_dims; i++) {
         n *= (size_t)dim[i];
     }
-    constant(o, name, DT_ONNX_FLOAT, dim, n_dims, data, n * sizeof(*data));
+    write_constant(o, name, DT_ONNX_FLOAT, dim, n_dims, data, n * sizeof(*data));
 }

@@ -24,19 +24,22 @@ void dt_onnx_float(dt_onnx *o, const char *name, float v);
 void dt_onnx_text(dt_onnx *o, const char *name, const char *v);
 
 /* op(in[0], ...); "" is an optional input that is absent. out: [n_out] names of the results, made here. */
-void dt_onnx_node(dt_onnx *o, const char *op, const char *const *in, uint32_t n_in, const char **out, uint32_t n_out);
-const char *dt_onnx_call(dt_onnx *o, const char *op, const char *a, const char *b, const char *c); /* NULL ends them */
+void dt_onnx_add_node(dt_onnx *o, const char *op, const char *const *in, uint32_t n_in, const char **out,
+                      uint32_t n_out);
+const char *dt_onnx_add_call(dt_onnx *o, const char *op, const char *a, const char *b,
+                             const char *c);                        /* NULL ends them */
 void dt_onnx_name(dt_onnx *o, const char *value, const char *name); /* the value again, under this name */
 
 /* constants */
-const char *dt_onnx_ints(dt_onnx *o, const int64_t *v, uint32_t n); /* [n] i64 */
-const char *dt_onnx_one(dt_onnx *o, int64_t v);                     /* [1] i64 */
-const char *dt_onnx_index(dt_onnx *o, int64_t v);                   /* scalar i64 */
-const char *dt_onnx_number(dt_onnx *o, double v);                   /* scalar f32 */
+const char *dt_onnx_constant_ints(dt_onnx *o, const int64_t *v, uint32_t n); /* [n] i64 */
+const char *dt_onnx_constant_i64(dt_onnx *o, int64_t v);                     /* [1] i64 */
+const char *dt_onnx_constant_index(dt_onnx *o, int64_t v);                   /* scalar i64 */
+const char *dt_onnx_constant_f32(dt_onnx *o, double v);                      /* scalar f32 */
 void dt_onnx_tensor(dt_onnx *o, const char *name, const int64_t *dim, uint32_t n_dims, const float *data);
 
 /* onnx_ops.c: a node of the bundle, whose operands have these names; the name of its first result, NULL for an op
  * that has no spelling. second_p: of its second, left alone where there is none. */
-const char *dt_onnx_spell(dt_onnx *o, const dt_ir *ir, const dt_node *n, const char *const *in, const char **second_p);
+const char *dt_onnx_write_op(dt_onnx *o, const dt_ir *ir, const dt_node *n, const char *const *in,
+                             const char **second_p);
 
 #endif

@@ -60,7 +60,7 @@ struct dt_policy {
 /* ---- load -------------------------------------------------------------------------------------------------------- */
 
 /* "15 S 6" to "S 15 6" */
-static void rows_first(const char *dims, char out[DT_POLICY_DIMS_BYTES])
+static void move_rows_first(const char *dims, char out[DT_POLICY_DIMS_BYTES])
 {
     const size_t steps = strcspn(dims, " ");
     const char *rows = dims + steps + (dims[steps] == ' ');
@@ -68,7 +68,7 @@ static void rows_first(const char *dims, char out[DT_POLICY_DIMS_BYTES])
     snprintf(out, DT_POLICY_DIMS_BYTES, "%.*s %.*s%s", (int)n, rows, (int)steps, dims, rows + n);
 }
 
-static void describe(dt_policy *p)
+static void describe_policy(dt_policy *p)
 {
     const dt_policy_file *f = &p->f;
     dt_policy_info *x = &p->info;
@@ -98,7 +98,7 @@ static void describe(dt_policy *p)
             p->feed[i].obs = x->n_obs;
             p->obs[x->n_obs] = f->port[i];
             if (f->input[i].kind == DT_BUNDLE_STEPS) {
-                rows_first(f->port[i].dims, p->dims[x->n_obs]);
+                move_rows_first(f->port[i].dims, p->dims[x->n_obs]);
                 p->obs[x->n_obs].dims = p->dims[x->n_obs];
                 p->obs[x->n_obs].flags = DT_PORT_STEPS;
             }
@@ -164,26 +164,26 @@ static dt_status compile_plan(dt_policy *p)
 }
 
 /* Of a file that has been read. */
-static dt_status prepare(dt_policy *p)
+static dt_status prepare_policy(dt_policy *p)
 {
     DT_TRY(dt_policy_check(&p->f, &p->facts));
-    describe(p);
+    describe_policy(p);
     DT_TRY(lay_out_memory(p));
     return compile_plan(p);
 }
 
-static dt_status copy_error(dt_status st, char *message, size_t bytes)
+static dt_status copy_error_message(dt_status st, char *message, size_t bytes)
 {
     if (message != NULL && bytes > 0) {
         snprintf(message, bytes, "%s", dt_error_text());
-        dt_mask(message, false); /* a character that the end cut through */
+        dt_mask_text(message, false); /* a character that the end cut through */
     }
     dt_error_clear();
     return st;
 }
 
 /* bytes NULL: the file of that name. */
-static dt_status load(const void *bytes, size_t n_bytes, const char *name, dt_policy **out_p)
+static dt_status load_policy(const void *bytes, size_t n_bytes, const char *name, dt_policy **out_p)
 {
     dt_policy *p = dt_alloc(sizeof(*p));
     if (p == NULL) {
@@ -191,7 +191,7 @@ static dt_status load(const void *bytes, size_t n_bytes, const char *name, dt_po
     }
     dt_status st =
         bytes != NULL ? dt_policy_file_read_bytes(bytes, n_bytes, name, &p->f) : dt_policy_file_read(name, &p->f);
-    if (st == DT_OK && (st = prepare(p)) < 0) {
+    if (st == DT_OK && (st = prepare_policy(p)) < 0) {
         st = DT_CONTEXT(st, "%s", name);
     }
     if (st < 0) {
@@ -204,15 +204,15 @@ static dt_status load(const void *bytes, size_t n_bytes, const char *name, dt_po
 
 dt_status dt_policy_load(const char *path, dt_policy **out_p, char *message, size_t message_bytes)
 {
-    const dt_status st = load(NULL, 0, path, out_p);
-    return st < 0 ? copy_error(st, message, message_bytes) : DT_OK;
+    const dt_status st = load_policy(NULL, 0, path, out_p);
+    return st < 0 ? copy_error_message(st, message, message_bytes) : DT_OK;
 }
 
 dt_status dt_policy_load_bytes(const void *bytes, size_t n_bytes, const char *name, dt_policy **out_p, char *message,
                                size_t message_bytes)
 {
-    const dt_status st = load(bytes, n_bytes, name, out_p);
-    return st < 0 ? copy_error(st, message, message_bytes) : DT_OK;
+    const dt_status st = load_policy(bytes, n_bytes, name, out_p);
+    return st < 0 ? copy_error_message(st, message, message_bytes) : DT_OK;
 }
 
 void dt_policy_free(dt_policy *p)
@@ -238,12 +238,12 @@ void dt_policy_reset(dt_policy *p)
 
 /* ---- what comes in ----------------------------------------------------------------------------------------------- */
 
-static bool is_seen(const dt_policy_io *io, uint32_t a)
+static bool is_place_seen(const dt_policy_io *io, uint32_t a)
 {
     return io->alive == NULL || io->alive[a] != 0 || (io->truncated != NULL && io->truncated[a] != 0);
 }
 
-static bool is_actor(const dt_policy_io *io, uint32_t a)
+static bool is_place_acting(const dt_policy_io *io, uint32_t a)
 {
     return io->alive == NULL || io->alive[a] != 0;
 }
@@ -281,7 +281,7 @@ static void number_rows(dt_policy *p, const dt_policy_io *io)
 {
     p->n_rows = 0;
     for (uint32_t a = 0; a < io->n_places; a++) {
-        p->row[a] = is_seen(io, a) ? (int32_t)p->n_rows++ : -1;
+        p->row[a] = is_place_seen(io, a) ? (int32_t)p->n_rows++ : -1;
     }
     p->size[p->facts.A] = p->n_rows;
     if (p->facts.B >= 0) {
@@ -389,7 +389,7 @@ static void keep_history(dt_policy *p, const dt_policy_io *io)
 static void reset_absent(dt_policy *p, const dt_policy_io *io)
 {
     for (uint32_t a = 0; a < p->info.places; a++) {
-        p->acted[a] = a < io->n_places && is_actor(io, a);
+        p->acted[a] = a < io->n_places && is_place_acting(io, a);
     }
 }
 
@@ -437,7 +437,7 @@ static void *write_mask(const dt_policy *p, const dt_policy_io *io, const feed *
 
 /* ---- act --------------------------------------------------------------------------------------------------------- */
 
-static dt_status run_plan(dt_policy *p, const dt_policy_io *io)
+static dt_status run_policy_plan(dt_policy *p, const dt_policy_io *io)
 {
     static const dt_kernel_run how = {.training = 0};
     for (uint32_t i = 0; i < p->f.n_inputs; i++) {
@@ -493,7 +493,7 @@ static dt_status choose_actions(dt_policy *p, const dt_policy_io *io, uint32_t a
     } else {
         memset(p->mask, 1, M);
     }
-    const dt_dist_result out = dt_dist_draw(&d, NULL, 0, true, &r);
+    const dt_dist_result out = dt_dist_draw_action(&d, NULL, 0, true, &r);
     if (isnan(out.log_prob)) {
         return DT_FAIL(DT_EDIVERGED, "the policy's outputs for place %u are not finite, or its mask allows no choice",
                        a);
@@ -536,9 +536,9 @@ static dt_status act_once(dt_policy *p, const dt_policy_io *io)
     if (io->report != NULL) {
         memset(io->report, 0, io->n_places);
     }
-    DT_TRY(p->n_rows > 0 ? run_plan(p, io) : DT_OK);
+    DT_TRY(p->n_rows > 0 ? run_policy_plan(p, io) : DT_OK);
     for (uint32_t a = 0; a < io->n_places; a++) {
-        DT_TRY(is_actor(io, a) ? choose_actions(p, io, a) : DT_OK);
+        DT_TRY(is_place_acting(io, a) ? choose_actions(p, io, a) : DT_OK);
     }
     return DT_OK;
 }
@@ -546,7 +546,7 @@ static dt_status act_once(dt_policy *p, const dt_policy_io *io)
 dt_status dt_policy_act(dt_policy *p, const dt_policy_io *io, char *message, size_t message_bytes)
 {
     const dt_status st = act_once(p, io);
-    return st < 0 ? copy_error(st, message, message_bytes) : DT_OK;
+    return st < 0 ? copy_error_message(st, message, message_bytes) : DT_OK;
 }
 
 const float *dt_policy_output(const dt_policy *p, const char *name, int64_t *dim, uint32_t *rank_p)

@@ -109,7 +109,7 @@ static bool is_rows(const dt_extent *e, int32_t symbol)
 }
 
 /* What an environment can show: rows of places or of a ragged symbol, each of the same bytes. */
-static dt_status measure(const checker *c, uint32_t i, const dt_shape *s)
+static dt_status measure_input(const checker *c, uint32_t i, const dt_shape *s)
 {
     const dt_bundle_input *x = &c->f->input[i];
     dt_policy_input *d = &c->out->input[i];
@@ -137,7 +137,7 @@ static dt_status measure(const checker *c, uint32_t i, const dt_shape *s)
 }
 
 /* What is made here of other things has their shape. */
-static dt_status check_made(const checker *c, uint32_t i, const dt_shape *s)
+static dt_status check_derived_input(const checker *c, uint32_t i, const dt_shape *s)
 {
     const dt_bundle_input *x = &c->f->input[i];
     const dt_policy_facts *p = c->out;
@@ -194,10 +194,10 @@ static dt_status check_inputs(checker *c)
         if (st < 0) {
             return DT_CONTEXT(DT_EDATA, "input %s", x->name);
         }
-        DT_TRY(measure(c, i, &shape[i]));
+        DT_TRY(measure_input(c, i, &shape[i]));
     }
     for (uint32_t i = 0; i < f->n_inputs; i++) {
-        DT_TRY(check_made(c, i, &shape[i]));
+        DT_TRY(check_derived_input(c, i, &shape[i]));
         DT_TRY(count_arena(c, i));
     }
     return DT_OK;
@@ -207,7 +207,7 @@ static dt_status check_inputs(checker *c)
 
 /* Operand k of an op points into rows: of which operand, -1 none; columns of that are not rows. Row pointers count too,
  * and have one more than there are rows. */
-static int32_t points_into(uint32_t op, uint32_t k, uint32_t *columns_p, bool *is_pointer_p)
+static int32_t find_indexed_operand(uint32_t op, uint32_t k, uint32_t *columns_p, bool *is_pointer_p)
 {
     static const struct {
         uint32_t op, operand, into, columns;
@@ -226,7 +226,7 @@ static int32_t points_into(uint32_t op, uint32_t k, uint32_t *columns_p, bool *i
 }
 
 /* Are there at least as many rows as the symbol has, whatever its live size? */
-static bool has_rows_of(const dt_policy_file *f, const dt_shape *s, uint32_t columns, int32_t symbol)
+static bool has_rows_for(const dt_policy_file *f, const dt_shape *s, uint32_t columns, int32_t symbol)
 {
     int64_t fixed = 1;
     int n_ragged = 0;
@@ -247,13 +247,13 @@ static dt_status check_index(checker *c, int32_t node, uint32_t k, uint32_t inpu
     dt_policy_input *d = &c->out->input[input];
     uint32_t columns = 0;
     bool is_pointer = false;
-    const int32_t into = points_into(n->op, k, &columns, &is_pointer);
+    const int32_t into = find_indexed_operand(n->op, k, &columns, &is_pointer);
     if (into < 0 || x->index_of < 0) {
         return DT_FAIL(DT_EDATA, "node %d, %s: input %s is read as an index, but %s", node, dt_op_name(n->op), x->name,
                        into < 0 ? "its target is undefined" : "the file does not define what it counts");
     }
     const dt_shape *s = &c->ir->value[n->in[into]].shape;
-    if (is_pointer != (d->plus != 0) || !has_rows_of(c->f, s, columns, x->index_of)) {
+    if (is_pointer != (d->plus != 0) || !has_rows_for(c->f, s, columns, x->index_of)) {
         dt_str text = {0};
         dt_shape_text(s, c->ir->symbol, &text);
         const dt_status st =

@@ -28,7 +28,7 @@ typedef struct reader {
     bool has_graph; /* symbols, inputs and tensors are known, nodes may come */
 } reader;
 
-static const char *keep(dt_policy_file *f, const char *text)
+static const char *keep_text(dt_policy_file *f, const char *text)
 {
     if (f->n_strings == f->cap_strings) {
         const uint32_t cap = f->cap_strings > 0 ? 2 * f->cap_strings : 64;
@@ -48,7 +48,7 @@ static const char *keep(dt_policy_file *f, const char *text)
 
 static dt_status copy_text(dt_policy_file *f, const char *text, const char **out_p)
 {
-    *out_p = keep(f, text);
+    *out_p = keep_text(f, text);
     return *out_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the text \"%s\"", text);
 }
 
@@ -72,7 +72,7 @@ static dt_status read_text(reader *r, const char **out_p)
     return copy_text(r->f, t.text, out_p);
 }
 
-static dt_status integer(reader *r, const dt_json_token *t, int64_t low, int64_t high, int64_t *out_p)
+static dt_status check_integer(reader *r, const dt_json_token *t, int64_t low, int64_t high, int64_t *out_p)
 {
     DT_TRY(expect_token(r, t, DT_JSON_NUMBER, "a whole number"));
     if (!t->is_integer || t->integer < low || t->integer > high) {
@@ -86,7 +86,7 @@ static dt_status read_integer(reader *r, int64_t low, int64_t high, int64_t *out
 {
     dt_json_token t;
     DT_TRY(dt_json_next(r->j, &t));
-    return integer(r, &t, low, high, out_p);
+    return check_integer(r, &t, low, high, out_p);
 }
 
 static dt_status read_bool(reader *r, bool *out_p)
@@ -116,7 +116,7 @@ static dt_status fail_damaged(reader *r, dt_status st)
 }
 
 /* A list: take gets the first token of each element. */
-static dt_status read_each(reader *r, dt_status (*take)(reader *r, const dt_json_token *first))
+static dt_status read_list(reader *r, dt_status (*take)(reader *r, const dt_json_token *first))
 {
     dt_json_token t;
     DT_TRY(next_token(r, DT_JSON_ARRAY, "a list", &t));
@@ -200,7 +200,7 @@ static dt_status read_dtype(reader *r, uint32_t *out_p)
     return dt_json_fail(r->j, "dtype \"%s\" is unknown", t.text);
 }
 
-static dt_status read_of(reader *r, int32_t *out_p)
+static dt_status read_source_input(reader *r, int32_t *out_p)
 {
     dt_json_token t;
     DT_TRY(next_token(r, DT_JSON_STRING, "the name of an input", &t));
@@ -235,7 +235,7 @@ static dt_status read_input(reader *r, const dt_json_token *first)
         } else if (strcmp(key, "read") == 0) {
             DT_TRY(read_bool(r, &x.is_read));
         } else if (strcmp(key, "of") == 0) {
-            DT_TRY(read_of(r, &x.of));
+            DT_TRY(read_source_input(r, &x.of));
         } else if (strcmp(key, "counts") == 0) {
             const char *symbol = NULL;
             DT_TRY(read_text(r, &symbol));
@@ -259,7 +259,7 @@ static dt_status read_input(reader *r, const dt_json_token *first)
 static dt_status read_head(reader *r, const dt_json_token *first)
 {
     int64_t n = 0;
-    DT_TRY(integer(r, first, 1, INT32_MAX, &n));
+    DT_TRY(check_integer(r, first, 1, INT32_MAX, &n));
     if (r->f->n_heads == DT_ENV_MAX_HEADS) {
         return dt_json_fail(r->j, "more than %d heads", DT_ENV_MAX_HEADS);
     }
@@ -346,10 +346,10 @@ static dt_status read_op(reader *r, node *n)
     return dt_json_fail(r->j, "op \"%s\" is unknown to this version; export again, or use a newer library", t.text);
 }
 
-static dt_status value_at(reader *r, const dt_json_token *t, dt_tensor **out_p)
+static dt_status find_value(reader *r, const dt_json_token *t, dt_tensor **out_p)
 {
     int64_t v = 0;
-    DT_TRY(integer(r, t, 0, r->n_values - 1, &v));
+    DT_TRY(check_integer(r, t, 0, r->n_values - 1, &v));
     *out_p = r->value[v];
     return *out_p != NULL ? DT_OK : dt_json_fail(r->j, "value %lld is private to the node that makes it", (long long)v);
 }
@@ -368,7 +368,7 @@ static dt_status read_operands(reader *r, node *n)
         }
         const bool is_absent = t.kind == DT_JSON_NUMBER && t.is_integer && t.integer == -1;
         n->in[n->n_in] = NULL;
-        DT_TRY(is_absent ? DT_OK : value_at(r, &t, &n->in[n->n_in]));
+        DT_TRY(is_absent ? DT_OK : find_value(r, &t, &n->in[n->n_in]));
         n->n_in++;
     }
 }
@@ -387,7 +387,7 @@ static dt_status read_attributes(reader *r, node *n, bool is_integer)
             return dt_json_fail(r->j, "more than %d attributes", MOST);
         }
         if (is_integer) {
-            DT_TRY(integer(r, &t, INT64_MIN, INT64_MAX, &n->attr.i[k]));
+            DT_TRY(check_integer(r, &t, INT64_MIN, INT64_MAX, &n->attr.i[k]));
         } else if (t.kind == DT_JSON_STRING && (strcmp(t.text, "inf") == 0 || strcmp(t.text, "-inf") == 0)) {
             n->attr.f[k] = t.text[0] == '-' ? -INFINITY : INFINITY;
         } else {
@@ -452,7 +452,7 @@ static dt_status read_output(reader *r, const dt_json_token *first)
         } else if (strcmp(key, "value") == 0) {
             dt_json_token t;
             DT_TRY(dt_json_next(r->j, &t));
-            DT_TRY(value_at(r, &t, &value));
+            DT_TRY(find_value(r, &t, &value));
         } else {
             DT_TRY(dt_json_skip(r->j));
         }
@@ -514,7 +514,7 @@ static dt_status read_member(reader *r, const char *key)
                 {"tensors", read_tensor}, {"nodes", read_node},   {"outputs", read_output}};
     for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
         if (strcmp(key, list[i].key) == 0) {
-            return read_each(r, list[i].take);
+            return read_list(r, list[i].take);
         }
     }
     return dt_json_skip(r->j);
@@ -628,7 +628,7 @@ static dt_status read_file(reader *r)
                : DT_FAIL(DT_EDATA, "its metadata has no " DT_ST_SEAL ", the checksum of an export; export it again");
 }
 
-static dt_status read_from(const dt_safetensors *file, const char *name, dt_policy_file *out_p)
+static dt_status read_policy_file(const dt_safetensors *file, const char *name, dt_policy_file *out_p)
 {
     reader r = {.f = out_p, .file = file};
     *out_p = (dt_policy_file){.window = 1};
@@ -645,7 +645,7 @@ dt_status dt_policy_file_read(const char *path, dt_policy_file *out_p)
 {
     dt_safetensors *file = NULL;
     DT_TRY(dt_safetensors_open(path, &file));
-    const dt_status st = read_from(file, path, out_p);
+    const dt_status st = read_policy_file(file, path, out_p);
     dt_safetensors_close(file);
     return st;
 }
@@ -654,7 +654,7 @@ dt_status dt_policy_file_read_bytes(const void *bytes, size_t n_bytes, const cha
 {
     dt_safetensors *file = NULL;
     DT_TRY(dt_safetensors_open_mem(bytes, n_bytes, name, &file));
-    const dt_status st = read_from(file, name, out_p);
+    const dt_status st = read_policy_file(file, name, out_p);
     dt_safetensors_close(file);
     return st;
 }

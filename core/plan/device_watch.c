@@ -26,8 +26,8 @@ void dt_device_watch_update(dt_device_watch *w, double now_s, dt_metrics *m)
     if (!w->has_device) {
         return;
     }
-    dt_metrics_scalar(m, "gpu/mem_allocated", (double)dt_device_allocated_bytes());
-    dt_metrics_scalar(m, "gpu/mem_planned", (double)w->planned);
+    dt_metrics_add_scalar(m, "gpu/mem_allocated", (double)dt_device_allocated_bytes());
+    dt_metrics_add_scalar(m, "gpu/mem_planned", (double)w->planned);
     if (w->nvml == NULL || now_s < w->next_s) {
         return;
     }
@@ -45,7 +45,7 @@ void dt_device_watch_update(dt_device_watch *w, double now_s, dt_metrics *m)
                  {"gpu/temperature", s.temperature}};
     for (size_t i = 0; i < sizeof(gauge) / sizeof(gauge[0]); i++) {
         if (!isnan(gauge[i].value)) {
-            dt_metrics_scalar(m, gauge[i].name, gauge[i].value);
+            dt_metrics_add_scalar(m, gauge[i].name, gauge[i].value);
         }
     }
 }

@@ -20,9 +20,9 @@ typedef struct dt_expected {
 
 /* is_plan: nothing depends on the stage any more, so that a phase without environments may make a few steps, and an
  * environment in a process of its own may be started. Never fails: what cannot be measured is NAN. */
-void dt_expect_estimate(dt_stage *s, const dt_forecast *f, uint64_t max_steps, bool is_plan, dt_expected *out);
+void dt_estimate_duration(dt_stage *s, const dt_forecast *f, uint64_t max_steps, bool is_plan, dt_expected *out);
 /* A line, without its end. */
-void dt_expect_text(const dt_expected *e, dt_str *out);
-void dt_expect_json(const dt_expected *e, dt_json_out *o); /* the member "expected" */
+void dt_estimate_text(const dt_expected *e, dt_str *out);
+void dt_estimate_json(const dt_expected *e, dt_json_out *o); /* the member "expected" */
 
 #endif

@@ -21,22 +21,22 @@ static double gigabytes(uint64_t bytes)
     return (double)bytes / 1e9;
 }
 
-static uint64_t excess(uint64_t a, uint64_t b)
+static uint64_t excess_bytes(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
 }
 
 /* That the system cannot take back. */
-static uint64_t unreclaimable(const dt_forecast *f)
+static uint64_t unreclaimable_bytes(const dt_forecast *f)
 {
-    return excess(f->resident, f->recordings) + f->processes;
+    return excess_bytes(f->resident, f->recordings) + f->processes;
 }
 
 dt_status dt_fit_measure(const dt_stage *s, const dt_forecast *f, dt_fit *out)
 {
     *out = (dt_fit){.target_gb = s->opts.memory.target_gb,
                     .alike = dt_comm_local_size(s->d.comm) / dt_comm_process_size(s->d.comm)};
-    out->is_known = dt_limits_get("", &out->room);
+    out->is_known = dt_limits_read("", &out->room);
     out->held = dt_rss_bytes() + (f->rollout.processes > 0 ? f->rollout.instance : 0);
     return DT_OK;
 }
@@ -81,7 +81,8 @@ static dt_status check_target(const dt_fit *fit, const dt_forecast *f, bool spea
 static dt_status check_memory(const dt_fit *fit, const dt_forecast *f, bool speaks)
 {
     const dt_limits *r = &fit->room;
-    const uint64_t n = fit->alike > 1 ? fit->alike : 1, need = unreclaimable(f) * n, more = excess(need, fit->held * n);
+    const uint64_t n = fit->alike > 1 ? fit->alike : 1, need = unreclaimable_bytes(f) * n,
+                   more = excess_bytes(need, fit->held * n);
     if (!fit->is_known || (double)more <= near_full * (double)r->memory) {
         return DT_OK;
     }
@@ -94,8 +95,8 @@ static dt_status check_memory(const dt_fit *fit, const dt_forecast *f, bool spea
             snprintf(swap, sizeof(swap), " and %.4g GB of swap", gigabytes(r->swap));
         }
         return DT_FAIL(DT_ECONFIG, "the plan%s takes %.4g GB%s, but %s has %.4g GB, of which %.4g GB%s are free", of,
-                       gigabytes(need), n > 1 ? "" : append_share(f, excess(f->resident, f->recordings), share), r->by,
-                       gigabytes(r->total), gigabytes(r->memory), swap);
+                       gigabytes(need), n > 1 ? "" : append_share(f, excess_bytes(f->resident, f->recordings), share),
+                       r->by, gigabytes(r->total), gigabytes(r->memory), swap);
     }
     if (speaks && more > r->memory) {
         dt_log(DT_LOG_WARN, "the plan takes %.4g GB more than the %.4g GB that are free: the rest is swapped, and slow",
@@ -113,7 +114,7 @@ static dt_status check_processes(const dt_fit *fit, const dt_forecast *f, bool s
 {
     const dt_limits *r = &fit->room;
     const uint64_t n = (uint64_t)f->rollout.processes + f->rollout.evaluating;
-    const uint64_t more = excess(n, 1); /* the first one is there */
+    const uint64_t more = excess_bytes(n, 1); /* the first one is there */
     if (more * FILES_A_PROCESS > r->files) {
         return DT_FAIL(DT_ECONFIG,
                        "%llu processes of environments, %u of them while it evaluates, need %llu open "
@@ -149,7 +150,7 @@ static dt_status reduce_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *
     bool is_smaller = false;
     while (is_above_target(fit, f) && s->trainer != NULL && dt_trainer_release_memory(s->trainer)) {
         is_smaller = true;
-        DT_TRY(dt_forecast_make(s, max_steps, f));
+        DT_TRY(dt_forecast_create(s, max_steps, f));
         DT_TRY(dt_fit_measure(s, f, fit));
     }
     if (is_smaller && speaks) {
@@ -171,7 +172,7 @@ dt_status dt_fit_stage(dt_stage *s, uint64_t max_steps, dt_forecast *f, bool spe
     if (st < 0 && f->rollout.processes > 0 && !s->tries_processes) {
         s->tries_processes = true;
         dt_error_clear();
-        DT_TRY(dt_forecast_make(s, max_steps, f));
+        DT_TRY(dt_forecast_create(s, max_steps, f));
         DT_TRY(dt_fit_measure(s, f, &fit));
         st = dt_fit_check(&fit, f, speaks);
     }
@@ -201,7 +202,7 @@ static bool has_environment(const dt_stage_desc *d)
 dt_status dt_fit_advise(const dt_stage_desc *d, dt_status st)
 {
     dt_limits r;
-    (void)dt_limits_get("", &r);
+    (void)dt_limits_read("", &r);
     const bool is_short = st == DT_ENOMEM && (d->device_ops != NULL || r.address != UINT64_MAX);
     if (st != DT_ECONFIG && !is_short) {
         return st;

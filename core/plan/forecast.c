@@ -22,7 +22,7 @@ enum { RUN_BYTES = 400 * 1000, RESULT_BYTES = 1200 * 1000, FILM_BYTES = 400 * 10
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static void add_part(const dt_stage *s, dt_forecast *f, const char *name, uint64_t mapped, uint64_t resident)
+static void add_memory_part(const dt_stage *s, dt_forecast *f, const char *name, uint64_t mapped, uint64_t resident)
 {
     const uint32_t ranks = dt_comm_process_size(s->d.comm);
     if (mapped > 0 && f->n_parts < DT_FORECAST_PARTS) {
@@ -60,9 +60,9 @@ static void add_rollout(const dt_stage *s, dt_forecast *f)
 {
     const dt_rollout_need *n = &f->rollout;
     const uint32_t ranks = dt_comm_process_size(s->d.comm);
-    add_part(s, f, "acting", n->policy, n->policy_resident);
-    add_part(s, f, "rollouts", n->buffer, n->buffer_resident);
-    add_part(s, f, "evaluation_episodes", n->evaluation, n->evaluation_resident);
+    add_memory_part(s, f, "acting", n->policy, n->policy_resident);
+    add_memory_part(s, f, "rollouts", n->buffer, n->buffer_resident);
+    add_memory_part(s, f, "evaluation_episodes", n->evaluation, n->evaluation_resident);
     /* the first instance is there already */
     const uint64_t all = n->instance * (n->instances + n->evaluated) * ranks;
     f->processes = n->processes > 0 ? all + n->shared : 0;
@@ -95,14 +95,14 @@ static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
     dt_trainer_memory mapped, resident;
     const double *mean = s->rollout != NULL ? f->rollout.mean : NULL;
     dt_trainer_arenas_get(s->trainer, mean, &mapped, &resident);
-    add_part(s, f, "parameters", mapped.params, resident.params);
-    add_part(s, f, "gradients", mapped.grads, resident.grads);
-    add_part(s, f, "moments", mapped.moments, resident.moments);
-    add_part(s, f, "activations", mapped.activations, resident.activations);
-    add_part(s, f, "batches", mapped.feed, resident.feed);
+    add_memory_part(s, f, "parameters", mapped.params, resident.params);
+    add_memory_part(s, f, "gradients", mapped.grads, resident.grads);
+    add_memory_part(s, f, "moments", mapped.moments, resident.moments);
+    add_memory_part(s, f, "activations", mapped.activations, resident.activations);
+    add_memory_part(s, f, "batches", mapped.feed, resident.feed);
     const bool is_evaluated = will_evaluate(s, f, max_steps);
-    add_part(s, f, "evaluation", mapped.evaluation, is_evaluated ? resident.evaluation : 0);
-    add_part(s, f, "evaluation_inputs", mapped.inputs, is_evaluated ? resident.inputs : 0);
+    add_memory_part(s, f, "evaluation", mapped.evaluation, is_evaluated ? resident.evaluation : 0);
+    add_memory_part(s, f, "evaluation_inputs", mapped.inputs, is_evaluated ? resident.inputs : 0);
     if (s->rollout != NULL) {
         add_rollout(s, f);
     }
@@ -120,7 +120,7 @@ static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
     } else if (is_evaluated && mapped.inputs > 0) {
         f->base += RESULT_BYTES;
     }
-    f->plugins = dt_plugin_memory_untouched();
+    f->plugins = dt_plugin_memory_untouched_bytes();
     f->resident += f->base + f->plugins;
     if (s->d.device_ops != NULL) {
         const dt_trainer_memory *m = &f->on_device;
@@ -135,7 +135,7 @@ static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
 /* ---- the rest ---------------------------------------------------------------------------------------------------- */
 
 /* An option of the phase's own that many phases have, 0: this one has not. */
-static int64_t option_of_phase(const dt_stage *s, const char *name)
+static int64_t read_phase_option(const dt_stage *s, const char *name)
 {
     char path[128];
     const char *text = NULL;
@@ -171,10 +171,10 @@ static void add_limits(dt_stage *s, dt_forecast *f)
     f->stop = s->opts.stop;
     f->saving = s->opts.checkpoint;
     f->eval_interval = s->d.phase->ops.phase.evaluate != NULL ? s->opts.training.eval_interval : 0;
-    f->iterations = option_of_phase(s, "iterations");
+    f->iterations = read_phase_option(s, "iterations");
     if (s->rollout != NULL) {
         f->round = (uint64_t)s->rollout->d.steps * s->rollout->split.instances;
-        f->round_asked = option_of_phase(s, "train_batch");
+        f->round_asked = read_phase_option(s, "train_batch");
         add_episodes(s, f);
     }
 }
@@ -191,7 +191,7 @@ static void add_disk(const dt_stage *s, dt_forecast *f)
     f->disk = f->checkpoint * (f->kept + 1);
 }
 
-dt_status dt_forecast_make(dt_stage *s, uint64_t max_steps, dt_forecast *out)
+dt_status dt_forecast_create(dt_stage *s, uint64_t max_steps, dt_forecast *out)
 {
     memset(out, 0, sizeof(*out));
     prepare_evaluation(s);
@@ -236,15 +236,15 @@ static void append_target_networks(const dt_stage *s, dt_str *out)
 {
     int64_t n = 0;
     for (uint32_t k = 0; k < s->params.n; k++) {
-        if (s->params.param[k].is_shadow) {
+        if (s->params.param[k].is_target) {
             n += s->params.param[k].count;
         }
     }
-    for (uint32_t i = 0; i < s->params.n_shadows; i++) {
+    for (uint32_t i = 0; i < s->params.n_targets; i++) {
         dt_str_addf(out, "%s%s of %s", i == 0 ? "  targets      " : ", ", s->params.shadow[i].name,
                     s->params.shadow[i].role);
     }
-    if (s->params.n_shadows > 0) {
+    if (s->params.n_targets > 0) {
         dt_str_addf(out, ": %lld parameters more\n", (long long)n);
     }
 }
@@ -276,7 +276,7 @@ static void append_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
                     (long long)f->round_asked, s->rollout->split.instances);
     }
     dt_str_add(out, "\n");
-    dt_forecast_env_text(s, f, "  ", out);
+    dt_forecast_append_env_text(s, f, "  ", out);
     dt_str_add(out, "  stops        after the last step");
     const struct {
         const char *unit;
@@ -293,7 +293,7 @@ static void append_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
     dt_str_add(out, "\n");
 }
 
-static const char *sums_text(const dt_stage *s)
+static const char *name_of_sums(const dt_stage *s)
 {
     static const char *const exact[] = {
         [DT_HALF_NONE] = "summed in one fixed tree: results are the same on any number of ranks",
@@ -306,7 +306,7 @@ static const char *sums_text(const dt_stage *s)
                : exact[dt_trainer_wire_type(s->trainer)];
 }
 
-static const char *name_of_wire(const dt_stage *s)
+static const char *name_of_wire_type(const dt_stage *s)
 {
     static const char *const names[] = {DT_HALVES(DT_CHOICE_WORD)};
     return names[dt_trainer_wire_type(s->trainer)];
@@ -369,7 +369,7 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
         dt_str_add(out, "\n  mix          ");
         dt_env_describe_mix(&s->env, out);
     }
-    dt_str_addf(out, "\n  gradients    %s", sums_text(s));
+    dt_str_addf(out, "\n  gradients    %s", name_of_sums(s));
     if (dt_comm_size(s->d.comm) > 1) {
         dt_str_addf(out, "; rank 0 has %u shards, and sends %.3g MB of gradients and parameters a step",
                     dt_trainer_shards(s->trainer, 0), (double)dt_trainer_sent_bytes(s->trainer) / 1e6);
@@ -533,7 +533,7 @@ void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
     dt_json_end(o, '}');
     dt_json_obj(o, "gradients");
     dt_json_str(o, "reduction", dt_trainer_has_fast_sums(s->trainer) ? "fast" : "exact");
-    dt_json_str(o, "wire", name_of_wire(s));
+    dt_json_str(o, "wire", name_of_wire_type(s));
     dt_json_i64(o, "shards", dt_trainer_shards(s->trainer, 0));                    /* of rank 0 */
     dt_json_i64(o, "sent_bytes", (int64_t)dt_trainer_sent_bytes(s->trainer));      /* by rank 0 in a step */
     dt_json_i64(o, "sums_bytes", (int64_t)dt_trainer_reduction_bytes(s->trainer)); /* on its device in a step */

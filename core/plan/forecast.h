@@ -47,7 +47,7 @@ typedef struct dt_forecast {
 
 /* Of a started stage that makes at most so many steps, 0: all it has. Compiles what evaluation and acting will need.
  * Errors: what that reports. */
-dt_status dt_forecast_make(dt_stage *s, uint64_t max_steps, dt_forecast *out) DT_NODISCARD;
+dt_status dt_forecast_create(dt_stage *s, uint64_t max_steps, dt_forecast *out) DT_NODISCARD;
 
 /* Warns where the disk of a folder, which need not exist yet, has no room for a checkpoint. */
 void dt_forecast_warn_disk(const dt_forecast *f, const char *run_dir);
@@ -59,7 +59,7 @@ void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o);
 /* The environment in a plan: which one, the options that were set, how long its episodes are in steps and simulated
  * seconds, and how many of them the rounds hold. Threads: [main]. */
 /* Nothing for a phase without an environment. prefix stands before each line. */
-void dt_forecast_env_text(const dt_stage *s, const dt_forecast *f, const char *prefix, dt_str *out);
+void dt_forecast_append_env_text(const dt_stage *s, const dt_forecast *f, const char *prefix, dt_str *out);
 void dt_forecast_env_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o);
 
 #endif

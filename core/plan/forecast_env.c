@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Options of the environment that are not its defaults, "a = 1, b = 2". */
-static void add_options(const dt_stage *s, dt_str *out)
+static void append_changed_options(const dt_stage *s, dt_str *out)
 {
     const dt_component *env = &s->env.comp->desc;
     bool is_first = true;
@@ -25,14 +25,14 @@ static void add_options(const dt_stage *s, dt_str *out)
         } else if (origin.layer > DT_FROM_PLUGIN) {
             char text[256];
             snprintf(text, sizeof(text), "%s", value);
-            dt_mask(text, true);
+            dt_mask_text(text, true);
             dt_str_addf(out, "%s%s = %s", is_first ? "; " : ", ", o->name, text);
             is_first = false;
         }
     }
 }
 
-void dt_forecast_env_text(const dt_stage *s, const dt_forecast *f, const char *prefix, dt_str *out)
+void dt_forecast_append_env_text(const dt_stage *s, const dt_forecast *f, const char *prefix, dt_str *out)
 {
     if (s->rollout == NULL) {
         return;
@@ -41,7 +41,7 @@ void dt_forecast_env_text(const dt_stage *s, const dt_forecast *f, const char *p
     dt_str_addf(out, "%senvironment  %s, %u agent%s", prefix, s->env.comp->desc.id, spec->n_agents,
                 spec->n_agents == 1 ? "" : "s");
     pthread_mutex_lock(s->d.config_lock);
-    add_options(s, out);
+    append_changed_options(s, out);
     pthread_mutex_unlock(s->d.config_lock);
     if (spec->max_steps == 0) {
         dt_str_addf(out, "\n%san episode   of any length", prefix);

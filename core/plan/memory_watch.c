@@ -21,12 +21,12 @@ void dt_memory_watch_init(dt_memory_watch *w, const dt_memory_opts *o, bool spea
     *w = (dt_memory_watch){.o = *o, .root = "", .speaks = speaks};
 }
 
-static void warn(const dt_memory_watch *w, const char *what)
+static void warn_low_memory(const dt_memory_watch *w, const char *what)
 {
     if (!w->speaks) {
         return;
     }
-    const uint64_t arenas = dt_arena_live_bytes(), plugins = dt_plugin_memory();
+    const uint64_t arenas = dt_arena_live_bytes(), plugins = dt_plugin_memory_bytes();
     const uint64_t heap = dt_alloc_live_bytes() - plugins;
     char workers[64] = "";
     if (w->n_workers > 0) {
@@ -50,17 +50,18 @@ static void release_memory(dt_memory_watch *w, dt_trainer *trainer)
 #ifdef __GLIBC__
         (void)malloc_trim(0);
 #endif
-        warn(w, "returned freed blocks to the system");
+        warn_low_memory(w, "returned freed blocks to the system");
     } else if (trainer != NULL && dt_trainer_release_memory(trainer)) {
         const uint32_t n = dt_trainer_concurrent_shards(trainer);
         snprintf(text, sizeof(text),
                  "from now on %u shard%s of a batch at a time, without prefetching; results are unchanged", n,
                  n == 1 ? "" : "s");
-        warn(w, text);
+        warn_low_memory(w, text);
     } else if (!w->is_exhausted) {
         w->is_exhausted = true;
-        warn(w, "nothing is left to release; end other programs, or take --profile memory, fewer environments or "
-                "smaller models");
+        warn_low_memory(
+            w, "nothing is left to release; end other programs, or take --profile memory, fewer environments or "
+               "smaller models");
     }
 }
 
@@ -87,7 +88,7 @@ void dt_memory_watch_update(dt_memory_watch *w, double now_s, dt_trainer *traine
         w->has_warned = true;
     } else if (w->o.warn_fraction > 0 && share > w->o.warn_fraction && !w->has_warned) {
         w->has_warned = true;
-        warn(w, "memory is released above memory.shed_fraction");
+        warn_low_memory(w, "memory is released above memory.shed_fraction");
     } else if (share < w->o.warn_fraction) {
         w->has_warned = w->is_trimmed = w->is_exhausted = false;
     }

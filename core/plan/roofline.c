@@ -55,14 +55,14 @@ const dt_gpu_peak *dt_gpu_peak_find(const char *name)
     return NULL;
 }
 
-const char *dt_gpu_peak_names(void)
+const char *dt_gpu_peak_list_names(void)
 {
     return "H100, H200, A100, 4090";
 }
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-static row *row_of(table *t, const char *name)
+static row *find_or_add_row(table *t, const char *name)
 {
     uint32_t i = 0;
     while (i < t->n && strcmp(t->row[i].name, name) != 0) {
@@ -74,7 +74,7 @@ static row *row_of(table *t, const char *name)
     return i < t->n ? &t->row[i] : NULL;
 }
 
-static void add_cost(row *r, const dt_plan_cost *c, double s, bound by)
+static void add_row_cost(row *r, const dt_plan_cost *c, double s, bound by)
 {
     r->calls++;
     r->flops += c->flops;
@@ -95,11 +95,11 @@ static void add_call(table *t, const dt_gpu_peak *g, const char *name, bool is_p
 {
     bound by = BY_LAUNCH;
     const double s = call_time(t, g, is_product, c, &by);
-    row *r = row_of(t, name);
+    row *r = find_or_add_row(t, name);
     if (r != NULL) {
-        add_cost(r, &c, s, by);
+        add_row_cost(r, &c, s, by);
     }
-    add_cost(&t->all, &c, s, by);
+    add_row_cost(&t->all, &c, s, by);
 }
 
 typedef struct adding {
@@ -107,7 +107,7 @@ typedef struct adding {
     const dt_gpu_peak *g;
 } adding;
 
-static void add_of_plan(void *user, const dt_call_cost *c)
+static void add_plan_call(void *user, const dt_call_cost *c)
 {
     const adding *a = user;
     add_call(a->t, a->g, c->op, c->is_product, c->cost);
@@ -115,7 +115,7 @@ static void add_of_plan(void *user, const dt_call_cost *c)
 
 /* Gradients of S leaves are written, and read for their sum, which is written and measured; the update then reads
  * gradient, parameter and moments (one of SGD, two of Adam), and writes all but the gradient. */
-static void add_update(table *t, const dt_gpu_peak *g, double parameters, double leaves, uint32_t moments)
+static void add_update_cost(table *t, const dt_gpu_peak *g, double parameters, double leaves, uint32_t moments)
 {
     const dt_plan_cost sums = {.flops = (leaves - 1) * parameters, .bytes = 8 * (leaves + 1) * parameters};
     const dt_plan_cost update = {.flops = 7.0 * moments * parameters, .bytes = 4.0 * (3 + 2 * moments) * parameters};
@@ -127,7 +127,7 @@ static void add_update(table *t, const dt_gpu_peak *g, double parameters, double
 
 /* A round: in every step, and again after the last one, the policy runs for all instances, in as many
  * batches as are in flight. */
-static dt_status add_acting(const dt_stage *s, const dt_gpu_peak *g, const dt_engine_opts *engine, table *t)
+static dt_status add_acting_calls(const dt_stage *s, const dt_gpu_peak *g, const dt_engine_opts *engine, table *t)
 {
     dt_rollout_need need;
     dt_call_cost call;
@@ -143,7 +143,7 @@ static dt_status add_acting(const dt_stage *s, const dt_gpu_peak *g, const dt_en
     for (uint32_t i = 0; dt_rollout_call_cost(s->rollout, need.mean, t->instances, i, &call); i++) {
         bound by = BY_LAUNCH;
         const double took = call_time(t, g, call.is_product, call.cost, &by);
-        add_cost(&t->acting, &call.cost, took, by);
+        add_row_cost(&t->acting, &call.cost, took, by);
     }
     return DT_OK;
 }
@@ -171,19 +171,19 @@ static dt_status make_table(const dt_stage *s, const dt_gpu_peak *g, table *t)
         t->precision = "TF32";
     }
     adding a = {t, g};
-    DT_TRY(dt_trainer_list_device_calls(s->trainer, half, &a, add_of_plan));
+    DT_TRY(dt_trainer_list_device_calls(s->trainer, half, &a, add_plan_call));
     if (half != 0) {
         const dt_plan_cost copy = {.bytes = 6.0 * (double)s->params.total};
         add_call(t, g, "parameters in half", false, copy);
     }
-    add_update(t, g, (double)s->params.base_total, (double)s->opts.data.shards, dt_trainer_n_moments(s->trainer));
+    add_update_cost(t, g, (double)s->params.base_total, (double)s->opts.data.shards, dt_trainer_n_moments(s->trainer));
     qsort(t->row, t->n, sizeof(t->row[0]), compare_rows);
-    return add_acting(s, g, &s->opts.engine, t);
+    return add_acting_calls(s, g, &s->opts.engine, t);
 }
 
 /* ---- said -------------------------------------------------------------------------------------------------------- */
 
-static const char *bound_text(const row *r)
+static const char *name_of_bound(const row *r)
 {
     bound most = BY_LAUNCH;
     for (bound i = BY_MEMORY; i < N_BOUNDS; i++) {
@@ -195,7 +195,7 @@ static const char *bound_text(const row *r)
 static void append_row(const row *r, double whole_s, dt_str *out)
 {
     dt_str_addf(out, "  %-20s %6u %9.3f %9.4f %9.4f %5.1f %%  %s\n", r->name, r->calls, r->flops / 1e9, r->bytes / 1e9,
-                r->s * 1e3, 100 * r->s / whole_s, bound_text(r));
+                r->s * 1e3, 100 * r->s / whole_s, name_of_bound(r));
 }
 
 static void append_acting(const table *t, dt_str *out)
@@ -228,7 +228,7 @@ dt_status dt_roofline_text(const dt_stage *s, const dt_gpu_peak *g, dt_str *out)
     return dt_str_status(out);
 }
 
-static void json_row(const row *r, dt_json_out *o)
+static void write_json_row(const row *r, dt_json_out *o)
 {
     dt_json_obj(o, NULL);
     dt_json_str(o, "operation", r->name);
@@ -236,7 +236,7 @@ static void json_row(const row *r, dt_json_out *o)
     dt_json_f64(o, "flops", r->flops);
     dt_json_f64(o, "bytes", r->bytes);
     dt_json_f64(o, "s", r->s);
-    dt_json_str(o, "bounded_by", bound_text(r));
+    dt_json_str(o, "bounded_by", name_of_bound(r));
     dt_json_end(o, '}');
 }
 
@@ -253,7 +253,7 @@ dt_status dt_roofline_json(const dt_stage *s, const dt_gpu_peak *g, dt_json_out 
     dt_json_f64(o, "bytes", t.all.bytes);
     dt_json_arr(o, "operations");
     for (uint32_t i = 0; i < t.n; i++) {
-        json_row(&t.row[i], o);
+        write_json_row(&t.row[i], o);
     }
     dt_json_end(o, ']');
     if (t.batches > 0) {
@@ -262,7 +262,7 @@ dt_status dt_roofline_json(const dt_stage *s, const dt_gpu_peak *g, dt_json_out 
         dt_json_f64(o, "flops", t.acting.flops);
         dt_json_f64(o, "bytes", t.acting.bytes);
         dt_json_f64(o, "batch_s", t.acting.s);
-        dt_json_str(o, "bounded_by", bound_text(&t.acting));
+        dt_json_str(o, "bounded_by", name_of_bound(&t.acting));
         dt_json_f64(o, "batches", t.batches);
         dt_json_f64(o, "round_s", t.batches * t.acting.s);
         dt_json_end(o, '}');

@@ -19,7 +19,7 @@ typedef struct dt_gpu_peak { /* as its maker states them, dense */
 } dt_gpu_peak;
 
 const dt_gpu_peak *dt_gpu_peak_find(const char *name); /* NULL when unknown */
-const char *dt_gpu_peak_names(void);                   /* "H100, H200, ..." */
+const char *dt_gpu_peak_list_names(void);              /* "H100, H200, ..." */
 
 /* Of a started stage with a trainer, for people and for scripts. Errors: DT_ECONFIG, DT_ENOMEM. */
 dt_status dt_roofline_text(const dt_stage *s, const dt_gpu_peak *g, dt_str *out) DT_NODISCARD;

@@ -155,7 +155,7 @@ static dt_status make_and_evaluate(const dt_stage_desc *d, dt_stage **stage_p, d
     return dt_comm_agree(d->comm, taken);
 }
 
-static dt_status evaluate(const dt_stage_desc *d, dt_policy_result **out_p)
+static dt_status evaluate_baseline(const dt_stage_desc *d, dt_policy_result **out_p)
 {
     dt_stage *stage = NULL;
     const dt_status st = make_and_evaluate(d, &stage, out_p);
@@ -163,7 +163,7 @@ static dt_status evaluate(const dt_stage_desc *d, dt_policy_result **out_p)
     return st;
 }
 
-static const double *value_of(const dt_policy_result *p, const char *key)
+static const double *find_result_value(const dt_policy_result *p, const char *key)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         if (strcmp(p->result[i].key, key) == 0) {
@@ -199,7 +199,7 @@ static void format_table(const results *r, const char *title, dt_str *out)
         bool is_told = ends_with_mean(key) && !isnan(mine) && mine != 0;
         if (ends_with_mean(key)) {
             for (uint32_t k = 0; k < r->n; k++) {
-                const double *other = value_of(r->of[k], key);
+                const double *other = find_result_value(r->of[k], key);
                 is_told = is_told || (other != NULL && !isnan(*other) && *other != 0);
             }
         }
@@ -209,7 +209,7 @@ static void format_table(const results *r, const char *title, dt_str *out)
         dt_str_clear(&line);
         dt_str_addf(&line, "  %-30.*s %16.4g", (int)strlen(key) - 5, key, mine);
         for (uint32_t k = 0; k < r->n; k++) {
-            const double *other = value_of(r->of[k], key);
+            const double *other = find_result_value(r->of[k], key);
             dt_str_addf(&line, " %16.4g", other != NULL ? *other : (double)NAN);
         }
         dt_str_addf(out, "%s\n", dt_str_text(&line));
@@ -225,7 +225,7 @@ static void log_table(const results *r)
     dt_str_fini(&text);
 }
 
-static void results_json(const results *r, uint32_t first, dt_json_out *o)
+static void write_results_json(const results *r, uint32_t first, dt_json_out *o)
 {
     for (uint32_t i = first; i <= r->n; i++) {
         const dt_policy_result *p = i == 0 ? r->policy : r->of[i - 1];
@@ -237,7 +237,7 @@ static void results_json(const results *r, uint32_t first, dt_json_out *o)
     }
 }
 
-static dt_status write_file(const results *r, const dt_stage_desc *d, const char *run_dir)
+static dt_status write_results_file(const results *r, const dt_stage_desc *d, const char *run_dir)
 {
     dt_str text = {0}, path = {0};
     dt_json_out o = {.s = &text};
@@ -248,7 +248,7 @@ static dt_status write_file(const results *r, const dt_stage_desc *d, const char
     dt_json_str(&o, "phase", d->phase->desc.id);
     dt_json_i64(&o, "number", d->index + 1);
     dt_json_arr(&o, "results");
-    results_json(r, 0, &o);
+    write_results_json(r, 0, &o);
     dt_json_end(&o, ']');
     dt_json_end(&o, '}');
     if (st == DT_OK) {
@@ -321,7 +321,7 @@ static dt_status evaluate_all(const dt_stage_desc *d, const dt_baseline_names *n
             continue;
         }
         DT_TRY(agree_to_continue(d));
-        const dt_status st = evaluate(&other, &r->of[r->n]);
+        const dt_status st = evaluate_baseline(&other, &r->of[r->n]);
         if (st == DT_EPEER || st == DT_ECOMM || st == DT_EINTERRUPTED) {
             return st;
         }
@@ -353,7 +353,7 @@ dt_status dt_baselines_run(const dt_stage_desc *d, const dt_policy_result *polic
     }
     if (st == DT_OK && r.n > 0 && run_dir != NULL) {
         log_table(&r);
-        if (write_file(&r, d, run_dir) < 0) {
+        if (write_results_file(&r, d, run_dir) < 0) {
             dt_log(DT_LOG_WARN, "the results of baselines are not kept: %s", dt_error_text());
             dt_error_clear();
         }
@@ -374,7 +374,7 @@ dt_status dt_baselines_compare(const dt_stage_desc *d, const dt_policy_result *p
     if (st == DT_OK && is_json) {
         dt_json_out o = {.s = out};
         dt_json_arr(&o, NULL);
-        results_json(&r, 1, &o);
+        write_results_json(&r, 1, &o);
         dt_json_end(&o, ']');
     } else if (st == DT_OK && r.n > 0) {
         format_table(&r, short_name(policy->controller), out);

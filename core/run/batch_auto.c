@@ -36,24 +36,24 @@ typedef struct rooms {
     allowance device;
 } rooms;
 
-static uint64_t usable_part(double bytes)
+static uint64_t usable_bytes(double bytes)
 {
     return (uint64_t)(share * bytes);
 }
 
-static dt_status measure_room(const dt_session *s, int64_t phase, rooms *out)
+static dt_status measure_free_memory(const dt_session *s, int64_t phase, rooms *out)
 {
     const double target_gb = s->opts[phase].memory.target_gb;
     dt_limits r;
     memset(out, 0, sizeof(*out)); /* it is sent */
     out->target.bytes = out->machine.bytes = out->address.bytes = out->device.bytes = UINT64_MAX;
     if (target_gb > 0) {
-        out->target.bytes = usable_part(target_gb * 1e9);
+        out->target.bytes = usable_bytes(target_gb * 1e9);
         snprintf(out->target.by, sizeof(out->target.by), "memory.target_gb = %g", target_gb);
     }
-    if (dt_limits_get("", &r)) {
+    if (dt_limits_read("", &r)) {
         const uint64_t n = s->n_local > 1 ? s->n_local : 1;
-        out->machine.bytes = dt_rss_bytes() + usable_part((double)r.memory / (double)n);
+        out->machine.bytes = dt_rss_bytes() + usable_bytes((double)r.memory / (double)n);
         if (n > 1) {
             snprintf(out->machine.by, sizeof(out->machine.by), "%.4g GB free (%s) for %u processes",
                      (double)r.memory / 1e9, r.by, s->n_local);
@@ -62,20 +62,20 @@ static dt_status measure_room(const dt_session *s, int64_t phase, rooms *out)
         }
     }
     if (r.address != UINT64_MAX) {
-        out->address.bytes = usable_part((double)r.address);
+        out->address.bytes = usable_bytes((double)r.address);
         snprintf(out->address.by, sizeof(out->address.by), "%.4g GB to map (%s)", (double)r.address / 1e9,
                  r.address_by);
     }
     if (s->device.handle != NULL) {
         uint64_t left = 0, total = 0;
         DT_TRY(s->device.ops->memory(s->device.handle, &left, &total));
-        out->device.bytes = usable_part((double)left);
+        out->device.bytes = usable_bytes((double)left);
         snprintf(out->device.by, sizeof(out->device.by), "%.4g GB free on the device", (double)left / 1e9);
     }
     return DT_OK;
 }
 
-static void take_minimum(allowance *a, const allowance *b)
+static void lower_allowance(allowance *a, const allowance *b)
 {
     if (b->bytes < a->bytes) {
         *a = *b;
@@ -83,7 +83,7 @@ static void take_minimum(allowance *a, const allowance *b)
 }
 
 /* The least of all ranks, the same on each of them. */
-static dt_status reduce_rooms(dt_comm *c, rooms *mine)
+static dt_status reduce_free_memory(dt_comm *c, rooms *mine)
 {
     const uint32_t n = dt_comm_size(c);
     rooms *all = dt_alloc_n(n, sizeof(*all));
@@ -93,10 +93,10 @@ static dt_status reduce_rooms(dt_comm *c, rooms *mine)
         st = dt_comm_all_gather(c, mine, sizeof(*mine), all);
     }
     for (uint32_t i = 0; i < n && st == DT_OK; i++) {
-        take_minimum(&mine->target, &all[i].target);
-        take_minimum(&mine->machine, &all[i].machine);
-        take_minimum(&mine->address, &all[i].address);
-        take_minimum(&mine->device, &all[i].device);
+        lower_allowance(&mine->target, &all[i].target);
+        lower_allowance(&mine->machine, &all[i].machine);
+        lower_allowance(&mine->address, &all[i].address);
+        lower_allowance(&mine->device, &all[i].device);
     }
     dt_free(all);
     return st;
@@ -137,7 +137,7 @@ static bool is_split_on_device(const seeker *k, const dt_stage *stage)
            dt_trainer_concurrent_shards(t) < dt_trainer_shards(t, dt_comm_rank(stage->d.comm));
 }
 
-static void compare_with_room(const seeker *k, const dt_stage *stage, const dt_forecast *f, trial *t)
+static void compare_with_free_memory(const seeker *k, const dt_stage *stage, const dt_forecast *f, trial *t)
 {
     const uint64_t all = f->resident + f->processes;
     const struct {
@@ -173,21 +173,21 @@ static void count_steps(const seeker *k, const dt_stage *stage, const dt_forecas
     }
 }
 
-static dt_status plan_batch(const seeker *k, dt_stage *stage, trial *t)
+static dt_status plan_with_batch(const seeker *k, dt_stage *stage, trial *t)
 {
     dt_forecast f;
     DT_TRY(dt_stage_start(stage));
     if (stage->trainer == NULL) {
         return DT_FAIL(DT_EPLUGIN, "phase %s created no trainer when it was started", stage->d.phase->desc.id);
     }
-    DT_TRY(dt_forecast_make(stage, k->max_steps, &f));
-    compare_with_room(k, stage, &f, t);
+    DT_TRY(dt_forecast_create(stage, k->max_steps, &f));
+    compare_with_free_memory(k, stage, &f, t);
     count_steps(k, stage, &f, t);
     return DT_OK;
 }
 
 /* Errors: what another batch would not change. REFUSED leaves the reason. */
-static dt_status try_batch(seeker *k, int64_t batch, trial *t)
+static dt_status trial_batch(seeker *k, int64_t batch, trial *t)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     dt_stage *stage = NULL;
@@ -199,7 +199,7 @@ static dt_status try_batch(seeker *k, int64_t batch, trial *t)
     dt_log_mute(true);
     dt_status st = dt_stage_create(&d, &stage);
     if (st == DT_OK) {
-        st = plan_batch(k, stage, t);
+        st = plan_with_batch(k, stage, t);
     }
     dt_stage_destroy(stage);
     dt_log_mute(false);
@@ -214,7 +214,7 @@ static dt_status try_batch(seeker *k, int64_t batch, trial *t)
 
 /* ---- the largest ------------------------------------------------------------------------------------------------- */
 
-static int64_t power_of_two(uint64_t most)
+static int64_t largest_power_of_two(uint64_t most)
 {
     int64_t n = 1;
     while ((uint64_t)n * 2 <= most) {
@@ -263,7 +263,7 @@ static dt_status measure_sample(seeker *k, const trial *best, dt_batch_choice *o
     if (best->need == 0 || more == 0) {
         return DT_OK;
     }
-    DT_TRY(try_batch(k, least, &small));
+    DT_TRY(trial_batch(k, least, &small));
     dt_error_clear(); /* a phase may refuse it */
     if (small.need < best->need && small.of == best->of && small.of != NULL) {
         out->sample_bytes = (best->need - small.need) / (uint64_t)more;
@@ -272,7 +272,7 @@ static dt_status measure_sample(seeker *k, const trial *best, dt_batch_choice *o
 }
 
 /* Why a batch is too large. */
-static const char *limit_text(const trial *t)
+static const char *describe_limit(const trial *t)
 {
     static const char *const why[] = {[FITS] = "data.batch_max",
                                       [TOO_MUCH] = "memory",
@@ -294,12 +294,12 @@ static dt_status set_choice(seeker *k, int64_t batch, const trial *best, const c
     return measure_sample(k, best, out);
 }
 
-static dt_status find_largest(seeker *k, dt_batch_choice *out)
+static dt_status find_largest_batch(seeker *k, dt_batch_choice *out)
 {
     const int64_t least = k->data.shards;
     uint64_t first_why = 0;
-    int64_t batch = power_of_two((uint64_t)k->data.batch_max);
-    const char *limit = limit_text(&(trial){.verdict = FITS});
+    int64_t batch = largest_power_of_two((uint64_t)k->data.batch_max);
+    const char *limit = describe_limit(&(trial){.verdict = FITS});
     if (batch < least) {
         return DT_FAIL(DT_ECONFIG,
                        "data.batch = \"auto\" takes at least a sample a shard: data.batch_max = %lld is less than "
@@ -308,7 +308,7 @@ static dt_status find_largest(seeker *k, dt_batch_choice *out)
     }
     for (;;) {
         trial t;
-        DT_TRY(try_batch(k, batch, &t));
+        DT_TRY(trial_batch(k, batch, &t));
         first_why = first_why == 0 ? t.why : first_why;
         if (t.verdict == FITS || (t.verdict == TOO_FEW_STEPS && batch == least && !t.is_beyond)) {
             return set_choice(k, batch, &t, limit, out);
@@ -316,17 +316,17 @@ static dt_status find_largest(seeker *k, dt_batch_choice *out)
         if (batch == least) {
             return fail_smallest(k, least, &t, first_why, DT_ECONFIG);
         }
-        limit = limit_text(&t);
+        limit = describe_limit(&t);
         batch /= 2;
         if (t.verdict == TOO_FEW_STEPS && (uint64_t)batch > t.most) {
-            batch = power_of_two(t.most) > least ? power_of_two(t.most) : least;
+            batch = largest_power_of_two(t.most) > least ? largest_power_of_two(t.most) : least;
         }
     }
 }
 
 /* Of rank 0; the ranks that it plans for are those of the run. */
-static dt_status choose_here(dt_session *s, int64_t phase, const rooms *room, const char *run_dir, uint64_t max_steps,
-                             dt_batch_choice *out)
+static dt_status choose_on_rank_0(dt_session *s, int64_t phase, const rooms *room, const char *run_dir,
+                                  uint64_t max_steps, dt_batch_choice *out)
 {
     seeker k = {.s = s,
                 .phase = phase,
@@ -343,9 +343,9 @@ static dt_status choose_here(dt_session *s, int64_t phase, const rooms *room, co
                        "set it to a number",
                        s->phase[phase]->desc.id);
     }
-    DT_TRY(dt_comm_planned(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
-                           is_virtual ? s->ranks : s->n_local, &k.comm));
-    const dt_status st = find_largest(&k, out);
+    DT_TRY(dt_comm_create_planned(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
+                                  is_virtual ? s->ranks : s->n_local, &k.comm));
+    const dt_status st = find_largest_batch(&k, out);
     dt_comm_destroy(k.comm);
     return st < 0 ? DT_CONTEXT(st, "phase %lld (%s)", (long long)phase + 1, s->phase[phase]->desc.id) : DT_OK;
 }
@@ -353,30 +353,31 @@ static dt_status choose_here(dt_session *s, int64_t phase, const rooms *room, co
 static dt_status enter_and_measure(dt_session *s, int64_t phase, rooms *out)
 {
     DT_TRY(dt_session_enter_phase(s, phase));
-    return measure_room(s, phase, out);
+    return measure_free_memory(s, phase, out);
 }
 
-static dt_status choose_phase(dt_session *s, int64_t phase, dt_comm *c, const char *run_dir, uint64_t max_steps)
+static dt_status choose_batch_of_phase(dt_session *s, int64_t phase, dt_comm *c, const char *run_dir,
+                                       uint64_t max_steps)
 {
     rooms room;
     dt_batch_choice *out = &s->batch[phase];
     const bool is_first = c == NULL || dt_comm_rank(c) == 0;
     dt_status st = enter_and_measure(s, phase, &room);
     DT_TRY(c != NULL ? dt_comm_agree(c, st) : st);
-    DT_TRY(c != NULL ? reduce_rooms(c, &room) : DT_OK);
-    st = is_first ? choose_here(s, phase, &room, run_dir, max_steps, out) : DT_OK;
+    DT_TRY(c != NULL ? reduce_free_memory(c, &room) : DT_OK);
+    st = is_first ? choose_on_rank_0(s, phase, &room, run_dir, max_steps, out) : DT_OK;
     DT_TRY(c != NULL ? dt_comm_agree(c, st) : st);
     DT_TRY(c != NULL ? dt_comm_broadcast(c, 0, out, sizeof(*out)) : DT_OK);
     st = dt_batch_set(s, phase, out->batch, "auto");
     return c != NULL ? dt_comm_agree(c, st) : st;
 }
 
-dt_status dt_batch_choose(dt_session *s, dt_comm *c, const char *run_dir, uint64_t max_steps)
+dt_status dt_batch_choose_all(dt_session *s, dt_comm *c, const char *run_dir, uint64_t max_steps)
 {
     bool has_entered = false;
     for (int64_t i = s->first; i < s->last; i++) {
         const bool is_auto = s->opts[i].data.batch == DT_BATCH_AUTO;
-        DT_TRY(is_auto ? choose_phase(s, i, c, run_dir, max_steps) : DT_OK);
+        DT_TRY(is_auto ? choose_batch_of_phase(s, i, c, run_dir, max_steps) : DT_OK);
         has_entered = has_entered || is_auto;
     }
     const dt_status st = has_entered ? dt_session_enter_phase(s, s->first) : DT_OK;
@@ -385,7 +386,7 @@ dt_status dt_batch_choose(dt_session *s, dt_comm *c, const char *run_dir, uint64
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-void dt_batch_text(const dt_session *s, int64_t phase, dt_str *out)
+void dt_batch_append_choice(const dt_session *s, int64_t phase, dt_str *out)
 {
     const dt_batch_choice *b = &s->batch[phase];
     if (b->batch == 0) {
@@ -401,7 +402,7 @@ void dt_batch_text(const dt_session *s, int64_t phase, dt_str *out)
     }
 }
 
-void dt_batch_json(const dt_session *s, int64_t phase, dt_json_out *o)
+void dt_batch_write_choice(const dt_session *s, int64_t phase, dt_json_out *o)
 {
     const dt_batch_choice *b = &s->batch[phase];
     if (b->batch == 0) {

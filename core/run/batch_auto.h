@@ -26,10 +26,10 @@ dt_status dt_batch_restore(dt_session *s, const char *recorded) DT_NODISCARD;
 /* For each phase that will run and has no number yet. run_dir: where the run would be. Rank 0 plans with what the ranks
  * have, and all take what it took. c: NULL where this process is alone. [collective]
  * Errors: DT_ECONFIG (not even the smallest fits: how much, and into what), those of making the phase. */
-dt_status dt_batch_choose(dt_session *s, dt_comm *c, const char *run_dir, uint64_t max_steps) DT_NODISCARD;
+dt_status dt_batch_choose_all(dt_session *s, dt_comm *c, const char *run_dir, uint64_t max_steps) DT_NODISCARD;
 
 /* What was chosen for a phase and why, in a line; nothing where it was not. */
-void dt_batch_text(const dt_session *s, int64_t phase, dt_str *out);
-void dt_batch_json(const dt_session *s, int64_t phase, dt_json_out *o); /* the member "batch" */
+void dt_batch_append_choice(const dt_session *s, int64_t phase, dt_str *out);
+void dt_batch_write_choice(const dt_session *s, int64_t phase, dt_json_out *o); /* the member "batch" */
 
 #endif

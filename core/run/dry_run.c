@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `dtrain run --dry-run` and `dtrain bench gpu`: the plan of each phase, and what a run would refuse. The checks are
- * the run's own functions, in its order: dt_rundir_plan, dt_run_start_find, dt_initial_weights_find,
+ * the run's own functions, in its order: dt_rundir_check_open, dt_run_start_find, dt_initial_weights_find,
  * dt_initial_weights_load, dt_fit_stage and dt_results_check.
  */
 #include <config.h>
@@ -33,7 +33,7 @@ static const char *const run_files[] = {"config.cfg",   "config.origin.json", "m
 /* ---- what it prints ---------------------------------------------------------------------------------------------- */
 
 /* What a run would write, and where. */
-static void files_text(const dt_rundir_desc *dir)
+static void print_files(const dt_rundir_desc *dir)
 {
     if (dir->dir != NULL) {
         dt_print("files below %s:\n", dir->dir);
@@ -45,7 +45,7 @@ static void files_text(const dt_rundir_desc *dir)
     }
 }
 
-static void files_json(const dt_rundir_desc *dir, dt_json_out *o)
+static void write_files_json(const dt_rundir_desc *dir, dt_json_out *o)
 {
     dt_json_str(o, dir->dir != NULL ? "run_dir" : "run_dir_below", dir->dir != NULL ? dir->dir : dir->base);
     dt_json_str(o, "name", dir->name);
@@ -56,18 +56,18 @@ static void files_json(const dt_rundir_desc *dir, dt_json_out *o)
     dt_json_end(o, ']');
 }
 
-static void text_of_batch(const dt_session *s, int64_t phase, dt_str *out)
+static void append_batch_choice(const dt_session *s, int64_t phase, dt_str *out)
 {
     dt_str why = {0};
-    dt_batch_text(s, phase, &why);
+    dt_batch_append_choice(s, phase, &why);
     if (why.bytes > 0) {
         dt_str_addf(out, "  batch        %s\n", dt_str_text(&why));
     }
     dt_str_fini(&why);
 }
 
-static dt_status tell_plan(const dt_session *s, const dt_stage *stage, const dt_forecast *f, const dt_expected *e,
-                           dt_json_out *json)
+static dt_status print_plan(const dt_session *s, const dt_stage *stage, const dt_forecast *f, const dt_expected *e,
+                            dt_json_out *json)
 {
     dt_fit fit;
     dt_str text = {0};
@@ -75,17 +75,17 @@ static dt_status tell_plan(const dt_session *s, const dt_stage *stage, const dt_
     if (json != NULL) {
         dt_json_obj(json, NULL);
         dt_forecast_json(stage, f, json);
-        dt_expect_json(e, json);
-        dt_batch_json(s, stage->d.index, json);
+        dt_estimate_json(e, json);
+        dt_batch_write_choice(s, stage->d.index, json);
         dt_fit_json(&fit, f, json);
         dt_json_end(json, '}');
         return DT_OK;
     }
     dt_forecast_text(stage, f, &text);
     dt_str_add(&text, "  expected     ");
-    dt_expect_text(e, &text);
+    dt_estimate_text(e, &text);
     dt_str_add(&text, "\n");
-    text_of_batch(s, stage->d.index, &text);
+    append_batch_choice(s, stage->d.index, &text);
     dt_fit_text(&fit, f, &text);
     const dt_status st = dt_str_status(&text);
     dt_print_text(dt_str_text(&text));
@@ -94,7 +94,7 @@ static dt_status tell_plan(const dt_session *s, const dt_stage *stage, const dt_
 }
 
 /* dtrain bench gpu, instead of the plan. */
-static dt_status tell_roofline(const dt_stage *stage, const char *gpu, dt_json_out *json)
+static dt_status print_roofline(const dt_stage *stage, const char *gpu, dt_json_out *json)
 {
     dt_str text = {0};
     const dt_gpu_peak *g = dt_gpu_peak_find(gpu);
@@ -136,19 +136,19 @@ static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
         return DT_FAIL(DT_EPLUGIN, "phase %s created no trainer when it was started", stage->d.phase->desc.id);
     }
     dt_error refused;
-    DT_TRY(dt_forecast_make(stage, p->d->max_steps, &f));
+    DT_TRY(dt_forecast_create(stage, p->d->max_steps, &f));
     const dt_status st = dt_fit_stage(stage, p->d->max_steps, &f, true, is_beyond_p);
     dt_error_save(&refused, st);
     DT_TRY(st < 0 && !*is_beyond_p ? st : DT_OK);
     const dt_args *a = p->d->args;
     if (a->predict != NULL) {
-        DT_TRY(tell_roofline(stage, a->predict, p->json));
+        DT_TRY(print_roofline(stage, a->predict, p->json));
     } else {
         dt_expected e = {.step_s = NAN, .all_s = NAN, .evaluation_s = NAN, .acts = stage->rollout != NULL};
         if (st == DT_OK) {
-            dt_expect_estimate(stage, &f, p->d->max_steps, true, &e);
+            dt_estimate_duration(stage, &f, p->d->max_steps, true, &e);
         }
-        DT_TRY(tell_plan(p->d->session, stage, &f, &e, p->json));
+        DT_TRY(print_plan(p->d->session, stage, &f, &e, p->json));
     }
     p->is_printed = true;
     DT_TRY(a->print_graph != NULL ? print_graph(stage) : DT_OK);
@@ -171,7 +171,7 @@ static dt_status check_results(dry_plan *p, dt_stage *stage, bool is_fresh)
     DT_TRY(dt_stage_evaluate(stage, &unused));
     DT_TRY(dt_results_check(s, stage, metric, best_by, p->n_without_best));
     const char *best = strncmp(best_by, "min:", 4) == 0 ? best_by + 4 : best_by;
-    p->n_without_best += best[0] != '\0' && dt_stage_result(stage, best) == NULL;
+    p->n_without_best += best[0] != '\0' && dt_stage_find_result(stage, best) == NULL;
     return DT_OK;
 }
 
@@ -189,7 +189,7 @@ static dt_status set_up_and_plan(dry_plan *p, const dt_initial_weights_desc *fir
     return dt_planned_shapes_add(p->planned, *stage_p);
 }
 
-static dt_status plan_one(dry_plan *p, int64_t index)
+static dt_status plan_phase_at(dry_plan *p, int64_t index)
 {
     dt_session *s = p->d->session;
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -200,8 +200,8 @@ static dt_status plan_one(dry_plan *p, int64_t index)
     p->is_printed = false;
     DT_TRY(dt_session_enter_phase(s, index));
     const bool is_virtual = s->n_processes == 1;
-    DT_TRY(dt_comm_planned(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
-                           is_virtual ? s->ranks : s->n_local, &comm));
+    DT_TRY(dt_comm_create_planned(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
+                                  is_virtual ? s->ranks : s->n_local, &comm));
     dt_stage_desc d = dt_session_describe_stage(s, index, comm, &lock);
     d.run_dir = p->d->run_dir;
     const dt_initial_weights_desc first = {.session = s,
@@ -220,15 +220,15 @@ static dt_status plan_one(dry_plan *p, int64_t index)
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-static dt_status plan_all(dry_plan *p)
+static dt_status plan_all_phases(dry_plan *p)
 {
     const dt_session *s = p->d->session;
-    DT_TRY(p->d->rundir != NULL ? dt_rundir_plan(p->d->rundir) : DT_OK);
+    DT_TRY(p->d->rundir != NULL ? dt_rundir_check_open(p->d->rundir) : DT_OK);
     DT_TRY(dt_run_start_find(s, p->d->resume, true, &p->start));
     DT_TRY(dt_planned_shapes_create(&p->planned));
     dt_status st = DT_OK;
     for (int64_t i = p->start.begin; i < s->last && st == DT_OK; i++) {
-        st = plan_one(p, i);
+        st = plan_phase_at(p, i);
     }
     return st;
 }
@@ -244,17 +244,17 @@ dt_status dt_dry_run_print(const dt_dry_run *d)
         dt_json_obj(&o, NULL);
         dt_json_arr(&o, "phases");
     }
-    dt_status st = plan_all(&p);
+    dt_status st = plan_all_phases(&p);
     dt_run_start_fini(&p.start);
     dt_planned_shapes_destroy(p.planned);
     dt_error_save(&refused, st);
     if (!a->json && st == DT_OK && d->rundir != NULL) {
-        files_text(d->rundir);
+        print_files(d->rundir);
     }
     if (a->json && p.is_printed) {
         dt_json_end(&o, ']');
         if (d->rundir != NULL) {
-            files_json(d->rundir, &o);
+            write_files_json(d->rundir, &o);
         }
         dt_json_end(&o, '}');
         if (st == DT_OK) {

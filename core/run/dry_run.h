@@ -17,7 +17,8 @@ typedef struct dt_dry_run {
     uint64_t max_steps;
 } dt_dry_run;
 
-/* Rejects what the run would reject, with the same status. Errors: those of dt_run and of opening its folder. */
+/* Rejects what the run would reject, with the same status. Errors: those of dt_run_training and of opening its folder.
+ * */
 dt_status dt_dry_run_print(const dt_dry_run *d) DT_NODISCARD;
 
 #endif

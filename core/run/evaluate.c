@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* A folder without a configuration next to it may still be a checkpoint; a damaged one is reported as damaged. */
-static dt_status refuse_missing(const char *path, bool has_config)
+static dt_status fail_missing_configuration(const char *path, bool has_config)
 {
     dt_ckpt_info info;
     if (dt_fs_is_file(path) || has_config) {
@@ -71,7 +71,7 @@ dt_status dt_eval_open(const dt_args *a, dt_session *s)
     dt_ckpt_run_config(a->checkpoint, &config);
     dt_status st = dt_str_status(&config);
     if (st == DT_OK && a->checkpoint != NULL) {
-        st = refuse_missing(a->checkpoint, config.bytes > 0);
+        st = fail_missing_configuration(a->checkpoint, config.bytes > 0);
     }
     if (st == DT_OK) {
         st = dt_session_open(a, config.bytes > 0 ? dt_str_text(&config) : NULL, NULL, s);
@@ -145,7 +145,7 @@ dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint
     dt_handover *from = NULL;
     *e = (dt_eval){.comm = NULL};
     pthread_mutex_init(&e->lock, NULL);
-    DT_TRY(dt_comm_null(&e->comm));
+    DT_TRY(dt_comm_create_null(&e->comm));
     dt_stage_desc d = dt_session_describe_stage(s, index, e->comm, &e->lock);
     d.frames_every_s = frames_every_s;
     d.trained_on = &e->trained_on;

@@ -108,7 +108,7 @@ dt_status dt_planned_shapes_add(dt_planned_shapes *p, const dt_stage *s)
     for (uint32_t i = 0; i < s->params.n; i++) {
         const dt_param *from = &s->params.param[i];
         shape *to = &p->at[p->n];
-        if (from->is_shadow) {
+        if (from->is_target) {
             continue;
         }
         *to = (shape){.name = dt_strdup(from->name), .n_dims = from->n_dims, .phase = s->d.index};
@@ -121,7 +121,7 @@ dt_status dt_planned_shapes_add(dt_planned_shapes *p, const dt_stage *s)
     return DT_OK;
 }
 
-static void dims_text(const int64_t *dim, uint32_t n, dt_str *out)
+static void append_dims(const int64_t *dim, uint32_t n, dt_str *out)
 {
     dt_str_add(out, "[");
     for (uint32_t i = 0; i < n; i++) {
@@ -130,17 +130,17 @@ static void dims_text(const int64_t *dim, uint32_t n, dt_str *out)
     dt_str_add(out, "]");
 }
 
-static dt_status refuse_shape(const dt_stage *s, const dt_model *m, const dt_param *here, const shape *there,
-                              int64_t phase)
+static dt_status fail_shape(const dt_stage *s, const dt_model *m, const dt_param *here, const shape *there,
+                            int64_t phase)
 {
     dt_mismatch options;
     dt_str mine = {0}, theirs = {0}, why = {0};
-    dt_mismatch_between(s, m, phase, &options);
+    dt_mismatch_find_between_phases(s, m, phase, &options);
     dt_mismatch_append(&options, &why);
     dt_mismatch_fini(&options);
-    dims_text(here->dim, here->n_dims, &mine);
+    append_dims(here->dim, here->n_dims, &mine);
     if (there != NULL) {
-        dims_text(there->dim, there->n_dims, &theirs);
+        append_dims(there->dim, there->n_dims, &theirs);
     } else {
         dt_str_add(&theirs, "missing");
     }
@@ -172,14 +172,14 @@ static dt_status compare_shapes(const dt_planned_shapes *p, const dt_stage *s, c
     const char *role = m->role;
     for (uint32_t i = 0; i < s->params.n; i++) {
         const dt_param *here = &s->params.param[i];
-        if (here->is_shadow || !dt_tensor_has_role(here->name, role)) {
+        if (here->is_target || !dt_tensor_has_role(here->name, role)) {
             continue;
         }
         const shape *there = find_shape(p, here->name);
         const bool is_same = there != NULL && there->n_dims == here->n_dims &&
                              memcmp(there->dim, here->dim, here->n_dims * sizeof(*here->dim)) == 0;
         if (!is_same) {
-            return refuse_shape(s, m, here, there, find_phase_of_role(p, role));
+            return fail_shape(s, m, here, there, find_phase_of_role(p, role));
         }
     }
     return DT_OK;
@@ -245,7 +245,8 @@ dt_status dt_initial_weights_find(const dt_initial_weights_desc *d, int64_t inde
     const uint32_t n = dt_config_roles(d->session->config, role);
     pthread_mutex_unlock(d->lock);
     for (uint32_t i = 0; i < n && st == DT_OK; i++) {
-        const bool is_there = dt_handover_has(out->from, role[i]) || (out->is_after && has_role(d->planned, role[i]));
+        const bool is_there =
+            dt_handover_has_role(out->from, role[i]) || (out->is_after && has_role(d->planned, role[i]));
         st = is_there ? dt_roles_add(roles_p, role[i]) : DT_OK;
     }
     for (const char *const *fresh = out->fresh; fresh != NULL && *fresh != NULL; fresh++) {

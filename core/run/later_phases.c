@@ -28,7 +28,7 @@ typedef struct later_check {
 } later_check;
 
 /* One on a device is planned when it is due: what it would take there may still be in use by then. */
-static dt_status plan_later(dt_stage *stage, bool *is_beyond_p)
+static dt_status plan_later_phase(dt_stage *stage, bool *is_beyond_p)
 {
     dt_forecast f;
     if (stage->d.device_ops != NULL || strncmp(stage->opts.engine.device, "cuda", 4) == 0) {
@@ -38,18 +38,18 @@ static dt_status plan_later(dt_stage *stage, bool *is_beyond_p)
     if (stage->trainer == NULL) {
         return DT_OK;
     }
-    DT_TRY(dt_forecast_make(stage, 0, &f));
+    DT_TRY(dt_forecast_create(stage, 0, &f));
     return dt_fit_stage(stage, 0, &f, false, is_beyond_p);
 }
 
 /* The phase that begins is the run's to try; here it is made for the shapes that it hands over. */
-static dt_status try_phase(later_check *r, const dt_initial_weights_desc *first, dt_initial_weights *f,
-                           dt_stage_desc *d, dt_stage **stage_p, bool *is_beyond_p)
+static dt_status trial_phase(later_check *r, const dt_initial_weights_desc *first, dt_initial_weights *f,
+                             dt_stage_desc *d, dt_stage **stage_p, bool *is_beyond_p)
 {
     const bool is_begin = d->index <= r->start.begin;
     DT_TRY(r->planned != NULL && !is_begin ? dt_initial_weights_find(first, d->index, f, &d->loaded) : DT_OK);
     DT_TRY(dt_stage_create(d, stage_p));
-    DT_TRY(plan_later(*stage_p, is_beyond_p));
+    DT_TRY(plan_later_phase(*stage_p, is_beyond_p));
     if (r->planned != NULL && (*stage_p)->trainer == NULL) {
         dt_planned_shapes_remove(r->planned, *stage_p);
     } else if (r->planned != NULL) {
@@ -73,9 +73,9 @@ static dt_status check_phase(later_check *r, int64_t index)
                                            .start = &r->start,
                                            .planned = r->planned,
                                            .lock = &lock};
-    d.threads = threads > 0 ? (uint32_t)threads : dt_limits_cores("");
+    d.threads = threads > 0 ? (uint32_t)threads : dt_limits_count_cores("");
     dt_log_mute(true);
-    const dt_status st = try_phase(r, &first, &f, &d, &stage, &is_beyond);
+    const dt_status st = trial_phase(r, &first, &f, &d, &stage, &is_beyond);
     dt_initial_weights_close(&f);
     dt_stage_destroy(stage);
     dt_log_mute(false);
@@ -85,7 +85,7 @@ static dt_status check_phase(later_check *r, int64_t index)
     return is_beyond || st == DT_ENOMEM ? dt_fit_advise(&d, st) : st;
 }
 
-static dt_status check_all(later_check *r)
+static dt_status check_later_phases(later_check *r)
 {
     const dt_session *s = r->session;
     dt_status st = DT_OK;
@@ -115,7 +115,7 @@ dt_status dt_later_phases_check(const dt_args *a, const dt_session *s, const cha
     if (s->last - s->first < 2) {
         return DT_OK;
     }
-    DT_TRY(dt_comm_null(&r.comm));
+    DT_TRY(dt_comm_create_null(&r.comm));
     dt_log_mute(true);
     dt_status st = dt_run_start_find(s, resume, true, &r.start);
     dt_log_mute(false);
@@ -126,7 +126,7 @@ dt_status dt_later_phases_check(const dt_args *a, const dt_session *s, const cha
         st = DT_OK;
     }
     if (st == DT_OK) {
-        st = check_all(&r);
+        st = check_later_phases(&r);
     }
     dt_planned_shapes_destroy(r.planned);
     dt_run_start_fini(&r.start);

@@ -107,7 +107,7 @@ dt_status dt_layers_read(const dt_args *a, const char *resumed_config, dt_config
         read_set_options, read_short_options, read_plugin};
     const sources from = {.args = a, .resumed_config = resumed_config};
     if (a->trust_plugins) {
-        dt_config_trust(c);
+        dt_config_trust_code(c);
     }
     for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
         DT_TRY(layers[i](&from, c));

@@ -69,17 +69,17 @@ void dt_profile_steps_after(dt_profile_steps *p, uint64_t step, uint64_t made)
 
 /* ---- what several processes recorded ----------------------------------------------------------------------------- */
 
-static uint32_t ranks_of(const dt_profile_steps *p)
+static uint32_t count_ranks(const dt_profile_steps *p)
 {
     return p->ranks != NULL ? dt_comm_size(p->ranks) : 1;
 }
 
-static bool is_first(const dt_profile_steps *p)
+static bool is_first_rank(const dt_profile_steps *p)
 {
     return p->ranks == NULL || dt_comm_rank(p->ranks) == 0;
 }
 
-static char *part_path(const dt_profile_steps *p, uint32_t rank)
+static char *path_of_part(const dt_profile_steps *p, uint32_t rank)
 {
     dt_str path = {0};
     dt_str_addf(&path, "%s/trace-rank-%u.part", p->run_dir, rank);
@@ -91,7 +91,7 @@ static char *part_path(const dt_profile_steps *p, uint32_t rank)
 static dt_status write_part(const dt_profile_steps *p, uint64_t *n_p, uint64_t *dropped_p)
 {
     const uint32_t rank = dt_comm_rank(p->ranks);
-    char *path = part_path(p, rank);
+    char *path = path_of_part(p, rank);
     if (path != NULL) {
         dt_fs_try_remove(path); /* of an earlier run */
     }
@@ -105,14 +105,14 @@ static dt_status write_part(const dt_profile_steps *p, uint64_t *n_p, uint64_t *
 static dt_status write_merged(const dt_profile_steps *p, const char *path, bool takes_parts, uint64_t *n_p,
                               uint64_t *dropped_p)
 {
-    const uint32_t n = takes_parts ? ranks_of(p) : 1;
+    const uint32_t n = takes_parts ? count_ranks(p) : 1;
     char **part = dt_alloc_n(n, sizeof(*part));
     uint32_t n_parts = 0;
     if (part == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u paths", n);
     }
     for (uint32_t r = 1; r < n; r++) {
-        part[n_parts] = part_path(p, r);
+        part[n_parts] = path_of_part(p, r);
         if (part[n_parts] != NULL && dt_fs_is_file(part[n_parts])) {
             n_parts++;
         } else {
@@ -148,7 +148,7 @@ void dt_profile_steps_end(dt_profile_steps *p, bool is_agreed)
 {
     dt_str path = {0};
     uint64_t n = 0, dropped = 0;
-    if (p->first > 0 && !p->is_on && !p->is_over && is_first(p)) {
+    if (p->first > 0 && !p->is_on && !p->is_over && is_first_rank(p)) {
         dt_log(DT_LOG_WARN, "no trace: the run ended before step %llu of a phase", (unsigned long long)p->first);
     }
     if (!p->is_on) {
@@ -157,15 +157,15 @@ void dt_profile_steps_end(dt_profile_steps *p, bool is_agreed)
     p->is_on = false;
     p->is_over = true;
     dt_trace_stop();
-    if (!is_first(p)) {
+    if (!is_first_rank(p)) {
         log_written("", is_agreed ? write_part(p, &n, &dropped) : DT_OK, n, dropped);
     }
-    if (is_agreed && ranks_of(p) > 1 && dt_comm_barrier(p->ranks) < 0) { /* now all parts are there */
+    if (is_agreed && count_ranks(p) > 1 && dt_comm_barrier(p->ranks) < 0) { /* now all parts are there */
         dt_log(DT_LOG_WARN, "the trace has only rank 0: %s", dt_error_text());
         dt_error_clear();
         is_agreed = false;
     }
-    if (!is_first(p)) {
+    if (!is_first_rank(p)) {
         return;
     }
     dt_str_addf(&path, "%s/trace.json", p->run_dir);

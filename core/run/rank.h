@@ -214,7 +214,7 @@ dt_status dt_rank_compare_parameters(dt_rank *k, uint64_t before);
 /* ---- rank_loop.c ------------------------------------------------------------------------------------------------ */
 
 /* stop_step: of --max-steps; 0: none. DT_DONE: the phase is over; DT_OK: it stopped at stop_step. */
-dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step);
+dt_status dt_rank_train_loop(dt_rank *k, uint64_t stop_step);
 
 /* ---- rank_phase.c ----------------------------------------------------------------------------------------------- */
 

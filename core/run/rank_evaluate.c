@@ -24,7 +24,7 @@ static dt_status evaluate_stage(dt_rank *k, dt_progress *p)
     return st;
 }
 
-static dt_status evaluate(dt_rank *k)
+static dt_status evaluate_and_record(dt_rank *k)
 {
     dt_progress p;
     const dt_status mine = evaluate_stage(k, &p);
@@ -34,7 +34,7 @@ static dt_status evaluate(dt_rank *k)
         return DT_OK;
     }
     const dt_result *report = NULL;
-    const uint32_t n = dt_stage_results(k->stage, &report);
+    const uint32_t n = dt_stage_get_results(k->stage, &report);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < report[i].n && !dt_result_is_detail(&report[i]); j++) {
             char name[128];
@@ -43,7 +43,7 @@ static dt_status evaluate(dt_rank *k)
             } else {
                 snprintf(name, sizeof(name), "eval/%s", report[i].key);
             }
-            dt_metrics_scalar(k->r->metrics, name, report[i].value[j]);
+            dt_metrics_add_scalar(k->r->metrics, name, report[i].value[j]);
         }
     }
     if (dt_result_write_pictures(k->stage, dt_rundir_path(k->r->d->dir)) < 0) {
@@ -53,7 +53,8 @@ static dt_status evaluate(dt_rank *k)
     dt_str table = {0};
     dt_result_text(k->stage, &table);
     const dt_status st = dt_str_status(&table);
-    dt_event_files_evaluation(k->stage, k->r->metrics, dt_trainer_step_number(k->stage->trainer), dt_str_text(&table));
+    dt_event_files_write_evaluation(k->stage, k->r->metrics, dt_trainer_step_number(k->stage->trainer),
+                                    dt_str_text(&table));
     char *rest = table.text, *line;
     while (st == DT_OK && (line = strsep(&rest, "\n")) != NULL && line[0] != '\0') {
         dt_log(DT_LOG_INFO, "%s", line);
@@ -73,20 +74,20 @@ static const char *find_similar_result(const dt_stage *s, const char *name)
 {
     const char *names[DT_STAGE_MAX_RESULTS + 1] = {NULL};
     const dt_result *report = NULL;
-    const uint32_t n = dt_stage_results(s, &report);
+    const uint32_t n = dt_stage_get_results(s, &report);
     for (uint32_t i = 0; i < n && i < DT_STAGE_MAX_RESULTS; i++) {
         names[i] = report[i].key;
     }
-    return dt_did_you_mean(strncmp(name, "eval/", 5) == 0 ? name + 5 : name, names);
+    return dt_suggest_word(strncmp(name, "eval/", 5) == 0 ? name + 5 : name, names);
 }
 
 /* The number that a key of the configuration names. Errors: DT_ECONFIG with those that there are. */
 static dt_status find_result(const dt_stage *stage, const char *option, const char *name, double *out)
 {
-    const double *value = dt_stage_result(stage, name);
+    const double *value = dt_stage_find_result(stage, name);
     if (value == NULL) {
         dt_str known = {0};
-        dt_stage_result_names(stage, &known);
+        dt_stage_list_result_names(stage, &known);
         const char *near = find_similar_result(stage, name);
         const dt_status st =
             DT_FAIL(DT_ECONFIG, "%s = \"%s\" is not a result of the evaluation of %s%s%s%s; it reports %s", option,
@@ -121,14 +122,14 @@ static dt_status check_stop_target(dt_rank *k, bool *met_p)
     return DT_OK;
 }
 
-static const char *best_name(const char *best_by)
+static const char *best_result_name(const char *best_by)
 {
     return strncmp(best_by, "min:", 4) == 0 ? best_by + 4 : best_by;
 }
 
 const char *dt_rank_best_result_name(const dt_rank *k)
 {
-    return best_name(k->checkpoint.best_by);
+    return best_result_name(k->checkpoint.best_by);
 }
 
 /* Is a best_by that this phase does not report a mistake? Not where other phases share it and may report it; it is
@@ -147,7 +148,7 @@ static dt_status is_best_by_mistake(const dt_session *s, const dt_stage *stage, 
     DT_TRY(dt_config_checkpoint(s->config, -1, &shared));
     const bool is_last_chance = stage->d.index == last && n_without_best == n - 1;
     *is_p = n <= 1 || is_last_chance || strcmp(shared.best_by, best_by) != 0 ||
-            find_similar_result(stage, best_name(best_by)) != NULL;
+            find_similar_result(stage, best_result_name(best_by)) != NULL;
     return DT_OK;
 }
 
@@ -159,15 +160,15 @@ dt_status dt_results_check(const dt_session *s, const dt_stage *stage, const cha
     if (stop_metric[0] != '\0') {
         DT_TRY(find_result(stage, "stop.metric", stop_metric, &unused));
     }
-    if (best_by[0] == '\0' || dt_stage_result(stage, best_name(best_by)) != NULL) {
+    if (best_by[0] == '\0' || dt_stage_find_result(stage, best_result_name(best_by)) != NULL) {
         return DT_OK;
     }
     DT_TRY(is_best_by_mistake(s, stage, best_by, n_without_best, &is_meant));
-    return is_meant ? find_result(stage, "checkpoint.best_by", best_name(best_by), &unused) : DT_OK;
+    return is_meant ? find_result(stage, "checkpoint.best_by", best_result_name(best_by), &unused) : DT_OK;
 }
 
 /* A name that a phase does not report marks nothing as its best. Said once: other phases may report it. */
-static void record_best(dt_rank *k)
+static void record_best_result(dt_rank *k)
 {
     const char *name = dt_rank_best_result_name(k);
     double value = 0;
@@ -177,17 +178,17 @@ static void record_best(dt_rank *k)
         dt_error_clear();
         k->r->n_without_best++;
     }
-    const double *best = dt_rank_is_first(k) ? dt_stage_result(k->stage, name) : NULL;
+    const double *best = dt_rank_is_first(k) ? dt_stage_find_result(k->stage, name) : NULL;
     k->n_best_known += best != NULL && !isnan(*best);
     k->has_evaluated = true;
 }
 
 dt_status dt_rank_evaluate(dt_rank *k, bool *met_p)
 {
-    const dt_status mine = evaluate(k);
+    const dt_status mine = evaluate_and_record(k);
     DT_TRY(dt_comm_agree(k->comm, mine));
     k->n_evaluations++;
-    record_best(k);
+    record_best_result(k);
     return check_stop_target(k, met_p);
 }
 
@@ -205,7 +206,7 @@ dt_status dt_rank_check_results(dt_rank *k)
         st = dt_results_check(k->r->d->session, k->stage, k->stop.metric, k->checkpoint.best_by, k->r->n_without_best);
     }
     if (st == DT_OK) {
-        record_best(k);
+        record_best_result(k);
     }
     dt_stage_results_clear(k->stage);
     return dt_comm_agree(k->comm, st);

@@ -19,14 +19,14 @@
 void dt_result_warn_limits(const dt_stage *s)
 {
     const dt_result *r = NULL;
-    const uint32_t n = dt_stage_results(s, &r);
+    const uint32_t n = dt_stage_get_results(s, &r);
     for (uint32_t i = 0; i < n; i++) {
         char key[160];
         if (strncmp(r[i].key, "limits/", 7) != 0 || r[i].is_list) {
             continue;
         }
         snprintf(key, sizeof(key), "costs/%.128s/mean", r[i].key + 7);
-        const double *cost = dt_stage_result(s, key);
+        const double *cost = dt_stage_find_result(s, key);
         if (cost == NULL || isnan(*cost)) {
             dt_log(DT_LOG_WARN, "no evaluated episode measures cost %s, whose limit is %g", r[i].key + 7,
                    r[i].value[0]);
@@ -57,7 +57,7 @@ static dt_status check_updates(dt_rank *k)
 }
 
 /* Of a resumed run, what earlier processes evaluated is not known. */
-static dt_status check_was_number(const dt_rank *k, const char *option, const char *name, uint32_t n_known)
+static dt_status check_result_was_number(const dt_rank *k, const char *option, const char *name, uint32_t n_known)
 {
     static const char text[] = "%s = \"%s\" was not a number in any of %u evaluations of phase %s, so that it had no "
                                "effect; name a result that each evaluation has";
@@ -78,9 +78,9 @@ static dt_status check_names(const dt_rank *k)
     if (!dt_rank_is_first(k)) {
         return DT_OK;
     }
-    DT_TRY(check_was_number(k, "stop.metric", k->stop.metric, k->n_target_known));
-    return check_was_number(k, "checkpoint.best_by", dt_stage_result(k->stage, best) != NULL ? best : "",
-                            k->n_best_known);
+    DT_TRY(check_result_was_number(k, "stop.metric", k->stop.metric, k->n_target_known));
+    return check_result_was_number(k, "checkpoint.best_by", dt_stage_find_result(k->stage, best) != NULL ? best : "",
+                                   k->n_best_known);
 }
 
 dt_status dt_rank_finish(dt_rank *k)

@@ -11,8 +11,8 @@
 
 dt_rank_message dt_rank_measure_load(dt_rank *k, uint32_t requests)
 {
-    const double now = dt_clock_s(), waited = dt_comm_waited(k->comm);
-    const uint64_t sent = dt_comm_sent(k->comm);
+    const double now = dt_clock_s(), waited = dt_comm_waited_s(k->comm);
+    const uint64_t sent = dt_comm_sent_bytes(k->comm);
     const dt_rank_message w = {.requests = requests,
                                .took_s = k->load.at_s > 0 ? (float)(now - k->load.at_s) : 0,
                                .waited_s = (float)(waited - k->load.waited_s),
@@ -42,9 +42,9 @@ void dt_rank_record_load(const dt_rank *k)
     if (n == 1 || took <= 0 || busy <= 0) {
         return;
     }
-    dt_metrics_scalar(m, "ranks/busy_s", busy);
-    dt_metrics_scalar(m, "ranks/waiting", waited / took);
-    dt_metrics_scalar(m, "ranks/imbalance", most / busy - 1);
-    dt_metrics_scalar(m, "ranks/slowest", slowest);
-    dt_metrics_scalar(m, "ranks/sent", sent);
+    dt_metrics_add_scalar(m, "ranks/busy_s", busy);
+    dt_metrics_add_scalar(m, "ranks/waiting", waited / took);
+    dt_metrics_add_scalar(m, "ranks/imbalance", most / busy - 1);
+    dt_metrics_add_scalar(m, "ranks/slowest", slowest);
+    dt_metrics_add_scalar(m, "ranks/sent", sent);
 }

@@ -25,7 +25,7 @@ typedef struct iteration {
 } iteration;
 
 /* Tests make it fail as a plugin does, or diverge. */
-static dt_status iterate(dt_rank *k, dt_progress *p)
+static dt_status iterate_phase(dt_rank *k, dt_progress *p)
 {
     const uint64_t step = dt_trainer_step_number(k->stage->trainer);
     k->first_s = k->has_stepped ? k->first_s : dt_clock_s();
@@ -54,7 +54,7 @@ static dt_status iterate(dt_rank *k, dt_progress *p)
 static dt_status run_iteration(dt_rank *k, iteration *it)
 {
     it->before = k->good_step = dt_rank_global_step(k);
-    const dt_status st = iterate(k, &it->p), worst = dt_comm_agree(k->comm, st);
+    const dt_status st = iterate_phase(k, &it->p), worst = dt_comm_agree(k->comm, st);
     if (worst < 0) {
         return dt_rank_save_after_failure(k, worst, &k->backup);
     }
@@ -130,7 +130,7 @@ static void finish_iteration(dt_rank *k, uint64_t before)
     dt_memory_watch_update(&k->watch, dt_clock_s(), k->stage->trainer);
 }
 
-dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step)
+dt_status dt_rank_train_loop(dt_rank *k, uint64_t stop_step)
 {
     for (;;) {
         iteration it = {.requests = 0};

@@ -110,7 +110,8 @@ static dt_status start_stage(dt_rank *k)
 
 /* Creates and starts the phase with its initial weights, or those of the checkpoint that is resumed. All ranks do each
  * step, or none does the next. */
-static dt_status set_up_with(dt_rank *k, int64_t index, const dt_initial_weights_desc *d, dt_initial_weights *first)
+static dt_status set_up_with_weights(dt_rank *k, int64_t index, const dt_initial_weights_desc *d,
+                                     dt_initial_weights *first)
 {
     dt_roles loaded;
     const dt_status found = dt_initial_weights_find(d, index, first, &loaded);
@@ -127,11 +128,11 @@ static dt_status set_up_with(dt_rank *k, int64_t index, const dt_initial_weights
     return dt_comm_agree(k->comm, initialised);
 }
 
-static dt_status set_up(dt_rank *k, int64_t index)
+static dt_status set_up_phase(dt_rank *k, int64_t index)
 {
     const dt_initial_weights_desc d = describe_initial_weights(k);
     dt_initial_weights first = {0};
-    const dt_status st = set_up_with(k, index, &d, &first);
+    const dt_status st = set_up_with_weights(k, index, &d, &first);
     dt_initial_weights_close(&first);
     return st;
 }
@@ -170,7 +171,7 @@ static dt_status create_phase(dt_rank *k, int64_t index)
         (void)dt_fault("run.begin"); /* tests kill here */
     }
     k->enter_s = index == r->start.begin ? r->start_s : dt_clock_s();
-    DT_TRY(set_up(k, index));
+    DT_TRY(set_up_phase(k, index));
     if (k->stage->trainer == NULL) {
         return DT_FAIL(DT_EPLUGIN, "phase %s created no trainer when it was started", k->stage->d.phase->desc.id);
     }
@@ -258,7 +259,7 @@ static dt_status train_phase(dt_rank *k, int64_t index)
     if (k->stop.steps > 0 && k->begin_step >= (uint64_t)k->stop.steps) {
         return DT_DONE;
     }
-    return has_all ? DT_OK : dt_rank_loop(k, k->r->d->max_steps);
+    return has_all ? DT_OK : dt_rank_train_loop(k, k->r->d->max_steps);
 }
 
 /* st: of training, and what is returned where saving succeeds. */
@@ -302,7 +303,7 @@ static dt_status compare_with_baselines(dt_rank *k, int64_t index, const dt_poli
 }
 
 /* Planned and measured peak of memory, evaluations and baselines included. */
-static void log_peak(const dt_rank *k, int64_t index)
+static void log_memory_peak(const dt_rank *k, int64_t index)
 {
     if (k->has_peak) {
         dt_log(DT_LOG_INFO, "phase %lld (%s) took %.1f MB resident at most, planned were %.1f MB", (long long)index + 1,
@@ -312,7 +313,7 @@ static void log_peak(const dt_rank *k, int64_t index)
 }
 
 /* Memory of a phase is returned before the next one begins: arenas, and freed blocks of the heap. */
-static void log_release(const dt_rank *k, int64_t index)
+static void log_memory_release(const dt_rank *k, int64_t index)
 {
     const dt_session *s = k->r->d->session;
     const uint64_t arenas = dt_arena_live_bytes();
@@ -347,7 +348,7 @@ dt_status dt_rank_run_phases(dt_rank *k)
         const dt_status compared = kept == DT_OK ? compare_with_baselines(k, i, policy) : kept;
         dt_policy_result_free(policy);
         if (st >= 0 && dt_rank_is_first(k)) {
-            log_peak(k, i);
+            log_memory_peak(k, i);
         }
         DT_TRY_DONE(st);
         DT_TRY(compared);
@@ -360,7 +361,7 @@ dt_status dt_rank_run_phases(dt_rank *k)
         DT_TRY(dt_comm_barrier(k->comm));
         if (k->is_first_here) {
             r->base_step += steps;
-            log_release(k, i);
+            log_memory_release(k, i);
         }
         DT_TRY(dt_comm_barrier(k->comm));
     }

@@ -36,7 +36,7 @@
 
 /* Is argv[i] this option of ours, given once or again? How many words it takes, as cli.c reads them; 0: it is another
  * one. */
-static int words_of(const dt_args *a, int i, const char *name, bool may_lack_value)
+static int count_option_words(const dt_args *a, int i, const char *name, bool may_lack_value)
 {
     const char *word = a->argv[i];
     const size_t bytes = strlen(name);
@@ -48,14 +48,14 @@ static int words_of(const dt_args *a, int i, const char *name, bool may_lack_val
 }
 
 /* What each process is passed: all but the launcher's own options, and --resume, which is added at each restart. */
-static uint32_t words_for_all(const dt_args *a, const char **out)
+static uint32_t list_common_words(const dt_args *a, const char **out)
 {
     static const char *const ours[] = {"--nproc", "--nnodes", "--max-restarts", "--hostfile", "--resume"};
     uint32_t n = 0;
     for (int i = 1; i < a->argc;) {
         int skipped = 0;
         for (size_t k = 0; k < sizeof(ours) / sizeof(ours[0]) && skipped == 0; k++) {
-            skipped = words_of(a, i, ours[k], strcmp(ours[k], "--resume") == 0);
+            skipped = count_option_words(a, i, ours[k], strcmp(ours[k], "--resume") == 0);
         }
         if (skipped == 0) {
             out[n++] = a->argv[i++];
@@ -142,7 +142,7 @@ dt_status dt_processes_launch(const dt_args *a, dt_launch_range processes, dt_la
     }
     DT_TRY(find_program(program));
     dt_resume r;
-    if (dt_resume_find(a, &r) < 0) { /* the processes look again, and report it */
+    if (dt_resume_read(a, &r) < 0) { /* the processes look again, and report it */
         dt_error_clear();
     }
     const char **word = dt_alloc_n((size_t)a->argc + 1, sizeof(*word));
@@ -156,7 +156,7 @@ dt_status dt_processes_launch(const dt_args *a, dt_launch_range processes, dt_la
                               .hostfile = a->hostfile,
                               .program = program,
                               .arg = word,
-                              .n_arg = words_for_all(a, word),
+                              .n_arg = list_common_words(a, word),
                               .run_dir = a->run_dir,
                               .resume = !a->has_resume      ? NULL
                                         : a->resume != NULL ? a->resume
@@ -211,7 +211,7 @@ static dt_status check_shared_memory(const dt_launch *l)
 }
 
 /* Does what is sent arrive, whole and from the right rank? A known sum of all ranks' known words. */
-static dt_status check_words(dt_comm *c, uint32_t *word)
+static dt_status check_received_words(dt_comm *c, uint32_t *word)
 {
     enum { WORDS = 1024 };
     const uint32_t size = dt_comm_size(c), rank = dt_comm_rank(c);
@@ -237,12 +237,13 @@ static dt_status check_words(dt_comm *c, uint32_t *word)
     return sum == n * (n - 1) / 2 ? DT_OK : DT_FAIL(DT_ECOMM, "self-check: a sum over all ranks is wrong");
 }
 
-static dt_status self_check(dt_comm *c)
+static dt_status check_communication(dt_comm *c)
 {
     enum { WORDS = 1024 };
     const double begin = dt_clock_s();
     uint32_t *word = dt_alloc_n(((size_t)dt_comm_size(c) + 1) * WORDS, sizeof(*word));
-    dt_status st = word != NULL ? check_words(c, word) : DT_FAIL(DT_ENOMEM, "out of memory for a check of the network");
+    dt_status st =
+        word != NULL ? check_received_words(c, word) : DT_FAIL(DT_ENOMEM, "out of memory for a check of the network");
     dt_free(word);
     st = dt_comm_agree(c, st);
     if (st == DT_OK && dt_comm_rank(c) == 0) {
@@ -278,7 +279,7 @@ dt_status dt_processes_begin(const dt_launch *l, dt_launch_range n, dt_comm **ou
         snprintf(prefix, sizeof(prefix), "rank %u", dt_comm_rank(*out_p));
     }
     dt_log_prefix_set(prefix);
-    return self_check(*out_p);
+    return check_communication(*out_p);
 }
 
 enum { MOST_PLUGINS = 64 };
@@ -301,20 +302,20 @@ typedef struct rank_facts {
 
 static const char *const word_name[] = {"--run-dir", "--name", "--resume", "--phase", "--init-from"};
 
-static int by_name(const void *x, const void *y)
+static int compare_names(const void *x, const void *y)
 {
     return strcmp(x, y); /* the name comes first */
 }
 
 static void describe_plugins(const dt_loader *l, rank_facts *out)
 {
-    for (uint32_t i = 0; i < dt_loader_n_plugins(l) && out->n_plugins < MOST_PLUGINS; i++) {
+    for (uint32_t i = 0; i < dt_loader_count_plugins(l) && out->n_plugins < MOST_PLUGINS; i++) {
         const dt_loaded_plugin *p = dt_loader_plugin_at(l, i);
         snprintf(out->plugin[out->n_plugins].name, sizeof(out->plugin[0].name), "%s", p->desc.name);
         out->plugin[out->n_plugins].hash = dt_hash64(p->sha256, sizeof(p->sha256), 0);
         out->n_plugins++;
     }
-    qsort(out->plugin, out->n_plugins, sizeof(out->plugin[0]), by_name);
+    qsort(out->plugin, out->n_plugins, sizeof(out->plugin[0]), compare_names);
 }
 
 static dt_status hash_program(uint64_t *out_p)
@@ -330,7 +331,7 @@ static dt_status hash_program(uint64_t *out_p)
 }
 
 /* The first plugin that is not the same; NULL: all are. */
-static const char *other_plugin(const rank_facts *x, const rank_facts *y)
+static const char *find_different_plugin(const rank_facts *x, const rank_facts *y)
 {
     const uint32_t n = x->n_plugins > y->n_plugins ? x->n_plugins : y->n_plugins;
     for (uint32_t i = 0; i < n; i++) {
@@ -368,9 +369,9 @@ static dt_status compare_arithmetic(const rank_facts *one, const rank_facts *oth
     return DT_OK;
 }
 
-static dt_status compare_two(uint32_t r, const rank_facts *first, const rank_facts *other)
+static dt_status compare_rank_facts(uint32_t r, const rank_facts *first, const rank_facts *other)
 {
-    const char *plugin = other_plugin(first, other);
+    const char *plugin = find_different_plugin(first, other);
     const char *what = strcmp(other->version, first->version) != 0 ? "version of dtrain"
                        : other->program != first->program          ? "program (the files of dtrain differ)"
                        : strcmp(other->config, first->config) != 0 ? "configuration (files, DTRAIN__ variables, --set)"
@@ -395,7 +396,7 @@ static dt_status compare_two(uint32_t r, const rank_facts *first, const rank_fac
 }
 
 /* Two ranks on a GPU would take turns on it, and half of its memory each. */
-static dt_status compare_places(const rank_facts *all, uint32_t r)
+static dt_status compare_device_places(const rank_facts *all, uint32_t r)
 {
     for (uint32_t k = 0; k < r; k++) {
         if (all[r].uuid[0] != '\0' && strcmp(all[k].uuid, all[r].uuid) == 0) {
@@ -409,13 +410,13 @@ static dt_status compare_places(const rank_facts *all, uint32_t r)
     return DT_OK;
 }
 
-static dt_status compare(dt_comm *c, const rank_facts *mine, rank_facts *all)
+static dt_status compare_all_ranks(dt_comm *c, const rank_facts *mine, rank_facts *all)
 {
     DT_TRY(dt_comm_all_gather(c, mine, sizeof(*mine), all));
     for (uint32_t r = 1; r < dt_comm_size(c); r++) {
-        DT_TRY(compare_two(r, &all[0], &all[r]));
+        DT_TRY(compare_rank_facts(r, &all[0], &all[r]));
         DT_TRY(compare_arithmetic(&all[0], &all[r], r));
-        DT_TRY(compare_places(all, r));
+        DT_TRY(compare_device_places(all, r));
     }
     return DT_OK;
 }
@@ -440,7 +441,7 @@ static dt_status describe_rank(const dt_session *s, const dt_args *a, uint64_t m
     const dt_session_device *d = &s->device;
     snprintf(out->version, sizeof(out->version), "%s", PACKAGE_VERSION);
     DT_TRY(describe_device(d, out));
-    snprintf(out->cpu, sizeof(out->cpu), "%s", dt_cpu_class());
+    snprintf(out->cpu, sizeof(out->cpu), "%s", dt_cpu_arithmetic_class());
     snprintf(out->bf16, sizeof(out->bf16), "none");
     for (int64_t i = s->first; i < s->last && d->ops == NULL; i++) {
         if (s->opts[i].amp.enabled) {
@@ -471,13 +472,13 @@ dt_status dt_processes_compare(dt_comm *c, const dt_session *s, const dt_args *a
                                : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", dt_comm_size(c));
     st = dt_comm_agree(c, st);
     if (st == DT_OK) {
-        st = compare(c, all + dt_comm_size(c), all);
+        st = compare_all_ranks(c, all + dt_comm_size(c), all);
     }
     dt_free(all);
     return st == DT_ECONFIG ? dt_comm_agree(c, st) : st;
 }
 
-void dt_processes_words(const dt_comm *c, char *before, size_t n_before, char *behind, size_t n_behind)
+void dt_processes_list_command_words(const dt_comm *c, char *before, size_t n_before, char *behind, size_t n_behind)
 {
     const char *words = getenv(DT_LAUNCH_WORDS);
     dt_launch l;
@@ -489,7 +490,7 @@ void dt_processes_words(const dt_comm *c, char *before, size_t n_before, char *b
     }
 }
 
-int dt_processes_level(const dt_comm *c, dt_status st)
+int dt_processes_log_level(const dt_comm *c, dt_status st)
 {
     return c == NULL || dt_comm_rank(c) == 0 || st == DT_ECOMM ? DT_LOG_ERROR : DT_LOG_WARN;
 }
@@ -502,7 +503,7 @@ dt_status dt_processes_end(const dt_launch *l, dt_comm *c, dt_status st, int *co
     if (st < 0) {
         *code_p = dt_exit_code(st);
         if (c != NULL || l->rank == 0 || l->local_rank == 0) { /* what keeps all from joining is said once a machine */
-            dt_log_lines(dt_processes_level(c, st), dt_error_text());
+            dt_log_lines(dt_processes_log_level(c, st), dt_error_text());
         }
         dt_error_clear();
     }

@@ -21,7 +21,7 @@
 #include <stdio.h>
 
 /* How much of the phase is done, 0..1, by the rule that will end it first; NAN where nothing is known to. */
-static double part_done(const dt_rank *k, const dt_progress *p)
+static double compute_part_done(const dt_rank *k, const dt_progress *p)
 {
     const struct {
         double done, limit;
@@ -38,34 +38,34 @@ static double part_done(const dt_rank *k, const dt_progress *p)
 }
 
 /* What the watch saw last, and the two levels above which it acts. */
-static void record_watch(const dt_memory_watch *w, dt_metrics *m)
+static void record_memory_watch(const dt_memory_watch *w, dt_metrics *m)
 {
     if (w->limit == 0) {
         return;
     }
-    dt_metrics_scalar(m, "mem/watched", (double)w->used);
+    dt_metrics_add_scalar(m, "mem/watched", (double)w->used);
     if (w->o.warn_fraction > 0) {
-        dt_metrics_scalar(m, "mem/warn_level", w->o.warn_fraction * (double)w->limit);
+        dt_metrics_add_scalar(m, "mem/warn_level", w->o.warn_fraction * (double)w->limit);
     }
     if (w->o.shed_fraction > 0) {
-        dt_metrics_scalar(m, "mem/shed_level", w->o.shed_fraction * (double)w->limit);
+        dt_metrics_add_scalar(m, "mem/shed_level", w->o.shed_fraction * (double)w->limit);
     }
 }
 
-static void trend_add(dt_trend *t, double value)
+static void add_to_trend(dt_trend *t, double value)
 {
     if (isfinite(value)) {
         t->value[t->n++ % DT_TREND_ROUNDS] = value;
     }
 }
 
-static double trend_last(const dt_trend *t)
+static double last_of_trend(const dt_trend *t)
 {
     return t->n > 0 ? t->value[(t->n - 1) % DT_TREND_ROUNDS] : NAN;
 }
 
 /* Mean of the last rounds minus the mean of as many before them, five where there are; NAN: fewer than two each. */
-static double trend_change(const dt_trend *t)
+static double change_of_trend(const dt_trend *t)
 {
     const uint64_t n = t->n < DT_TREND_ROUNDS ? t->n : DT_TREND_ROUNDS, half = n / 2;
     double change = 0;
@@ -75,14 +75,14 @@ static double trend_change(const dt_trend *t)
     return half >= 2 ? change / (double)half : NAN;
 }
 
-static const char *headline_name(const dt_rank *k)
+static const char *name_of_headline(const dt_rank *k)
 {
     const bool acts = k->stage->rollout != NULL && k->stage->env.layout.spec.n_metrics > 0;
     return acts ? k->stage->env.layout.spec.metrics[0] : NULL;
 }
 
 /* The parts of the view that are known before the first iteration. */
-static dt_progress_view empty_view(const dt_rank *k, uint64_t done, uint64_t limit)
+static dt_progress_view make_empty_view(const dt_rank *k, uint64_t done, uint64_t limit)
 {
     const uint64_t stop = (uint64_t)k->stop.iterations, of = stop > 0 && (limit == 0 || stop < limit) ? stop : limit;
     const bool acts = k->stage->rollout != NULL;
@@ -96,7 +96,7 @@ static dt_progress_view empty_view(const dt_rank *k, uint64_t done, uint64_t lim
                               .env_steps = NAN,
                               .episode_return = NAN,
                               .return_change = NAN,
-                              .headline_name = headline_name(k),
+                              .headline_name = name_of_headline(k),
                               .headline = NAN,
                               .headline_change = NAN,
                               .left_s = -1,
@@ -114,16 +114,16 @@ static void add_episodes(dt_rank *k, dt_progress_view *v)
     }
     const uint64_t steps = dt_rollout_env_steps(k->stage->rollout);
     v->env_steps = steps != DT_ENV_STEPS_UNKNOWN ? (double)steps : NAN;
-    trend_add(&k->episode_return, dt_metrics_pending(k->r->metrics, "charts/episodic_return"));
+    add_to_trend(&k->episode_return, dt_metrics_pending_mean(k->r->metrics, "charts/episodic_return"));
     if (v->headline_name != NULL) {
         char name[128];
         snprintf(name, sizeof(name), "env/%s", v->headline_name);
-        trend_add(&k->headline, dt_metrics_pending(k->r->metrics, name));
+        add_to_trend(&k->headline, dt_metrics_pending_mean(k->r->metrics, name));
     }
-    v->episode_return = trend_last(&k->episode_return);
-    v->return_change = trend_change(&k->episode_return);
-    v->headline = trend_last(&k->headline);
-    v->headline_change = trend_change(&k->headline);
+    v->episode_return = last_of_trend(&k->episode_return);
+    v->return_change = change_of_trend(&k->episode_return);
+    v->headline = last_of_trend(&k->headline);
+    v->headline_change = change_of_trend(&k->headline);
 }
 
 void dt_rank_begin_progress(dt_rank *k)
@@ -138,7 +138,7 @@ void dt_rank_begin_progress(dt_rank *k)
         const uint64_t limit = acts ? rounds : per_epoch > 0 ? steps / per_epoch : 0;
         const uint64_t done =
             acts && rounds > 0 && steps > 0 ? k->begin_step / (steps / rounds > 0 ? steps / rounds : 1) : k->epoch;
-        dt_progress_view v = empty_view(k, acts && rounds == 0 ? 0 : done, limit);
+        dt_progress_view v = make_empty_view(k, acts && rounds == 0 ? 0 : done, limit);
         v.step = k->begin_step;
         v.steps = steps;
         dt_screen_begin(k->r->screen, &v);
@@ -170,7 +170,7 @@ void dt_rank_report_iteration(dt_rank *k, const dt_progress *p, bool force)
         k->rate_s = now;
         k->rate_samples = 0;
     }
-    const double part = part_done(k, p), made = part - k->from_part;
+    const double part = compute_part_done(k, p), made = part - k->from_part;
     const double left = made > 0 ? (1 - part) * (now - k->from_s) / made : -1; /* made may be NAN */
     log_measured_time(k, k->stage->rollout != NULL, now - k->from_s, left);
     if (isnan(k->from_part)) { /* resumed: this process knows from here on */
@@ -178,7 +178,7 @@ void dt_rank_report_iteration(dt_rank *k, const dt_progress *p, bool force)
         k->from_s = now;
     }
     const bool acts = k->stage->rollout != NULL;
-    dt_progress_view v = empty_view(k, acts ? p->epoch + p->epoch_end : p->epoch, p->epochs);
+    dt_progress_view v = make_empty_view(k, acts ? p->epoch + p->epoch_end : p->epoch, p->epochs);
     v.step = p->step;
     v.steps = p->steps;
     v.rate = k->rate;
@@ -191,32 +191,32 @@ void dt_rank_report_iteration(dt_rank *k, const dt_progress *p, bool force)
     add_episodes(k, &v);
     dt_activity_set(DT_ACTIVITY_NONE, 0, 0);
     dt_screen_show(r->screen, &v, force);
-    dt_metrics_scalar(r->metrics, "loss", p->loss);
-    dt_metrics_scalar(r->metrics, "lr", p->learning_rate);
-    dt_metrics_scalar(r->metrics, "grad/norm", p->grad_norm);
-    dt_metrics_scalar(r->metrics, "charts/SPS", k->rate);
-    dt_metrics_scalar(r->metrics, "time/step", t.step > 0 ? t.step : (double)NAN); /* none before the first step */
-    dt_metrics_scalar(r->metrics, "time/data_wait", t.step > 0 ? t.data_wait : (double)NAN);
+    dt_metrics_add_scalar(r->metrics, "loss", p->loss);
+    dt_metrics_add_scalar(r->metrics, "lr", p->learning_rate);
+    dt_metrics_add_scalar(r->metrics, "grad/norm", p->grad_norm);
+    dt_metrics_add_scalar(r->metrics, "charts/SPS", k->rate);
+    dt_metrics_add_scalar(r->metrics, "time/step", t.step > 0 ? t.step : (double)NAN); /* none before the first step */
+    dt_metrics_add_scalar(r->metrics, "time/data_wait", t.step > 0 ? t.data_wait : (double)NAN);
     if (t.buckets > 0 && dt_comm_size(k->comm) > 1) {
-        dt_metrics_scalar(r->metrics, "time/reduce", t.reduce);
-        dt_metrics_scalar(r->metrics, "time/share", t.share);
+        dt_metrics_add_scalar(r->metrics, "time/reduce", t.reduce);
+        dt_metrics_add_scalar(r->metrics, "time/share", t.share);
     }
-    dt_metrics_scalar(r->metrics, "mem/rss", v.rss_bytes > 0 ? (double)v.rss_bytes : (double)NAN);
-    dt_metrics_scalar(r->metrics, "mem/peak", (double)(k->has_peak ? dt_rss_peak_bytes() : v.rss_bytes));
-    dt_metrics_scalar(r->metrics, "mem/planned", (double)k->forecast.resident);
-    record_watch(&k->watch, r->metrics);
+    dt_metrics_add_scalar(r->metrics, "mem/rss", v.rss_bytes > 0 ? (double)v.rss_bytes : (double)NAN);
+    dt_metrics_add_scalar(r->metrics, "mem/peak", (double)(k->has_peak ? dt_rss_peak_bytes() : v.rss_bytes));
+    dt_metrics_add_scalar(r->metrics, "mem/planned", (double)k->forecast.resident);
+    record_memory_watch(&k->watch, r->metrics);
     if (k->stage->env.in_process) {
-        dt_metrics_scalar(r->metrics, "mem/workers", (double)k->watch.workers);
-        dt_metrics_scalar(r->metrics, "mem/workers_planned", (double)k->forecast.processes);
+        dt_metrics_add_scalar(r->metrics, "mem/workers", (double)k->watch.workers);
+        dt_metrics_add_scalar(r->metrics, "mem/workers_planned", (double)k->forecast.processes);
     }
-    dt_metrics_scalar(r->metrics, "mem/arenas", (double)dt_arena_peak_bytes());
-    dt_metrics_scalar(r->metrics, "mem/arenas_planned", (double)k->forecast.arenas);
+    dt_metrics_add_scalar(r->metrics, "mem/arenas", (double)dt_arena_peak_bytes());
+    dt_metrics_add_scalar(r->metrics, "mem/arenas_planned", (double)k->forecast.arenas);
     if (k->stage->rollout != NULL && dt_rollout_env_steps(k->stage->rollout) != DT_ENV_STEPS_UNKNOWN) {
-        dt_metrics_scalar(r->metrics, "env_steps", (double)dt_rollout_env_steps(k->stage->rollout));
+        dt_metrics_add_scalar(r->metrics, "env_steps", (double)dt_rollout_env_steps(k->stage->rollout));
     }
     dt_device_watch_update(&k->device, now, r->metrics);
     if (!isnan(part)) {
-        dt_metrics_scalar(r->metrics, "progress", part);
+        dt_metrics_add_scalar(r->metrics, "progress", part);
     }
 }
 
@@ -230,7 +230,7 @@ bool dt_rank_histograms_due(const dt_rank *k, const dt_progress *p)
 static void write_histograms(const dt_rank *k, const dt_progress *p)
 {
     if (dt_rank_histograms_due(k, p)) {
-        dt_event_files_models(k->stage, k->r->metrics, p->step);
+        dt_event_files_write_models(k->stage, k->r->metrics, p->step);
     }
 }
 
@@ -297,7 +297,7 @@ static void log_shards(const dt_rank *k)
 static void log_environment(const dt_rank *k)
 {
     dt_str text = {0};
-    dt_forecast_env_text(k->stage, &k->forecast, "", &text);
+    dt_forecast_append_env_text(k->stage, &k->forecast, "", &text);
     dt_log_lines(DT_LOG_INFO, dt_str_text(&text));
     dt_str_fini(&text);
 }
@@ -306,8 +306,8 @@ static void log_expected_time(const dt_rank *k)
 {
     dt_str text = {0};
     dt_expected e;
-    dt_expect_estimate(k->stage, &k->forecast, k->r->d->max_steps, false, &e);
-    dt_expect_text(&e, &text);
+    dt_estimate_duration(k->stage, &k->forecast, k->r->d->max_steps, false, &e);
+    dt_estimate_text(&e, &text);
     dt_log(DT_LOG_INFO, "expected wall time: %s", dt_str_text(&text));
     dt_str_fini(&text);
 }
@@ -315,7 +315,7 @@ static void log_expected_time(const dt_rank *k)
 static void log_batch_choice(const dt_rank *k)
 {
     dt_str text = {0};
-    dt_batch_text(k->r->d->session, k->stage->d.index, &text);
+    dt_batch_append_choice(k->r->d->session, k->stage->d.index, &text);
     if (text.bytes > 0) {
         dt_log(DT_LOG_INFO, "%s", dt_str_text(&text));
     }
@@ -335,7 +335,7 @@ dt_status dt_rank_log_plan(dt_rank *k)
            (long long)k->stage->params.count, (long long)k->stage->params.trained_count,
            (unsigned long long)dt_trainer_steps(t), k->stage->d.threads, k->stage->d.threads == 1 ? "" : "s",
            dt_comm_size(k->comm), dt_comm_size(k->comm) == 1 ? "" : "s", dt_cpu_isa());
-    DT_TRY(dt_forecast_make(k->stage, k->r->d->max_steps, &k->forecast));
+    DT_TRY(dt_forecast_create(k->stage, k->r->d->max_steps, &k->forecast));
     DT_TRY(check_plan(k));
     log_environment(k);
     log_expected_time(k);
@@ -374,7 +374,7 @@ static void record_empty_steps(dt_rank *k)
                "counted in train/empty_steps",
                (unsigned long long)n);
     }
-    dt_metrics_scalar(k->r->metrics, "train/empty_steps", (double)n);
+    dt_metrics_add_scalar(k->r->metrics, "train/empty_steps", (double)n);
     k->n_empty = all;
 }
 
@@ -386,7 +386,7 @@ dt_status dt_rank_record(dt_rank *k, const dt_progress *p, bool is_wanted)
     write_histograms(k, p);
     record_empty_steps(k);
     if (!is_wanted && k->iterations != 1 && k->iterations % k->record_every != 0) {
-        dt_metrics_drop(r->metrics);
+        dt_metrics_discard_pending(r->metrics);
         return DT_OK;
     }
     return dt_metrics_flush(r->metrics, k->stage->d.phase->desc.id, p->step, dt_clock_s() - r->start_s);

@@ -69,7 +69,7 @@ static double retry_delay_s(uint32_t n, double most)
 }
 
 /* One try. What fails because of the disk is remembered: it is tried again while training continues. */
-static dt_status try_save(dt_rank *k, bool phase_end)
+static dt_status save_once(dt_rank *k, bool phase_end)
 {
     const uint64_t step = dt_rank_global_step(k);
     DT_TRACE_N("run", "checkpoint", "step", step);
@@ -89,7 +89,7 @@ static dt_status try_save(dt_rank *k, bool phase_end)
 }
 
 /* The last error, and what helps against it. */
-static void warn_failed(const char *what)
+static void warn_failed_save(const char *what)
 {
     const char *remedy = dt_fs_write_advice(dt_error_text());
     dt_log(DT_LOG_WARN, "%s: %s%s%s", what, dt_error_text(), remedy != NULL ? "; " : "", remedy != NULL ? remedy : "");
@@ -124,7 +124,7 @@ static dt_status continue_unsaved(dt_rank *k, dt_status st)
     k->save_again_s = dt_clock_s() + s;
     char what[96];
     snprintf(what, sizeof(what), "checkpoint failed, training continues and saves again in %g s", s);
-    warn_failed(what);
+    warn_failed_save(what);
     return DT_OK;
 }
 
@@ -143,7 +143,7 @@ static bool wait_for_disk(dt_rank *k, double begin_s, uint32_t n, dt_status st)
     }
     char what[96];
     snprintf(what, sizeof(what), "the state cannot be saved, trying again in %.1f s, for %.0f s more", s, left);
-    warn_failed(what);
+    warn_failed_save(what);
     while (dt_clock_s() < now + s && (dt_signals_stop() == 0 || left <= STOPPING_S)) {
         const struct timespec tenth = {0, 100000000};
         nanosleep(&tenth, NULL);
@@ -186,7 +186,7 @@ static dt_status save_until_done(dt_rank *k, bool phase_end, bool must, bool is_
 {
     const double begin_s = dt_clock_s();
     for (uint32_t n = 1;; n++) {
-        dt_status st = is_due ? try_save(k, phase_end) : DT_OK;
+        dt_status st = is_due ? save_once(k, phase_end) : DT_OK;
         uint32_t again = 0;
         if (st < 0 && (!dt_rank_is_first(k) || is_communication_failure(k, st))) {
             return st;

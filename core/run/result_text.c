@@ -32,14 +32,14 @@ static size_t find_deviation(const dt_result *r, const dt_result *end)
 }
 
 /* Counts in full, what is measured in four digits. */
-static void number_text(double v, dt_str *out)
+static void append_number(double v, dt_str *out)
 {
     const bool is_count = v == floor(v) && fabs(v) < COUNT_MAX;
     dt_str_addf(out, is_count ? " %9.0f" : " %9.4g", v);
 }
 
 /* "over seeds 1, 2, 3": no column, so that none of the numbers below belongs to one of them */
-static void seeds_text(const dt_result *r, dt_str *out)
+static void append_seeds(const dt_result *r, dt_str *out)
 {
     dt_str_addf(out, "  %s", r->n > 1 ? "mean +- deviation over seeds" : "of seed");
     for (uint32_t j = 0; j < r->n; j++) {
@@ -49,7 +49,7 @@ static void seeds_text(const dt_result *r, dt_str *out)
 }
 
 /* What evaluations need not have in common with training. */
-static const char *model_of(const dt_stage *s, const char *role)
+static const char *model_of_role(const dt_stage *s, const char *role)
 {
     for (uint32_t i = 0; i < s->n_models; i++) {
         if (strcmp(s->model[i].role, role) == 0) {
@@ -62,10 +62,10 @@ static const char *model_of(const dt_stage *s, const char *role)
 /* Rows about a shield that the phase has not. */
 static bool is_of_missing_model(const dt_stage *s, const dt_result *r)
 {
-    return strncmp(r->key, "shield/", 7) == 0 && model_of(s, "shield") == NULL;
+    return strncmp(r->key, "shield/", 7) == 0 && model_of_role(s, "shield") == NULL;
 }
 
-static void env_text(const dt_stage *s, dt_str *out)
+static void append_env_text(const dt_stage *s, dt_str *out)
 {
     if (s->env.comp != NULL && s->env.n_differing > 0) {
         dt_str_addf(out, "  in %s with ", s->env.comp->desc.id);
@@ -74,7 +74,7 @@ static void env_text(const dt_stage *s, dt_str *out)
     }
 }
 
-static void env_json(const dt_stage *s, dt_json_out *o)
+static void write_env_json(const dt_stage *s, dt_json_out *o)
 {
     dt_json_str(o, "env", s->env.comp->desc.id);
     if (s->env.n_differing == 0) {
@@ -103,12 +103,12 @@ static bool format_row(const dt_result *r, uint32_t n, uint32_t *i_p, const char
         return false;
     }
     if (strcmp(one->key, "seeds") == 0) {
-        seeds_text(one, out);
+        append_seeds(one, out);
         return false;
     }
     dt_str_addf(out, "  %-*.*s", columns, what > 0 ? (int)(what - skipped) : INT_MAX, name);
     for (uint32_t j = 0; j < one->n; j++) {
-        number_text(one->value[j], out);
+        append_number(one->value[j], out);
     }
     if (deviation != NULL && isfinite(*deviation)) {
         dt_str_addf(out, " +- %.3g", *deviation);
@@ -119,8 +119,8 @@ static bool format_row(const dt_result *r, uint32_t n, uint32_t *i_p, const char
 void dt_result_text(const dt_stage *s, dt_str *out)
 {
     const dt_result *r = NULL;
-    const uint32_t n = dt_stage_results(s, &r);
-    env_text(s, out);
+    const uint32_t n = dt_stage_get_results(s, &r);
+    append_env_text(s, out);
     for (uint32_t i = 0; i < n;) {
         if (is_of_missing_model(s, &r[i])) {
             i++;
@@ -154,7 +154,7 @@ static void split_row(const char *text, row *out)
     for (int f = 0; f < ROW_FIELDS; f++) {
         const size_t n = f + 1 < ROW_FIELDS ? strcspn(text, "|") : strlen(text);
         snprintf(out->field[f], sizeof(out->field[f]), "%.*s", (int)n, text);
-        dt_mask(out->field[f], true);
+        dt_mask_text(out->field[f], true);
         text += n + (text[n] != '\0');
     }
 }
@@ -171,7 +171,7 @@ static bool find_row(const char *const *rows, const char *key, row *out)
     return false;
 }
 
-static const char *const *rows_of(const dt_loaded *c)
+static const char *const *result_rows_of(const dt_loaded *c)
 {
     return c != NULL && c->desc.extension != NULL ? c->desc.extension(DT_EXT_RESULTS) : NULL;
 }
@@ -179,7 +179,7 @@ static const char *const *rows_of(const dt_loaded *c)
 /* What a key is by the tables of the phase, the environment and the host: each field from the first that has it. */
 static void find_meaning(const dt_stage *s, const char *key, row *out)
 {
-    const char *const *const tables[] = {rows_of(s->d.phase), rows_of(s->env.comp), host_rows};
+    const char *const *const tables[] = {result_rows_of(s->d.phase), result_rows_of(s->env.comp), host_rows};
     memset(out, 0, sizeof(*out));
     for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
         row one;
@@ -233,7 +233,7 @@ static void find_group(const dt_stage *s, const dt_result *r, const dt_result *e
 }
 
 /* The description next to the numbers, or below them where they are wide. */
-static void explained_row(const row *w, const dt_str *line, int indent, dt_str *out)
+static void append_explained_row(const row *w, const dt_str *line, int indent, dt_str *out)
 {
     dt_str text = {0};
     append_meaning(w, &text);
@@ -249,7 +249,7 @@ static void explained_row(const row *w, const dt_str *line, int indent, dt_str *
 }
 
 /* All rows of a group, wherever they are. */
-static void explained_group(const dt_stage *s, const dt_result *r, uint32_t n, const char *group, dt_str *out)
+static void append_explained_group(const dt_stage *s, const dt_result *r, uint32_t n, const char *group, dt_str *out)
 {
     bool has_title = group[0] == '\0';
     for (uint32_t i = 0; i < n;) {
@@ -265,7 +265,7 @@ static void explained_group(const dt_stage *s, const dt_result *r, uint32_t n, c
             has_title = true;
         }
         if (is_row) {
-            explained_row(&w, &line, group[0] == '\0' ? 0 : 2, out);
+            append_explained_row(&w, &line, group[0] == '\0' ? 0 : 2, out);
         }
         dt_str_fini(&line);
     }
@@ -274,17 +274,17 @@ static void explained_group(const dt_stage *s, const dt_result *r, uint32_t n, c
 void dt_result_text_grouped(const dt_stage *s, dt_str *out)
 {
     const dt_result *r = NULL;
-    const uint32_t n = dt_stage_results(s, &r);
-    if (s->env.comp != NULL && model_of(s, "controller") != NULL) {
-        dt_str_addf(out, "  %s\n", model_of(s, "controller"));
+    const uint32_t n = dt_stage_get_results(s, &r);
+    if (s->env.comp != NULL && model_of_role(s, "controller") != NULL) {
+        dt_str_addf(out, "  %s\n", model_of_role(s, "controller"));
     }
-    env_text(s, out);
+    append_env_text(s, out);
     for (uint32_t i = 0; i < n; i++) {
         if (strcmp(r[i].key, "seeds") == 0) {
-            seeds_text(&r[i], out);
+            append_seeds(&r[i], out);
         }
     }
-    explained_group(s, r, n, "", out);
+    append_explained_group(s, r, n, "", out);
     for (uint32_t i = 0; i < n; i++) {
         char group[GROUP_BYTES], other[GROUP_BYTES];
         row unused;
@@ -295,7 +295,7 @@ void dt_result_text_grouped(const dt_stage *s, dt_str *out)
             is_done = strcmp(group, other) == 0;
         }
         if (!is_done) {
-            explained_group(s, r, n, group, out);
+            append_explained_group(s, r, n, group, out);
         }
     }
 }
@@ -365,11 +365,11 @@ static void write_nested(dt_json_out *o, const dt_result *r, uint32_t n)
 void dt_result_json(const dt_stage *s, dt_str *out)
 {
     const dt_result *r = NULL;
-    const uint32_t n = dt_stage_results(s, &r);
+    const uint32_t n = dt_stage_get_results(s, &r);
     dt_json_out o = {.s = out};
     dt_json_obj(&o, NULL);
     if (s->env.comp != NULL) {
-        env_json(s, &o);
+        write_env_json(s, &o);
     }
     write_nested(&o, r, n);
     dt_json_end(&o, '}');

@@ -51,13 +51,13 @@ dt_status dt_resume_find_run(const char *resume, char **out)
 }
 
 /* `--resume auto`: the run in --run-dir, or the newest one of --name; NULL where it still has to begin. */
-static dt_status find_auto(const dt_args *a, char **what_p)
+static dt_status find_newest_run(const dt_args *a, char **what_p)
 {
     if (a->run_dir == NULL && a->name == NULL) {
         return DT_FAIL(DT_ECONFIG, "--resume auto needs --run-dir DIR or --name NAME, to identify the run");
     }
     if (a->run_dir == NULL) {
-        return dt_rundir_newest(dt_rundir_base(), a->name, what_p);
+        return dt_rundir_find_newest(dt_rundir_base_folder(), a->name, what_p);
     }
     if (dt_rundir_is_run(a->run_dir)) {
         *what_p = dt_strdup(a->run_dir);
@@ -66,14 +66,14 @@ static dt_status find_auto(const dt_args *a, char **what_p)
     return DT_OK;
 }
 
-static dt_status find_named(const dt_args *a, char **what_p)
+static dt_status find_named_run(const dt_args *a, char **what_p)
 {
     if (a->resume != NULL && strcmp(a->resume, "auto") == 0) {
-        return find_auto(a, what_p);
+        return find_newest_run(a, what_p);
     }
     const char *named = a->resume != NULL ? a->resume : a->run_dir;
     if (named == NULL) {
-        return dt_rundir_latest(dt_rundir_base(), what_p);
+        return dt_rundir_find_latest_checkpoint(dt_rundir_base_folder(), what_p);
     }
     *what_p = dt_strdup(named);
     return *what_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
@@ -104,14 +104,14 @@ static dt_status read_run(char *what, dt_resume *out)
     return find_checkpoint(what, out);
 }
 
-dt_status dt_resume_find(const dt_args *a, dt_resume *out)
+dt_status dt_resume_read(const dt_args *a, dt_resume *out)
 {
     char *what = NULL;
     *out = (dt_resume){.run = NULL};
     if (!a->has_resume) {
         return DT_OK;
     }
-    dt_status st = find_named(a, &what);
+    dt_status st = find_named_run(a, &what);
     if (st == DT_OK && what != NULL) {
         st = read_run(what, out);
     }

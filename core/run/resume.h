@@ -17,7 +17,7 @@ typedef struct dt_resume {
 
 /* Everything NULL without --resume. Errors: DT_ECONFIG where no run is, DT_EDATA where all its checkpoints are damaged
  * and moved away. */
-dt_status dt_resume_find(const dt_args *a, dt_resume *out) DT_NODISCARD;
+dt_status dt_resume_read(const dt_args *a, dt_resume *out) DT_NODISCARD;
 /* Of a run, its checkpoints folder or one checkpoint; free with dt_free. DT_ECONFIG: there is none. */
 dt_status dt_resume_find_run(const char *resume, char **out) DT_NODISCARD;
 void dt_resume_fini(dt_resume *r);

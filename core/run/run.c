@@ -16,7 +16,7 @@
 
 #include <stdio.h>
 
-static void *rank_main(void *arg)
+static void *rank_thread_main(void *arg)
 {
     dt_rank *k = arg;
     char prefix[32] = "";
@@ -44,7 +44,7 @@ static dt_status make_comms(const dt_run_desc *d, uint32_t n, dt_comm **comm)
         dt_comm_timeout_set(comm[0], d->session->comm_timeout_s);
         return DT_OK;
     }
-    return n == 1 ? dt_comm_null(&comm[0]) : dt_comm_sim(n, d->session->comm_timeout_s, comm);
+    return n == 1 ? dt_comm_create_null(&comm[0]) : dt_comm_create_simulated(n, d->session->comm_timeout_s, comm);
 }
 
 /* What a rank needs of its own; the first one here answers for the process. */
@@ -75,7 +75,7 @@ static dt_status run_ranks(dt_run_context *r)
     }
     if (st == DT_OK) {
         for (; started < n && st == DT_OK; started++) {
-            if (pthread_create(&k[started].thread, NULL, rank_main, &k[started]) != 0) {
+            if (pthread_create(&k[started].thread, NULL, rank_thread_main, &k[started]) != 0) {
                 st = DT_FAIL(DT_EUNSUPPORTED, "the system refused to start virtual rank %u of %u", started, n);
                 dt_comm_abandon(comm[0], "not all ranks could be started");
                 break;
@@ -83,7 +83,7 @@ static dt_status run_ranks(dt_run_context *r)
         }
         if (st == DT_OK) {
             dt_activity_set_reporter(dt_rank_is_first(&k[0]));
-            rank_main(&k[0]);
+            rank_thread_main(&k[0]);
             dt_activity_set_reporter(false);
         }
         for (uint32_t i = 1; i < started; i++) {
@@ -143,7 +143,7 @@ static dt_status find_start(dt_run_context *r)
 }
 
 /* Back to the newest checkpoint of the run; without one, to where it began. */
-static dt_status return_to_checkpoint(dt_run_context *r)
+static dt_status rewind_to_checkpoint(dt_run_context *r)
 {
     dt_run_start_fini(&r->start);
     const dt_status st = dt_run_start_resume(r->d->session, dt_rundir_path(r->d->dir), false, &r->start);
@@ -152,7 +152,7 @@ static dt_status return_to_checkpoint(dt_run_context *r)
 
 /* May the phase that failed with st be tried again? Several processes are restarted by their launcher: a
  * message-passing library does not begin twice in a process. */
-static bool can_retry(dt_run_context *r, dt_status st, uint32_t *retries_p)
+static bool can_retry_phase(dt_run_context *r, dt_status st, uint32_t *retries_p)
 {
     if (r->d->processes != NULL || !r->is_phase_ready || r->cannot_save || !dt_status_is_retryable(st) ||
         dt_signals_stop() != 0) {
@@ -170,7 +170,7 @@ static dt_status run_with_retries(dt_run_context *r)
         r->base_step = r->start.base_step;
         r->is_phase_ready = false;
         const dt_status st = run_ranks(r);
-        if (st >= 0 || !can_retry(r, st, &retries)) {
+        if (st >= 0 || !can_retry_phase(r, st, &retries)) {
             if (st < 0 && r->retries > 0) {
                 dt_log(DT_LOG_WARN, "phase %lld (%s) failed %u times, the run ends", (long long)r->phase + 1,
                        r->d->session->phase[r->phase]->desc.id, r->retries + 1);
@@ -181,11 +181,11 @@ static dt_status run_with_retries(dt_run_context *r)
         dt_log(DT_LOG_WARN, "phase %lld (%s) failed and continues from the last checkpoint, retry %u of %u: %s",
                (long long)r->phase + 1, r->d->session->phase[r->phase]->desc.id, r->retries, retries, dt_error_text());
         dt_error_clear();
-        DT_TRY(return_to_checkpoint(r));
+        DT_TRY(rewind_to_checkpoint(r));
     }
 }
 
-dt_status dt_run(const dt_run_desc *d)
+dt_status dt_run_training(const dt_run_desc *d)
 {
     dt_run_context r = {.d = d, .start_s = dt_clock_s(), .profile = d->profile};
     r.profile.run_dir = dt_rundir_path(d->dir);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The run: phases one after another, on one rank or on several virtual ones, from a session to an exit code. The loop
- * of a phase is dt_rank_loop in rank_loop.c; it fits one screen. Threads: [main]; virtual ranks have a thread each.
+ * of a phase is dt_rank_train_loop in rank_loop.c; it fits one screen. Threads: [main]; virtual ranks have a thread
+ * each.
  */
 #ifndef DTRAIN_CORE_RUN_RUN_H
 #define DTRAIN_CORE_RUN_RUN_H
@@ -28,7 +29,7 @@ typedef struct dt_run_desc {
 } dt_run_desc;
 
 /* DT_OK, DT_EINTERRUPTED when it stopped early with its state saved, or what went wrong. */
-dt_status dt_run(const dt_run_desc *d);
+dt_status dt_run_training(const dt_run_desc *d);
 
 /* Does a stage that was evaluated report what stop.metric and checkpoint.best_by name ("": nothing)? A best_by that
  * other phases may report is accepted; n_without_best: phases before that did not report it. Errors: DT_ECONFIG with

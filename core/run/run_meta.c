@@ -32,7 +32,7 @@ void dt_run_meta_text(const dt_run_meta *m, const dt_session *session, int exit_
     dt_json_obj(&o, NULL);
     dt_json_str(&o, "version", PACKAGE_VERSION);
     dt_json_arr(&o, "plugins");
-    for (uint32_t i = 0; i < dt_loader_n_plugins(l); i++) {
+    for (uint32_t i = 0; i < dt_loader_count_plugins(l); i++) {
         const dt_loaded_plugin *p = dt_loader_plugin_at(l, i);
         dt_json_obj(&o, NULL);
         dt_json_str(&o, "name", p->desc.name);

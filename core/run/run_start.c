@@ -32,7 +32,7 @@ static void warn_of_differences(const dt_session *s, const dt_ckpt_info *info)
     dt_str path = {0}, names = {0};
     dt_str_addf(&path, "%s/config.cfg", info->path);
     const bool is_known =
-        dt_str_status(&path) == DT_OK && dt_config_differences(s->config, dt_str_text(&path), &names) == DT_OK;
+        dt_str_status(&path) == DT_OK && dt_config_list_differences(s->config, dt_str_text(&path), &names) == DT_OK;
     dt_error_clear();
     if (!is_known || names.bytes > 0) {
         dt_log(
@@ -97,7 +97,7 @@ static void skip_finished_phase(const dt_session *s, const dt_ckpt_info *info, d
 }
 
 /* Entered again it would end immediately, or --phase selects later phases only. */
-static dt_status is_over(const dt_session *s, const dt_ckpt_info *info, const dt_run_start *c, bool *out_p)
+static dt_status is_run_over(const dt_session *s, const dt_ckpt_info *info, const dt_run_start *c, bool *out_p)
 {
     char hash[65];
     DT_TRY(dt_config_hash_phase(s->config, c->begin, hash));
@@ -158,7 +158,7 @@ static dt_status continue_from_checkpoint(const dt_session *s, dt_run_start *c)
 {
     const dt_ckpt_info *info = dt_ckpt_info_get(c->resume);
     dt_snapshot_place at;
-    DT_TRY(dt_snapshot_position(c->resume, &at));
+    DT_TRY(dt_snapshot_read_position(c->resume, &at));
     c->begin = at.phase_index;
     c->base_step = at.base_step;
     c->pending = at.pending;
@@ -167,7 +167,7 @@ static dt_status continue_from_checkpoint(const dt_session *s, dt_run_start *c)
     DT_TRY(check_cpu(s, info, c));
     DT_TRY(check_ranks(s, info, c));
     bool ends = false;
-    DT_TRY(is_over(s, info, c, &ends));
+    DT_TRY(is_run_over(s, info, c, &ends));
     if (ends && c->begin >= s->first && has_pending_baselines(info)) {
         dt_log(DT_LOG_INFO, "the baselines of phase %lld (%s) are pending: it is evaluated again, and they with it",
                (long long)c->begin + 1, info->phase);

@@ -49,7 +49,7 @@ static void write_log_line(void *user, int level, const char *line)
 }
 
 /* "<base>/<name>-20261121T003000Z-3f2a" */
-static dt_status fresh_path(const dt_rundir_desc *d, dt_str *out)
+static dt_status path_of_fresh_run(const dt_rundir_desc *d, dt_str *out)
 {
     char utc[32];
     char compact[32];
@@ -72,13 +72,13 @@ static dt_status fresh_path(const dt_rundir_desc *d, dt_str *out)
 }
 
 /* A folder that was not there before: of runs that begin in the same second only one gets a name. */
-static dt_status make_fresh(const dt_rundir_desc *d, dt_str *out)
+static dt_status make_fresh_folder(const dt_rundir_desc *d, dt_str *out)
 {
     enum { TRIES = 100 };
     DT_TRY(dt_fs_mkdirs(d->base));
     for (int i = 0; i < TRIES; i++) {
         dt_str_clear(out);
-        DT_TRY(fresh_path(d, out));
+        DT_TRY(path_of_fresh_run(d, out));
         if (mkdir(dt_str_text(out), 0777) == 0) { /* below no guard yet */
             return DT_OK;
         }
@@ -120,7 +120,7 @@ static dt_status remove_records(const char *path)
 }
 
 /* Two processes that train into one folder would spoil it; and while it is held, the run is known to be alive. */
-static dt_status lock(dt_rundir *r)
+static dt_status lock_run_folder(dt_rundir *r)
 {
     dt_str path = {0};
     dt_str_addf(&path, "%s/run.lock", r->path);
@@ -202,7 +202,7 @@ static dt_status remove_matches(const char *folder, const char *const *pattern)
 }
 
 /* In each phase's folder of stored rollouts (rollouts.keep). */
-static dt_status remove_in_rollouts(const char *rollouts)
+static dt_status remove_temporary_rollouts(const char *rollouts)
 {
     static const char *const of_rounds[] = {"round-*.safetensors.tmp.*", NULL};
     char **name = NULL;
@@ -240,7 +240,7 @@ dt_status dt_rundir_remove_temporary(const char *run_dir)
     dt_str_addf(&rollouts, "%s/rollouts", run_dir);
     dt_status st = dt_str_status(&rollouts);
     if (st == DT_OK) {
-        st = remove_in_rollouts(dt_str_text(&rollouts));
+        st = remove_temporary_rollouts(dt_str_text(&rollouts));
     }
     dt_str_fini(&rollouts);
     return st;
@@ -256,7 +256,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         dt_str_add(&path, d->dir);
         st = dt_str_status(&path);
     } else if (st == DT_OK) {
-        st = make_fresh(d, &path);
+        st = make_fresh_folder(d, &path);
     }
     if (st == DT_OK) {
         r->path = dt_strdup(dt_str_text(&path));
@@ -273,7 +273,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         st = dt_beneath_guard(r->path); /* for good: a resumed run may have another author */
     }
     if (st == DT_OK) {
-        st = lock(r);
+        st = lock_run_folder(r);
     }
     if (st == DT_OK) { /* another process may have trained there since the check */
         st = dt_rundir_check_mixing(r->path, d->resume, &state);
@@ -344,7 +344,7 @@ static dt_status write_file(const dt_rundir *r, const char *name, const dt_str *
     return st;
 }
 
-static const char *earlier_origin(void *user, const char *path)
+static const char *find_earlier_origin(void *user, const char *path)
 {
     char item[320];
     snprintf(item, sizeof(item), "%s/origin", path);
@@ -363,7 +363,7 @@ static dt_status write_origins(const dt_rundir *r, const dt_config *c, dt_str *o
         dt_error_clear();
     }
     if (st == DT_OK) {
-        st = dt_config_write_origin(c, earlier_origin, &earlier, out);
+        st = dt_config_write_origin(c, find_earlier_origin, &earlier, out);
     }
     dt_flat_fini(&earlier);
     dt_str_fini(&path);
@@ -483,13 +483,13 @@ void dt_rundir_close(dt_rundir *r)
     dt_free(r);
 }
 
-const char *dt_rundir_base(void)
+const char *dt_rundir_base_folder(void)
 {
     const char *base = getenv("DTRAIN_RUN_DIR");
     return base != NULL && base[0] != '\0' ? base : "runs";
 }
 
-dt_status dt_rundir_newest(const char *base, const char *name, char **out_p)
+dt_status dt_rundir_find_newest(const char *base, const char *name, char **out_p)
 {
     static const char pattern[] = "-????????T??????Z-????";
     char **names = NULL, *best = NULL;
@@ -511,7 +511,7 @@ dt_status dt_rundir_newest(const char *base, const char *name, char **out_p)
     return st;
 }
 
-dt_status dt_rundir_latest(const char *base, char **out_p)
+dt_status dt_rundir_find_latest_checkpoint(const char *base, char **out_p)
 {
     char **name = NULL;
     size_t n = 0;

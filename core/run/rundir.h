@@ -48,7 +48,7 @@ typedef struct dt_rundir_phase { /* the phase that is being trained */
 dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p) DT_NODISCARD;
 /* Would open succeed? Nothing is written, but a nameless file for a moment, to know that files can be. Errors: as open.
  */
-dt_status dt_rundir_plan(const dt_rundir_desc *d) DT_NODISCARD;
+dt_status dt_rundir_check_open(const dt_rundir_desc *d) DT_NODISCARD;
 /* The same folder on another rank of several processes: it writes its log alone, as rank-<n>.log. Errors: DT_EIO. */
 dt_status dt_rundir_join(const char *path, uint32_t rank, const dt_logfile_opts *log, dt_rundir **out_p) DT_NODISCARD;
 const char *dt_rundir_path(const dt_rundir *r);
@@ -74,12 +74,12 @@ bool dt_rundir_remove_unused(dt_rundir *r);
 void dt_rundir_close(dt_rundir *r);
 
 /* Where runs are made: DTRAIN_RUN_DIR, or "runs". */
-const char *dt_rundir_base(void);
+const char *dt_rundir_base_folder(void);
 /* Did a run begin in this folder? Then it holds its configuration and meta.json. */
 bool dt_rundir_is_run(const char *path);
 /* The newest run called `name` below base, whatever it holds; NULL when there is none. Freed with dt_free. */
-dt_status dt_rundir_newest(const char *base, const char *name, char **out_p) DT_NODISCARD;
+dt_status dt_rundir_find_newest(const char *base, const char *name, char **out_p) DT_NODISCARD;
 /* The newest run below base that holds a checkpoint; caller frees with dt_free. DT_ECONFIG when there is none. */
-dt_status dt_rundir_latest(const char *base, char **out_p) DT_NODISCARD;
+dt_status dt_rundir_find_latest_checkpoint(const char *base, char **out_p) DT_NODISCARD;
 
 #endif

@@ -45,7 +45,7 @@ bool dt_rundir_is_run(const char *path)
     return is_run;
 }
 
-static dt_status classify(const char *path, dt_folder_state *out_p)
+static dt_status classify_folder(const char *path, dt_folder_state *out_p)
 {
     uint32_t steps = 0, damaged = 0;
     DT_TRY(dt_ckpt_count(path, &steps, &damaged));
@@ -63,7 +63,7 @@ dt_status dt_rundir_check_mixing(const char *path, bool is_resumed, dt_folder_st
     if (is_resumed) {
         return DT_OK;
     }
-    DT_TRY(classify(path, state_p));
+    DT_TRY(classify_folder(path, state_p));
     if (*state_p == DT_FOLDER_TAKEN) {
         return DT_FAIL(DT_ECONFIG,
                        "%s already contains a run; continue it with --resume (--resume auto: if there is one), or name "
@@ -143,7 +143,7 @@ dt_status dt_rundir_check(const dt_rundir_desc *d)
     return check_lock(d->dir);
 }
 
-dt_status dt_rundir_plan(const dt_rundir_desc *d)
+dt_status dt_rundir_check_open(const dt_rundir_desc *d)
 {
     DT_TRY(dt_rundir_check(d));
     if (d->dir != NULL && dt_fs_is_dir(d->dir)) {

@@ -36,7 +36,7 @@ static dt_status find_demo(char **out)
 }
 
 /* Sections named after components are declared when the checker meets them. */
-static dt_status declare(dt_config *c, const dt_loaded *l)
+static dt_status declare_component_section(dt_config *c, const dt_loaded *l)
 {
     if (l->desc.kind == DT_KIND_PHASE) {
         return dt_config_declare_phase(c, l->desc.id, l->desc.options, l->plugin->desc.name);
@@ -47,7 +47,7 @@ static dt_status declare(dt_config *c, const dt_loaded *l)
 static const char *const *list_ids(void *user)
 {
     const dt_session *s = user;
-    return dt_loader_ids(s->loader);
+    return dt_loader_list_ids(s->loader);
 }
 
 static dt_status lookup_component(void *user, dt_config *c, const char *id, const char **role_p)
@@ -59,10 +59,10 @@ static dt_status lookup_component(void *user, dt_config *c, const char *id, cons
         return st == DT_ENOTFOUND || st == DT_EABI ? DT_ENOTFOUND : st;
     }
     *role_p = l->desc.role;
-    return declare(c, l);
+    return declare_component_section(c, l);
 }
 
-static dt_status plugin_status(dt_status st)
+static dt_status status_of_missing_plugin(dt_status st)
 {
     return st == DT_ENOTFOUND || st == DT_EIO || st == DT_EINVAL || st == DT_ECONFIG ? DT_EABI : st; /* exit code 3 */
 }
@@ -73,7 +73,7 @@ static dt_status declare_component(dt_session *s, uint32_t kind, const char *id)
     const dt_loaded *l = NULL;
     dt_status st = dt_loader_find(s->loader, kind, id, &l);
     if (st == DT_OK) {
-        return declare(s->config, l);
+        return declare_component_section(s->config, l);
     }
     return st == DT_ENOMEM ? st : DT_OK;
 }
@@ -114,10 +114,10 @@ static dt_status load_phases(dt_session *s)
         DT_TRY(reject_foreign_plugin(s, i, plugin));
         dt_status st = dt_loader_find_phase(s->loader, plugin, &s->phase[i]);
         if (st < 0) {
-            return plugin_status(st);
+            return status_of_missing_plugin(st);
         }
         const dt_component *desc = &s->phase[i]->desc;
-        DT_TRY(declare(s->config, s->phase[i]));
+        DT_TRY(declare_component_section(s->config, s->phase[i]));
         const char *const *defaults = desc->extension != NULL ? desc->extension(DT_EXT_DEFAULTS) : NULL;
         if (defaults != NULL) {
             DT_TRY(dt_config_add_defaults(s->config, i, desc->id, defaults));
@@ -170,7 +170,7 @@ static int64_t find_phase(const dt_session *s, const char *word)
 }
 
 /* --phase all, one phase, or a range: A-B, A-, -B. */
-static dt_status choose_phases(dt_session *s, const char *wanted)
+static dt_status select_phases(dt_session *s, const char *wanted)
 {
     char word[64];
     if (s->n_phases == 0) {
@@ -240,7 +240,7 @@ dt_status dt_session_open_loader(dt_session *s)
     return dt_loader_create(&d, &s->loader);
 }
 
-static void use_keys(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
+static void use_guide_keys(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
 {
     (void)plugin;
     (void)component;
@@ -250,7 +250,7 @@ static void use_keys(void *user, const void *table, const dt_loaded_plugin *plug
 dt_status dt_session_empty_config(dt_session *s)
 {
     DT_TRY(dt_config_create(&s->config));
-    dt_loader_extensions(s->loader, DT_EXT_KEYS, use_keys, s->config);
+    dt_loader_visit_extensions(s->loader, DT_EXT_KEYS, use_guide_keys, s->config);
     return DT_OK;
 }
 
@@ -320,8 +320,8 @@ static void warn_idle_profile(const dt_args *a, const dt_session *s)
     char env[80];
     for (int64_t i = s->first; i < s->last && a->profile != NULL; i++) {
         const char *id = s->phase[i]->desc.id;
-        dt_config_idle(s->config, i, id, DT_FROM_PROFILE, &idle);
-        if (dt_config_count(s->config, i, id, DT_FROM_PROFILE) > 0 && idle.bytes > 0) {
+        dt_config_list_unused(s->config, i, id, DT_FROM_PROFILE, &idle);
+        if (dt_config_count_values(s->config, i, id, DT_FROM_PROFILE) > 0 && idle.bytes > 0) {
             const bool has_env = find_idle_env(s, dt_str_text(&idle), env, sizeof(env));
             dt_log(DT_LOG_WARN,
                    "--profile %s has nothing for phase %lld (%s) itself: its sections %s have no effect there, the "
@@ -329,7 +329,7 @@ static void warn_idle_profile(const dt_args *a, const dt_session *s)
                    a->profile, (long long)i + 1, id, dt_str_text(&idle), has_env ? "; set env.id = " : "",
                    has_env ? env : "", has_env ? " to play that one" : "");
         }
-        if (dt_config_count(s->config, i, id, DT_FROM_PROFILE) == 0) {
+        if (dt_config_count_values(s->config, i, id, DT_FROM_PROFILE) == 0) {
             dt_log(DT_LOG_WARN,
                    "--profile %s changes nothing in phase %lld (%s): it has no values for it, or the configuration has "
                    "others, which override a profile's",
@@ -358,7 +358,7 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
         st = dt_batch_restore(out, resumed_config);
     }
     if (st == DT_OK) {
-        st = choose_phases(out, a->phase);
+        st = select_phases(out, a->phase);
     }
     if (st == DT_OK) {
         warn_idle_profile(a, out);

@@ -67,7 +67,7 @@ static dt_status check_half_sums(int64_t phase, const dt_comm_opts *comm, const 
 static dt_status check_count(const dt_session *s, int64_t phase, const char *key, int64_t n, bool *has_warned)
 {
     enum { A_CORE = 8, ALWAYS = 32 };
-    const int64_t cores = dt_limits_cores(""), most = A_CORE * cores > ALWAYS ? A_CORE * cores : ALWAYS;
+    const int64_t cores = dt_limits_count_cores(""), most = A_CORE * cores > ALWAYS ? A_CORE * cores : ALWAYS;
     const char *plural = cores == 1 ? "" : "s";
     if (n > most) {
         return DT_FAIL(DT_ECONFIG,
@@ -132,7 +132,7 @@ static dt_status check_weights(const dt_session *s, int64_t phase, uint32_t rank
     if (weight == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the weights of %u ranks", ranks);
     }
-    dt_comm_weights(comm, weight);
+    dt_comm_list_weights(comm, weight);
     const dt_status st = dt_tree_partition((uint32_t)s->opts[phase].data.shards, ranks, weight, weight + ranks);
     dt_free(weight);
     return st < 0 ? DT_FAIL(DT_ECONFIG, "comm.shard_weights of phase %lld: %s", (long long)phase + 1, dt_error_text())

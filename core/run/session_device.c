@@ -22,7 +22,7 @@ static dt_status find_device(const dt_device_selector *w, const dt_device_ops **
 }
 
 /* NCCL sums from GPU to GPU. */
-static dt_status check_nccl(const dt_session *s, int64_t phase, const dt_engine_opts *engine, bool has_gpu)
+static dt_status check_nccl_is_possible(const dt_session *s, int64_t phase, const dt_engine_opts *engine, bool has_gpu)
 {
     if (s->opts[phase].comm.backend != DT_COMM_NCCL || s->n_processes == 1 || has_gpu) {
         return DT_OK;
@@ -42,7 +42,7 @@ dt_status dt_session_check_devices(const dt_session *s)
         const dt_device_ops *ops = NULL;
         uint32_t index = 0;
         DT_TRY(dt_device_selector_parse(engine->device, &w));
-        DT_TRY(check_nccl(s, i, engine, w.kind == DT_DEVICE_CUDA));
+        DT_TRY(check_nccl_is_possible(s, i, engine, w.kind == DT_DEVICE_CUDA));
         const dt_status st = w.kind == DT_DEVICE_CUDA ? find_device(&w, &ops, &index) : DT_OK;
         if (st < 0) {
             return i > s->first ? DT_CONTEXT(st, "phase %lld (%s)", (long long)i + 1, s->phase[i]->desc.id) : st;
@@ -112,7 +112,7 @@ void dt_session_device_close(dt_session_device *d)
 uint32_t dt_session_count_cores(const dt_session *s)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    const uint32_t mine = dt_limits_cores("");
+    const uint32_t mine = dt_limits_count_cores("");
     /* cores that the launcher gave to this one alone, or all of them, which they share */
     const bool is_own = s->n_local <= 1 || (online > 0 && (uint64_t)mine * s->n_local <= (uint64_t)online);
     return is_own ? mine : mine > s->n_local ? mine / s->n_local : 1;

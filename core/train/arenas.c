@@ -77,7 +77,7 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
     double all[DT_SAMPLES_MAX_SYMBOLS];
     memcpy(all, s->sample_mean, sizeof(all));
     if (mean != NULL) { /* of what is mixed in nothing better is known */
-        memcpy(all, mean, (t->mixed != NULL ? dt_mixed_live(t->mixed) : s)->n_symbols * sizeof(*all));
+        memcpy(all, mean, (t->mixed != NULL ? dt_mixed_live_samples(t->mixed) : s)->n_symbols * sizeof(*all));
     }
     mean = all;
     memset(mapped, 0, sizeof(*mapped));

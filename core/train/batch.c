@@ -37,7 +37,7 @@ static void set_normalisers(dt_trainer *t)
 }
 
 /* A loss of weight 0 is reported alone, and its rows do not affect training. */
-static bool is_empty(const dt_trainer *t)
+static bool is_batch_empty(const dt_trainer *t)
 {
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(t->train.graph, &loss);
@@ -71,12 +71,12 @@ dt_status dt_compute_batch_sizes(dt_trainer *t, uint64_t step, int64_t *largest,
     memset(largest, 0, (s->n_symbols + 1) * sizeof(*largest));
     memset(total, 0, (s->n_symbols + 1) * sizeof(*total));
     dt_sampler_epoch order;
-    dt_sampler_begin(&order, &t->state.sampler, t->c.seed, t->c.phase, epoch);
+    dt_sampler_begin_epoch(&order, &t->state.sampler, t->c.seed, t->c.phase, epoch);
     for (uint32_t shard = 0; shard < t->c.shards; shard++) {
         const uint64_t begin = dt_shard_begin(batch, t->c.shards, shard);
         const uint64_t end = dt_shard_begin(batch, t->c.shards, shard + 1);
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
-        dt_sampler_run(&order, base + begin, end - begin, t->scratch.batch_index + begin);
+        dt_sampler_list_samples(&order, base + begin, end - begin, t->scratch.batch_index + begin);
         DT_TRY(s->ops->sizes(s->self, t->scratch.batch_index + begin, (uint32_t)(end - begin), size));
         size[s->n_symbols] = (int64_t)(end - begin);
         for (uint32_t k = 0; k <= s->n_symbols; k++) {
@@ -91,24 +91,24 @@ dt_status dt_prepare_batch(dt_trainer *t, bool *is_empty_p)
 {
     DT_TRY(dt_compute_batch_sizes(t, t->state.step, t->scratch.largest, t->scratch.size));
     set_normalisers(t);
-    *is_empty_p = is_empty(t);
+    *is_empty_p = is_batch_empty(t);
     return DT_OK;
 }
 
 /* ---- what a live source brings to ranks -------------------------------------------------------------------------- */
 
 /* A device is fed ahead of steps: there every rank has all samples, whatever it reads of them. */
-static dt_status fetch(dt_trainer *t, const dt_samples *s)
+static dt_status fetch_parts(dt_trainer *t, const dt_samples *s)
 {
     dt_samples all = *s;
     if (!t->backend->is_fed_ahead || s->bring == NULL) {
-        return dt_samples_fetch(s, t->scratch.part);
+        return dt_samples_fetch_parts(s, t->scratch.part);
     }
     all.skipped = 0;
     for (uint32_t k = 0; k < dt_comm_size(t->d.comm); k++) {
         t->scratch.part[k] = (dt_samples_part){.n = s->count};
     }
-    return dt_samples_fetch(&all, t->scratch.part);
+    return dt_samples_fetch_parts(&all, t->scratch.part);
 }
 
 /* The first of so many samples in the shards of a rank. */
@@ -130,13 +130,13 @@ static void list_shard_parts(dt_trainer *t, uint64_t samples, const uint64_t *in
 dt_status dt_fetch_batch(dt_trainer *t, const dt_samples *s)
 {
     list_shard_parts(t, t->c.batch, t->scratch.batch_index);
-    return fetch(t, s);
+    return fetch_parts(t, s);
 }
 
 dt_status dt_fetch_shards(dt_trainer *t, const dt_samples *s)
 {
     list_shard_parts(t, s->count, NULL);
-    return fetch(t, s);
+    return fetch_parts(t, s);
 }
 
 dt_status dt_fetch_range(dt_trainer *t, const dt_samples *s, uint64_t first, uint64_t n)
@@ -144,7 +144,7 @@ dt_status dt_fetch_range(dt_trainer *t, const dt_samples *s, uint64_t first, uin
     for (uint32_t k = 0; k < dt_comm_size(t->d.comm); k++) {
         t->scratch.part[k] = (dt_samples_part){.first = first, .n = n};
     }
-    return fetch(t, s);
+    return fetch_parts(t, s);
 }
 
 /* A round of an evaluation over the samples shows all ranks the micro-batches of all. */

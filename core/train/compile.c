@@ -21,7 +21,7 @@ static dt_status record_source(dt_trainer *t, const dt_samples *source, dt_graph
         return t->d.record_stored(t->d.user, g);
     }
     DT_TRY(t->d.record(t->d.user, g));
-    if (!dt_mixed_is(t->mixed, source)) {
+    if (!dt_mixed_contains(t->mixed, source)) {
         return DT_OK;
     }
     t->n_of_source = dt_graph_losses(g, &unused);

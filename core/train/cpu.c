@@ -17,7 +17,7 @@
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 /* Fewer shards at a time until what is likely to be touched keeps to the budget. */
-static void fit_budget(dt_trainer *t)
+static void reduce_shards_to_budget(dt_trainer *t)
 {
     const uint32_t before = dt_trainer_concurrent_shards(t);
     uint64_t wanted = 0;
@@ -68,7 +68,7 @@ static dt_status cpu_create(dt_trainer *t)
         st = allocate_cpu(t);
     }
     DT_TRY(dt_trainer_explain_memory(t, st));
-    fit_budget(t);
+    reduce_shards_to_budget(t);
     return DT_OK;
 }
 
@@ -90,7 +90,7 @@ typedef struct shard_progress {
     uint32_t n_summed; /* buckets, in their order */
 } shard_progress;
 
-static void after_call(void *user, uint32_t call)
+static void reduce_after_call(void *user, uint32_t call)
 {
     shard_progress *e = user;
     e->n_summed = dt_grad_reduce_after_call(e->t, e->shard, e->grad, e->n_summed, call);
@@ -117,7 +117,7 @@ static dt_status run_shard(dt_trainer *t, uint32_t worker, uint32_t shard, const
                                    .loss_seed = t->scratch.loss_seed,
                                    .loss = loss,
                                    .run = &run,
-                                   .after = !is_alone && i + 1 == in->n_micro_batches ? after_call : NULL,
+                                   .after = !is_alone && i + 1 == in->n_micro_batches ? reduce_after_call : NULL,
                                    .after_user = &end,
                                    .groups = t->scratch.groups,
                                    .params_version = t->state.params_version};

@@ -29,7 +29,7 @@ struct dt_exchange {
     uint32_t n_outputs, outputs_cap;
 };
 
-static size_t align(size_t n)
+static size_t align_bytes(size_t n)
 {
     return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
@@ -71,7 +71,7 @@ void dt_exchange_destroy(dt_exchange *x)
     dt_free(x);
 }
 
-static dt_status reserve(char **p, size_t *cap, size_t bytes)
+static dt_status reserve_buffer(char **p, size_t *cap, size_t bytes)
 {
     if (bytes > *cap) {
         dt_free(*p);
@@ -100,7 +100,7 @@ static bool data_bytes(const dt_view *v, size_t *out_p)
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
 /* Writes the outputs of n micro-batches one after the other, or, without a place, returns how long they are. */
-static size_t serialize(const dt_exchange_from *from, uint32_t n, char *to)
+static size_t serialize_outputs(const dt_exchange_from *from, uint32_t n, char *to)
 {
     size_t at = 0;
     const char *name = NULL;
@@ -111,9 +111,9 @@ static size_t serialize(const dt_exchange_from *from, uint32_t n, char *to)
             (void)data_bytes(v, &bytes);
             if (to != NULL) {
                 memcpy(to + at, v, sizeof(*v));
-                memcpy(to + at + align(sizeof(*v)), v->data, bytes);
+                memcpy(to + at + align_bytes(sizeof(*v)), v->data, bytes);
             }
-            at += align(sizeof(*v)) + align(bytes);
+            at += align_bytes(sizeof(*v)) + align_bytes(bytes);
         }
     }
     return at;
@@ -132,7 +132,7 @@ static dt_status place_messages(dt_exchange *x)
         total += (size_t)x->bytes[k];
         x->end[k] = total;
     }
-    DT_TRY(reserve(&x->all, &x->all_cap, total + 1));
+    DT_TRY(reserve_buffer(&x->all, &x->all_cap, total + 1));
     for (uint32_t k = 0; k < ranks; k++) {
         x->in[k] = (dt_comm_in){x->all + x->at[k], (size_t)x->bytes[k]};
         x->out[k] = (dt_comm_out){x->mine, (size_t)x->bytes[me]};
@@ -145,11 +145,11 @@ dt_status dt_exchange_run(dt_exchange *x, const dt_exchange_from *from, uint32_t
     uint64_t bytes = 0;
     x->names = *from;
     if (mine == DT_OK) {
-        bytes = serialize(from, n, NULL);
-        mine = reserve(&x->mine, &x->mine_cap, (size_t)bytes + 1);
+        bytes = serialize_outputs(from, n, NULL);
+        mine = reserve_buffer(&x->mine, &x->mine_cap, (size_t)bytes + 1);
     }
     DT_TRY(dt_comm_agree(x->comm, mine));
-    serialize(from, n, x->mine);
+    serialize_outputs(from, n, x->mine);
     DT_TRY(dt_comm_all_gather(x->comm, &bytes, sizeof(bytes), x->bytes));
     const dt_status placed = place_messages(x);
     DT_TRY(dt_comm_agree(x->comm, placed));
@@ -158,24 +158,24 @@ dt_status dt_exchange_run(dt_exchange *x, const dt_exchange_from *from, uint32_t
 
 /* ---- showing ----------------------------------------------------------------------------------------------------- */
 
-static dt_status deserialize(dt_exchange *x, uint32_t rank, received_output *f)
+static dt_status deserialize_output(dt_exchange *x, uint32_t rank, received_output *f)
 {
     const size_t left = x->end[rank] - x->at[rank];
     size_t bytes = 0;
-    if (left < align(sizeof(f->view))) {
+    if (left < align_bytes(sizeof(f->view))) {
         return DT_FAIL(DT_ECOMM, "rank %u sent too little of what it evaluated", rank);
     }
     memcpy(&f->view, x->all + x->at[rank], sizeof(f->view));
-    if (!data_bytes(&f->view, &bytes) || bytes > left - align(sizeof(f->view)) ||
-        align(bytes) > left - align(sizeof(f->view))) {
+    if (!data_bytes(&f->view, &bytes) || bytes > left - align_bytes(sizeof(f->view)) ||
+        align_bytes(bytes) > left - align_bytes(sizeof(f->view))) {
         return DT_FAIL(DT_ECOMM, "rank %u sent something other than what it evaluated", rank);
     }
-    f->view.data = x->all + x->at[rank] + align(sizeof(f->view));
-    x->at[rank] += align(sizeof(f->view)) + align(bytes);
+    f->view.data = x->all + x->at[rank] + align_bytes(sizeof(f->view));
+    x->at[rank] += align_bytes(sizeof(f->view)) + align_bytes(bytes);
     return DT_OK;
 }
 
-dt_status dt_exchange_next(dt_exchange *x, uint32_t rank)
+dt_status dt_exchange_next_micro_batch(dt_exchange *x, uint32_t rank)
 {
     const char *name = NULL;
     for (x->n_outputs = 0; x->names.output(x->names.self, 0, x->n_outputs, &name) != NULL; x->n_outputs++) {
@@ -188,7 +188,7 @@ dt_status dt_exchange_next(dt_exchange *x, uint32_t rank)
             x->outputs_cap += 16;
         }
         x->output[x->n_outputs].name = name;
-        DT_TRY(deserialize(x, rank, &x->output[x->n_outputs]));
+        DT_TRY(deserialize_output(x, rank, &x->output[x->n_outputs]));
     }
     return DT_OK;
 }

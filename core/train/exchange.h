@@ -26,7 +26,7 @@ typedef struct dt_exchange_from {
  * DT_EDATA (more than fits in memory), those of communicators. */
 dt_status dt_exchange_run(dt_exchange *x, const dt_exchange_from *from, uint32_t n, dt_status mine) DT_NODISCARD;
 /* The next micro-batch of a rank: its outputs are found from now on. Errors: DT_ECOMM (it sent less, or no views). */
-dt_status dt_exchange_next(dt_exchange *x, uint32_t rank) DT_NODISCARD;
+dt_status dt_exchange_next_micro_batch(dt_exchange *x, uint32_t rank) DT_NODISCARD;
 const dt_view *dt_exchange_output(const dt_exchange *x,
                                   const char *name); /* of that micro-batch; NULL: there is none */
 

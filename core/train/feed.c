@@ -108,11 +108,11 @@ static uint32_t list_samples(dt_feed_reader *r, uint64_t step, uint32_t shard, c
     const uint64_t begin = dt_shard_begin(batch, d->shards, shard);
     const uint32_t n = (uint32_t)(dt_shard_begin(batch, d->shards, shard + 1) - begin);
     dt_sampler_epoch order;
-    dt_sampler_begin(&order, d->sampler, d->seed, d->phase, step / per_epoch);
+    dt_sampler_begin_epoch(&order, d->sampler, d->seed, d->phase, step / per_epoch);
     if (sample != NULL) {
         memcpy(r->index, sample + begin, n * sizeof(*r->index));
     } else {
-        dt_sampler_run(&order, base + begin, n, r->index);
+        dt_sampler_list_samples(&order, base + begin, n, r->index);
     }
     for (uint32_t i = 0; i < n; i++) {
         r->key[i] = d->augment ? dt_sampler_key(&order, base + begin + i) : 0;
@@ -134,7 +134,7 @@ dt_status dt_feed_read(dt_feed_reader *r, uint64_t step, uint32_t shard, const u
         dt_micro_batch *sl = &r->micro_batch[n_micro_batches];
         uint32_t take = 0;
         size_t used = 0;
-        DT_TRY(dt_samples_cut(source, r->index + i, n - i, &take, sl->size));
+        DT_TRY(dt_samples_cut_micro_batch(source, r->index + i, n - i, &take, sl->size));
         DT_TRY(dt_samples_read(source, r->index + i, r->key + i, take, sl->size, (char *)r->arena + at,
                                r->arena_bytes - at, sl->field, &used));
         sl->index = r->index + i;
@@ -174,7 +174,7 @@ void dt_feed_reader_destroy(dt_feed_reader *r)
 
 /* ---- the threads ------------------------------------------------------------------------------------------------- */
 
-static dt_status read_number(dt_feed *f, uint64_t number, slot *s)
+static dt_status read_shard_number(dt_feed *f, uint64_t number, slot *s)
 {
     const uint32_t per_step = f->d.shard_end - f->d.shard_begin;
     const uint64_t step = f->d.first_step + number / per_step;
@@ -184,7 +184,7 @@ static dt_status read_number(dt_feed *f, uint64_t number, slot *s)
     return dt_feed_read(&s->reader, step, shard, NULL, &unused);
 }
 
-static bool can_read(const dt_feed *f)
+static bool can_read_ahead(const dt_feed *f)
 {
     const uint64_t total = (f->d.last_step - f->d.first_step) * (f->d.shard_end - f->d.shard_begin);
     return !f->is_paused && f->next < total && f->slot[f->next % f->d.slots].state == SLOT_FREE;
@@ -199,7 +199,7 @@ static void *feed_main(void *arg)
     dt_trace_thread("reader", number_of_thread);
     pthread_mutex_lock(&f->lock);
     for (;;) {
-        while (!f->quit && !can_read(f)) {
+        while (!f->quit && !can_read_ahead(f)) {
             f->n_idle++;
             pthread_cond_signal(&f->idle);
             pthread_cond_wait(&f->freed, &f->lock);
@@ -213,7 +213,7 @@ static void *feed_main(void *arg)
         s->state = SLOT_READING;
         pthread_mutex_unlock(&f->lock);
         dt_error_clear();
-        dt_error_save(&s->error, read_number(f, number, s));
+        dt_error_save(&s->error, read_shard_number(f, number, s));
         pthread_mutex_lock(&f->lock);
         s->number = number;
         s->state = SLOT_READY;

@@ -61,7 +61,7 @@ dt_status dt_groups_create(dt_trainer *t)
     }
     for (uint32_t i = 0; i < t->d.params->n; i++) {
         const dt_param *p = &t->d.params->param[i];
-        if (p->is_shadow && s->group_of[p->of] != NO_GROUP) {
+        if (p->is_target && s->group_of[p->of] != NO_GROUP) {
             s->target_group[p->shadow] = s->group_of[p->of];
         }
     }
@@ -153,7 +153,8 @@ dt_status dt_groups_assign(const dt_trainer *t, dt_graph *g)
     return DT_OK;
 }
 
-static dt_status reaches_params(const dt_trainer *t, const dt_graph *g, uint32_t group, bool *is_reached, bool *any_p)
+static dt_status check_reaches_params(const dt_trainer *t, const dt_graph *g, uint32_t group, bool *is_reached,
+                                      bool *any_p)
 {
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(g, &loss);
@@ -175,7 +176,7 @@ dt_status dt_groups_check(const dt_trainer *t, const dt_graph *g)
     dt_status st = is_reached != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
     for (uint32_t i = 0; i < t->d.n_groups && st == DT_OK; i++) {
         bool any = false;
-        st = reaches_params(t, g, i, is_reached, &any);
+        st = check_reaches_params(t, g, i, is_reached, &any);
         if (st == DT_OK && !any) {
             st = DT_FAIL(DT_ECONFIG,
                          "group %s updates nothing: its losses depend on no parameter of its roles that is trained; "

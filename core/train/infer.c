@@ -47,7 +47,7 @@ static dt_status read_inputs_job(void *user, uint32_t worker)
     return DT_OK;
 }
 
-static dt_status infer_job(void *user, uint32_t worker)
+static dt_status run_infer_job(void *user, uint32_t worker)
 {
     infer_round *r = user;
     if (worker >= r->n) {
@@ -98,7 +98,7 @@ static dt_status start_round(infer_round *r)
 {
     DT_TRACE("evaluation", "samples");
     if (r->c->device == NULL) {
-        return dt_pool_run(r->t->workers.pool, infer_job, r);
+        return dt_pool_run(r->t->workers.pool, run_infer_job, r);
     }
     DT_TRY(dt_pool_run(r->t->workers.pool, read_inputs_job, r));
     return dt_device_infer_start(r->c->device, r->place, r->n, r->t->state.step, r->c->step_input);
@@ -121,7 +121,7 @@ static dt_status cut_micro_batch(const infer_round *r, uint32_t cap, uint64_t *n
         index[i] = *next_p + i;
     }
     s->index = index;
-    DT_TRY(dt_samples_cut(d, index, most, &take, s->size));
+    DT_TRY(dt_samples_cut_micro_batch(d, index, most, &take, s->size));
     *next_p += take;
     return DT_OK;
 }
@@ -132,7 +132,7 @@ typedef struct consumer { /* the reader */
 } consumer;
 
 /* Micro-batches of this rank, in order. */
-static dt_status deliver_own(infer_round *r, const consumer *e)
+static dt_status deliver_own_micro_batches(infer_round *r, const consumer *e)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         const dt_rows rows = {.t = r->t,
@@ -148,15 +148,15 @@ static dt_status deliver_own(infer_round *r, const consumer *e)
 
 /* Micro-batches of a rank, in order: another one's are read here again, one at a time, and come with what it found.
  * */
-static dt_status deliver_rank(infer_round *r, uint32_t rank, uint32_t slots, uint32_t cap, uint64_t *next_p,
-                              const consumer *e)
+static dt_status deliver_micro_batches_of_rank(infer_round *r, uint32_t rank, uint32_t slots, uint32_t cap,
+                                               uint64_t *next_p, const consumer *e)
 {
     const dt_samples *d = r->c->source;
     if (rank == dt_comm_rank(r->t->d.comm)) {
         for (uint32_t i = 0; i < r->n; i++) {
             *next_p += (uint64_t)r->micro_batch[i].size[d->n_symbols];
         }
-        return deliver_own(r, e);
+        return deliver_own_micro_batches(r, e);
     }
     for (uint32_t i = 0; i < slots && *next_p < d->count; i++) {
         dt_micro_batch s;
@@ -165,14 +165,14 @@ static dt_status deliver_rank(infer_round *r, uint32_t rank, uint32_t slots, uin
         DT_TRY(dt_samples_read(d, s.index, r->key, (uint32_t)s.size[d->n_symbols], s.size, r->arena[slots],
                                r->arena_bytes, s.field, &used));
         dt_rows rows = {.t = r->t, .c = r->c, .micro_batch = &s, .theirs = r->exchange};
-        DT_TRY(dt_exchange_next(r->exchange, rank));
+        DT_TRY(dt_exchange_next_micro_batch(r->exchange, rank));
         DT_TRY(e->each(e->user, &rows));
     }
     return DT_OK;
 }
 
 /* A round of all ranks: each cuts the same micro-batches, and runs those that are its own. */
-static dt_status start_own(infer_round *r, uint32_t slots, uint32_t cap, uint64_t next)
+static dt_status start_own_micro_batches(infer_round *r, uint32_t slots, uint32_t cap, uint64_t next)
 {
     const uint32_t ranks = dt_comm_size(r->t->d.comm), me = dt_comm_rank(r->t->d.comm);
     r->n = 0;
@@ -218,12 +218,12 @@ static dt_status run_rounds(infer_round *r, uint32_t slots, uint32_t cap, const 
     uint64_t next = 0;
     while (next < r->c->source->count) {
         DT_TRY(fetch_round(r, slots, cap, next));
-        dt_status mine = start_own(r, slots, cap, next);
+        dt_status mine = start_own_micro_batches(r, slots, cap, next);
         mine = mine == DT_OK ? wait_round(r) : mine;
         DT_TRY(ranks > 1 ? dt_exchange_run(r->exchange, &from, r->n, mine) : mine);
         dt_status st = DT_OK;
         for (uint32_t k = 0; k < ranks && st == DT_OK; k++) {
-            st = deliver_rank(r, k, slots, cap, &next, e);
+            st = deliver_micro_batches_of_rank(r, k, slots, cap, &next, e);
         }
         DT_TRY(ranks > 1 ? dt_comm_agree(r->t->d.comm, st) : st);
     }
@@ -238,19 +238,19 @@ static dt_status run_pipelined(infer_round *round, uint32_t slots, uint32_t cap,
     uint64_t next = 0;
     for (uint32_t k = 0; next < count || round[(k + 1) % 2].n > 0; k++) {
         infer_round *now = &round[k % 2], *before = &round[(k + 1) % 2];
-        DT_TRY(start_own(now, slots, cap, next));
+        DT_TRY(start_own_micro_batches(now, slots, cap, next));
         for (uint32_t i = 0; i < now->n; i++) {
             next += (uint64_t)now->micro_batch[i].size[now->c->source->n_symbols];
         }
         DT_TRY(wait_round(before));
-        DT_TRY(deliver_own(before, e));
+        DT_TRY(deliver_own_micro_batches(before, e));
         before->n = 0;
     }
     return DT_OK;
 }
 
 /* As many micro-batches of a round as the rank with the fewest workers has. */
-static dt_status agree_slots(const dt_trainer *t, uint32_t *n_p)
+static dt_status agree_on_slots(const dt_trainer *t, uint32_t *n_p)
 {
     const uint32_t ranks = dt_comm_size(t->d.comm);
     uint32_t *all = dt_alloc_n(ranks, sizeof(*all));
@@ -307,7 +307,7 @@ static void destroy_buffers(infer_round *r, uint32_t n)
     dt_free(r->key);
 }
 
-static dt_status prepare(dt_trainer *t, const dt_samples *d, dt_compiled **out)
+static dt_status prepare_inference(dt_trainer *t, const dt_samples *d, dt_compiled **out)
 {
     DT_TRY(find_compiled(t, d, out));
     return dt_bind_step_inputs(t, *out);
@@ -343,10 +343,10 @@ dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
     const consumer e = {.user = user, .each = each};
     const uint32_t ranks = dt_comm_size(t->d.comm);
     t->state.params_version++;
-    dt_status st = prepare(t, d, &c);
+    dt_status st = prepare_inference(t, d, &c);
     DT_TRY(ranks > 1 ? dt_comm_agree(t->d.comm, st) : st);
     uint32_t n = c->device != NULL ? dt_device_infer_max_micro_batches(c->device) : t->workers.active;
-    DT_TRY(ranks > 1 ? agree_slots(t, &n) : DT_OK);
+    DT_TRY(ranks > 1 ? agree_on_slots(t, &n) : DT_OK);
     const uint32_t cap = (uint32_t)d->slice_cap[d->n_symbols];
     const infer_round one = {.t = t, .c = c, .arena_bytes = dt_samples_bytes_max(d, cap)};
     infer_round round[2] = {one, one};
@@ -354,7 +354,7 @@ dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
     return run_evaluation(round, c->device != NULL && ranks == 1 ? 2 : 1, n, cap, &e);
 }
 
-const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank)
+const void *dt_rows_get_output(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank)
 {
     const dt_samples *s = r->c->source;
     for (uint32_t f = 0; f < s->n_fields; f++) {

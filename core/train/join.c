@@ -59,7 +59,7 @@ static bool is_joinable(const dt_samples *s, uint32_t f)
     return p->dtype != DT_I32 || index_symbol(p) >= 0 || (p->flags & DT_PORT_PLAIN) != 0;
 }
 
-const char *dt_join_obstacle(const dt_samples *s)
+const char *dt_join_find_obstacle(const dt_samples *s)
 {
     for (uint32_t f = 0; f < s->n_fields; f++) {
         if (!is_joinable(s, f)) {
@@ -147,7 +147,7 @@ void dt_join_fini(dt_join *j)
     j->room = NULL;
 }
 
-static dt_status reserve(dt_join *j, size_t bytes)
+static dt_status reserve_workspace(dt_join *j, size_t bytes)
 {
     if (bytes <= j->room_bytes) {
         return DT_OK;
@@ -158,14 +158,14 @@ static dt_status reserve(dt_join *j, size_t bytes)
     return j->room != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "no memory for %zu bytes of samples", bytes);
 }
 
-dt_status dt_join_read(dt_join *j, const dt_data_ops *ops, void *self, const uint64_t *index, const uint64_t *key,
-                       uint32_t n, void *const *out)
+dt_status dt_join_append_read(dt_join *j, const dt_data_ops *ops, void *self, const uint64_t *index,
+                              const uint64_t *key, uint32_t n, void *const *out)
 {
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
     void *to[DT_SAMPLES_MAX_FIELDS];
     DT_TRY(ops->sizes(self, index, n, size));
     size[j->like->n_symbols] = n;
-    DT_TRY(reserve(j, workspace_bytes(j->like, size)));
+    DT_TRY(reserve_workspace(j, workspace_bytes(j->like, size)));
     find_destinations(j, size, out, to);
     DT_TRY(ops->read(self, index, key, n, to));
     place_blocks(j, size, out, to);

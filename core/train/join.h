@@ -12,7 +12,7 @@
 
 /* The first field that does not declare what it takes: integers without DT_PORT_INDEX or DT_PORT_PLAIN, or not one
  * ragged symbol in dims; NULL: reads of this source can be joined. */
-const char *dt_join_obstacle(const dt_samples *s);
+const char *dt_join_find_obstacle(const dt_samples *s);
 
 typedef struct dt_join {    /* reads into one micro-batch */
     const dt_samples *like; /* the caller's: fields and symbols of all reads */
@@ -25,7 +25,7 @@ typedef struct dt_join {    /* reads into one micro-batch */
 void dt_join_init(dt_join *j, const dt_samples *like, const int64_t *total);
 void dt_join_fini(dt_join *j);
 /* What n samples give goes after what was read before. key: as in dt_data_ops. Errors: the source's, DT_ENOMEM. */
-dt_status dt_join_read(dt_join *j, const dt_data_ops *ops, void *self, const uint64_t *index, const uint64_t *key,
-                       uint32_t n, void *const *out) DT_NODISCARD;
+dt_status dt_join_append_read(dt_join *j, const dt_data_ops *ops, void *self, const uint64_t *index,
+                              const uint64_t *key, uint32_t n, void *const *out) DT_NODISCARD;
 
 #endif

@@ -60,7 +60,7 @@ static dt_status name_field(const dt_samples *s, const dt_port *p, text *t)
                          p->dims);
 }
 
-static dt_status name_all(dt_mixed *m)
+static dt_status name_all_fields(dt_mixed *m)
 {
     const dt_samples *a = m->live, *b = m->stored;
     for (uint32_t k = 0; k < a->n_symbols; k++) {
@@ -91,21 +91,21 @@ static uint64_t first_stored(const dt_mixed *m, uint64_t live)
     return live * m->n / m->live->count;
 }
 
-static const dt_port *set_fields(const void *self, uint32_t *n_p)
+static const dt_port *mixed_fields(const void *self, uint32_t *n_p)
 {
     const dt_mixed *m = self;
     *n_p = m->live->n_fields + m->stored->n_fields;
     return m->field;
 }
 
-static const char *const *set_symbols(const void *self, uint32_t *n_p)
+static const char *const *mixed_symbols(const void *self, uint32_t *n_p)
 {
     const dt_mixed *m = self;
     *n_p = m->live->n_symbols + m->stored->n_symbols;
     return m->symbol;
 }
 
-static dt_status set_count(const void *self, uint64_t *n_p)
+static dt_status mixed_count(const void *self, uint64_t *n_p)
 {
     *n_p = ((const dt_mixed *)self)->live->count;
     return DT_OK;
@@ -163,16 +163,16 @@ static dt_status read_samples(void *self, const uint64_t *index, const uint64_t 
     return out[a->n_fields] != NULL ? read_stored(m, index, key, n, out + a->n_fields) : DT_OK;
 }
 
-static dt_status fetch(void *self, uint64_t skipped, const dt_samples_part *part)
+static dt_status fetch_live_samples(void *self, uint64_t skipped, const dt_samples_part *part)
 {
     const dt_samples *live = ((const dt_mixed *)self)->live;
     return live->bring(live->self, skipped, part); /* its fields come first */
 }
 
 static const dt_data_ops ops = {.struct_size = sizeof(dt_data_ops),
-                                .fields = set_fields,
-                                .symbols = set_symbols,
-                                .count = set_count,
+                                .fields = mixed_fields,
+                                .symbols = mixed_symbols,
+                                .count = mixed_count,
                                 .sizes = read_sizes,
                                 .read = read_samples};
 
@@ -218,17 +218,17 @@ static void set_capacities(dt_mixed *m)
     }
 }
 
-static dt_status build(dt_mixed *m)
+static dt_status build_mixed_samples(dt_mixed *m)
 {
     DT_TRY(check_sources(m));
-    DT_TRY(name_all(m));
+    DT_TRY(name_all_fields(m));
     m->sample = dt_alloc_n(m->n, sizeof(*m->sample));
     if (m->sample == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %llu stored samples", (unsigned long long)m->n);
     }
     DT_TRY(dt_samples_open_mixed(&m->samples, &ops, m, m->stored->n_fields));
     m->samples.keyed = m->live->keyed;
-    m->samples.bring = m->live->bring != NULL ? fetch : NULL;
+    m->samples.bring = m->live->bring != NULL ? fetch_live_samples : NULL;
     set_capacities(m);
     return DT_OK;
 }
@@ -242,12 +242,12 @@ dt_status dt_mixed_create(const dt_samples *live, const dt_samples *stored, uint
     m->live = live;
     m->stored = stored;
     m->n = n;
-    const dt_status st = build(m);
+    const dt_status st = build_mixed_samples(m);
     if (st < 0) {
         dt_mixed_destroy(m);
         return st;
     }
-    dt_mixed_draw(m, 0, 0, 0);
+    dt_mixed_draw_stored(m, 0, 0, 0);
     *out_p = m;
     return DT_OK;
 }
@@ -265,17 +265,17 @@ const dt_samples *dt_mixed_samples(const dt_mixed *m)
     return &m->samples;
 }
 
-const dt_samples *dt_mixed_live(const dt_mixed *m)
+const dt_samples *dt_mixed_live_samples(const dt_mixed *m)
 {
     return m->live;
 }
 
-bool dt_mixed_is(const dt_mixed *m, const dt_samples *s)
+bool dt_mixed_contains(const dt_mixed *m, const dt_samples *s)
 {
     return m != NULL && s->self == m;
 }
 
-void dt_mixed_draw(dt_mixed *m, uint64_t seed, uint32_t phase, uint64_t epoch)
+void dt_mixed_draw_stored(dt_mixed *m, uint64_t seed, uint32_t phase, uint64_t epoch)
 {
     const uint64_t from = epoch * m->n, all = m->stored->count;
     const dt_sampler whole = {.count = all, .batch = 1, .kind = DT_SAMPLING_SHUFFLED, .drop_last = true};
@@ -283,8 +283,8 @@ void dt_mixed_draw(dt_mixed *m, uint64_t seed, uint32_t phase, uint64_t epoch)
     for (uint64_t j = 0; j < m->n; j++) {
         const uint64_t at = (from + j) % all;
         if (j == 0 || at == 0) {
-            dt_sampler_begin(&order, &whole, seed, phase, (from + j) / all);
+            dt_sampler_begin_epoch(&order, &whole, seed, phase, (from + j) / all);
         }
-        m->sample[j] = dt_sampler_at(&order, at);
+        m->sample[j] = dt_sampler_sample_at(&order, at);
     }
 }

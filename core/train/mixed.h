@@ -22,10 +22,10 @@ typedef struct dt_mixed dt_mixed;
 dt_status dt_mixed_create(const dt_samples *live, const dt_samples *stored, uint64_t n, dt_mixed **out_p) DT_NODISCARD;
 void dt_mixed_destroy(dt_mixed *m);
 const dt_samples *dt_mixed_samples(const dt_mixed *m);
-const dt_samples *dt_mixed_live(const dt_mixed *m);
+const dt_samples *dt_mixed_live_samples(const dt_mixed *m);
 /* epoch: of training, when the live samples changed. The same arguments draw the same samples. */
-void dt_mixed_draw(dt_mixed *m, uint64_t seed, uint32_t phase, uint64_t epoch);
+void dt_mixed_draw_stored(dt_mixed *m, uint64_t seed, uint32_t phase, uint64_t epoch);
 /* Is it this mixture, or a copy of its face? NULL: no. */
-bool dt_mixed_is(const dt_mixed *m, const dt_samples *s);
+bool dt_mixed_contains(const dt_mixed *m, const dt_samples *s);
 
 #endif

@@ -11,7 +11,7 @@ enum { BATCH = 32, CHUNK = 128 };
 
 /* A round of the cipher waits for the one before it, but numbers do not for each other: so they go through it
  * together. */
-static void encrypt(const dt_permutation *p, uint64_t x[BATCH])
+static void encrypt_positions(const dt_permutation *p, uint64_t x[BATCH])
 {
     const uint32_t mask = (uint32_t)(((uint64_t)1 << p->half) - 1);
     uint32_t left[BATCH], right[BATCH];
@@ -44,7 +44,7 @@ static void permute_chunk(const dt_permutation *p, uint64_t first, uint32_t n, u
     while (left > 0) {
         uint32_t kept = 0;
         for (uint32_t i = 0; i < left; i += BATCH) {
-            encrypt(p, x + i);
+            encrypt_positions(p, x + i);
         }
         for (uint32_t i = 0; i < left; i++) {
             index[of[i]] = x[i];
@@ -56,7 +56,7 @@ static void permute_chunk(const dt_permutation *p, uint64_t first, uint32_t n, u
     }
 }
 
-static void permute(const dt_permutation *p, uint64_t first, uint64_t n, uint64_t *index)
+static void permute_range(const dt_permutation *p, uint64_t first, uint64_t n, uint64_t *index)
 {
     if (p->n <= 1) {
         for (uint64_t i = 0; i < n; i++) {
@@ -69,4 +69,4 @@ static void permute(const dt_permutation *p, uint64_t first, uint64_t n, uint64_
     }
 }
 
-dt_order_run *const RUN_OF(DT_ISA) = permute;
+dt_order_run *const RUN_OF(DT_ISA) = permute_range;

@@ -44,7 +44,7 @@ static const char *const *list_output_names(const dt_policy_desc *d, const char 
     return d->outputs != NULL ? name : NULL;
 }
 
-static dt_status compile(dt_policy *p, const dt_policy_desc *d)
+static dt_status compile_policy(dt_policy *p, const dt_policy_desc *d)
 {
     dt_trainer *t = p->t;
     const char *name[MAX_OUTPUTS + 1];
@@ -77,7 +77,7 @@ dt_status dt_policy_create(dt_trainer *t, const dt_policy_desc *d, dt_policy **o
     p->t = t;
     p->source = *d->source;
     memcpy(p->source.slice_cap, d->cap, (d->source->n_symbols + 1) * sizeof(*d->cap));
-    dt_status st = compile(p, d);
+    dt_status st = compile_policy(p, d);
     p->chosen = st == DT_OK ? dt_alloc_n(dt_policy_n_places(p), sizeof(*p->chosen)) : NULL;
     if (st == DT_OK && p->chosen == NULL) {
         st = DT_FAIL(DT_ENOMEM, "out of memory for the policy");
@@ -175,7 +175,7 @@ dt_status dt_policy_allocate_frozen(dt_policy *p)
     return p->c.device != NULL ? dt_device_infer_allocate_frozen(p->c.device) : DT_OK;
 }
 
-dt_status dt_policy_freeze(dt_policy *p)
+dt_status dt_policy_freeze_params(dt_policy *p)
 {
     const char *const *name = NULL;
     const int64_t *count = NULL;
@@ -199,7 +199,7 @@ dt_status dt_policy_freeze(dt_policy *p)
 /* Does training change it? */
 static bool is_trained_or_target(const dt_param *p)
 {
-    return !p->frozen || p->is_shadow;
+    return !p->frozen || p->is_target;
 }
 
 static uint64_t count_saved_params(const dt_policy *p)
@@ -245,7 +245,7 @@ dt_status dt_policy_load(dt_policy *p, const void *data, size_t size)
                        (unsigned long long)head[2], (unsigned long long)head[1], size, (unsigned long long)n,
                        (unsigned long long)p->n_inputs, (unsigned long long)bytes);
     }
-    DT_TRY(dt_policy_freeze(p));
+    DT_TRY(dt_policy_freeze_params(p));
     DT_TRY(p->c.device != NULL ? dt_device_infer_frozen_get(p->c.device, p->frozen) : DT_OK);
     p->step = head[0];
     at += sizeof(head);
@@ -277,7 +277,7 @@ static dt_status copy_current_params(const dt_policy *p, float *to)
     return DT_OK;
 }
 
-static bool has_controller(const dt_param_shadow *s)
+static bool has_controller(const dt_param_target *s)
 {
     return strcmp(s->role, "controller") == 0;
 }
@@ -287,7 +287,7 @@ static dt_status fail_unknown_target(const dt_param_table *all, const char *shad
 {
     bool is_there = false;
     dt_str can = {0};
-    for (uint32_t k = 0; k < all->n_shadows; k++) {
+    for (uint32_t k = 0; k < all->n_targets; k++) {
         is_there = is_there || strcmp(all->shadow[k].name, shadow) == 0;
         if (has_controller(&all->shadow[k])) {
             dt_str_addf(&can, "%s\"%s\"", can.bytes > 0 ? " or " : "", all->shadow[k].name);
@@ -308,7 +308,7 @@ dt_status dt_policy_check_target(const dt_policy *p, const char *shadow)
     const dt_param_table *all = p->t->d.params;
     for (uint32_t i = 0; i < all->n; i++) {
         const dt_param *x = &all->param[i];
-        if (x->is_shadow && strcmp(all->shadow[x->shadow].name, shadow) == 0 &&
+        if (x->is_target && strcmp(all->shadow[x->shadow].name, shadow) == 0 &&
             has_controller(&all->shadow[x->shadow])) {
             return DT_OK;
         }
@@ -323,7 +323,7 @@ dt_status dt_policy_copy_params(const dt_policy *p, const char *shadow, float *t
     DT_TRY(copy_current_params(p, to));
     for (uint32_t i = 0; i < all->n && shadow != NULL; i++) {
         const dt_param *x = &all->param[i];
-        if (x->is_shadow && strcmp(all->shadow[x->shadow].name, shadow) == 0) {
+        if (x->is_target && strcmp(all->shadow[x->shadow].name, shadow) == 0) {
             memcpy(to + all->param[x->of].offset, to + x->offset, (size_t)x->count * sizeof(*to));
         }
     }
@@ -342,7 +342,7 @@ uint64_t dt_policy_n_trained(const dt_policy *p)
     return n;
 }
 
-void dt_policy_pack(const dt_policy *p, const float *values, dt_str *out)
+void dt_policy_pack_params(const dt_policy *p, const float *values, dt_str *out)
 {
     const dt_param_table *all = p->t->d.params;
     for (uint32_t i = 0; i < all->n; i++) {
@@ -353,7 +353,7 @@ void dt_policy_pack(const dt_policy *p, const float *values, dt_str *out)
     }
 }
 
-const char *dt_policy_unpack(const dt_policy *p, const char *at, float *to)
+const char *dt_policy_unpack_params(const dt_policy *p, const char *at, float *to)
 {
     const dt_param_table *all = p->t->d.params;
     for (uint32_t i = 0; i < all->n; i++) {
@@ -381,8 +381,8 @@ dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void 
     DT_TRACE_N("policy", "policy", "rows", size[0]);
     if (p->c.device != NULL) {
         DT_TRY(dt_policy_write_input(p, place, 0, 1, size, field));
-        DT_TRY(dt_policy_submit(p, place, 1));
-        return dt_policy_wait(p, place);
+        DT_TRY(dt_policy_start_run(p, place, 1));
+        return dt_policy_wait_for_run(p, place);
     }
     const dt_kernel_run run = {.seed = p->t->c.seed, .step = p->step, .phase = p->t->c.phase, .training = 0};
     const chosen *c = &p->chosen[place];
@@ -409,13 +409,13 @@ dt_status dt_policy_write_input(dt_policy *p, uint32_t place, uint32_t i, uint32
     return dt_device_infer_write_input(p->c.device, place, i, n, &s);
 }
 
-dt_status dt_policy_submit(dt_policy *p, uint32_t place, uint32_t n)
+dt_status dt_policy_start_run(dt_policy *p, uint32_t place, uint32_t n)
 {
     DT_TRACE_N("policy", "ask", "pieces", n);
     return dt_device_infer_start(p->c.device, place, n, p->step, p->c.step_input);
 }
 
-dt_status dt_policy_wait(dt_policy *p, uint32_t place)
+dt_status dt_policy_wait_for_run(dt_policy *p, uint32_t place)
 {
     return dt_device_infer_wait(p->c.device, place);
 }

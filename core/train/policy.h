@@ -50,7 +50,7 @@ dt_status dt_policy_use_current_params(dt_policy *p) DT_NODISCARD;
  * or hold; make_room before, once. Saved: bytes appended to out, without frozen parameters; loaded instead
  * of those of now. Errors: DT_ENOMEM, as begin; load: DT_EDATA (other parameters). */
 dt_status dt_policy_allocate_frozen(dt_policy *p) DT_NODISCARD;
-dt_status dt_policy_freeze(dt_policy *p) DT_NODISCARD;
+dt_status dt_policy_freeze_params(dt_policy *p) DT_NODISCARD;
 dt_status dt_policy_save(const dt_policy *p, dt_str *out) DT_NODISCARD;
 dt_status dt_policy_load(dt_policy *p, const void *data, size_t size) DT_NODISCARD;
 /* The values that runs read now, of all parameters: [floats of dt_policy_n_params]. */
@@ -62,8 +62,8 @@ dt_status dt_policy_check_target(const dt_policy *p, const char *shadow) DT_NODI
 /* Of such values what training changes, but for target networks: their number, appended to out, and back from as many.
  * Hands back where these end. */
 uint64_t dt_policy_n_trained(const dt_policy *p);
-void dt_policy_pack(const dt_policy *p, const float *values, dt_str *out);
-const char *dt_policy_unpack(const dt_policy *p, const char *at, float *to);
+void dt_policy_pack_params(const dt_policy *p, const float *values, dt_str *out);
+const char *dt_policy_unpack_params(const dt_policy *p, const char *at, float *to);
 /* Runs of this place read these values instead, which stay where and as they are until the next choose, begin or hold.
  * version names them: never 0, never the same for others. On a device a hold comes before, and nothing is under way. */
 dt_status dt_policy_override_params(dt_policy *p, uint32_t place, const float *values, uint64_t version) DT_NODISCARD;
@@ -79,7 +79,7 @@ dt_status dt_policy_write_input(dt_policy *p, uint32_t place, uint32_t i, uint32
                                 void *const *field) DT_NODISCARD;
 /* ask: begins the run of the n pieces that were put; returns at once. answer: waits for it, and for no other; the
  * outputs are those of all its pieces, row after row. */
-dt_status dt_policy_submit(dt_policy *p, uint32_t place, uint32_t n) DT_NODISCARD;
-dt_status dt_policy_wait(dt_policy *p, uint32_t place) DT_NODISCARD;
+dt_status dt_policy_start_run(dt_policy *p, uint32_t place, uint32_t n) DT_NODISCARD;
+dt_status dt_policy_wait_for_run(dt_policy *p, uint32_t place) DT_NODISCARD;
 
 #endif

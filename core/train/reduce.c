@@ -83,7 +83,7 @@ static void reduce_bucket(dt_trainer *t, uint32_t shard, dt_grad *g, uint32_t bu
     dt_tree_round_leaf(&t->shape, t->reduce.half, g->data, at);
     while (dt_tree_insert(t->tree, bucket, &node, &m)) {
         dt_grad *right = m.right;
-        dt_tree_add(&t->shape, t->reduce.half, m.parent.height, ((dt_grad *)m.left)->data, right->data, at);
+        dt_tree_add_siblings(&t->shape, t->reduce.half, m.parent.height, ((dt_grad *)m.left)->data, right->data, at);
         if (atomic_fetch_sub(&right->n_alive, 1) == 1) {
             release_grad(t, right);
         }
@@ -125,7 +125,7 @@ static dt_status start_bucket(dt_trainer *t, uint32_t n, bool is_failed)
     if (is_failed) {
         return dt_tree_sum_participate(find_sum(&t->reduce, n), t->d.comm, t->state.params, t->reduce.bucket[bucket]);
     }
-    const uint32_t n_nodes = dt_tree_nodes(t->tree, bucket, node);
+    const uint32_t n_nodes = dt_tree_list_nodes(t->tree, bucket, node);
     for (uint32_t i = 0; i < n_nodes; i++) {
         node[i].value = ((dt_grad *)node[i].value)->data;
     }
@@ -140,7 +140,7 @@ static void record_failure(dt_reduction *r, dt_status st)
     }
 }
 
-static void finish_arrived(dt_reduction *r)
+static void finish_arrived_sums(dt_reduction *r)
 {
     bool is_done = true;
     while (r->n_ended < r->n_begun && is_done && r->failed == DT_OK) {
@@ -156,7 +156,7 @@ void dt_reduce_progress(dt_trainer *t)
 {
     dt_reduction *r = &t->reduce;
     if (r->n_begun > r->n_ended) {
-        finish_arrived(r);
+        finish_arrived_sums(r);
     }
     while (r->n_begun < r->n_due && r->n_begun - r->n_ended < r->n_sums && r->failed == DT_OK &&
            dt_tree_is_complete(t->tree, r->due[r->n_begun])) {
@@ -164,7 +164,7 @@ void dt_reduce_progress(dt_trainer *t)
     }
 }
 
-static dt_status finish_oldest(dt_reduction *r, bool is_failed)
+static dt_status finish_oldest_sum(dt_reduction *r, bool is_failed)
 {
     dt_tree_sum *s = find_sum(r, r->n_ended++);
     return is_failed ? dt_tree_sum_discard(s) : dt_tree_sum_finish(s);
@@ -180,9 +180,9 @@ dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed)
     }
     while (r->n_ended < r->n_due) {
         const bool is_full = r->n_begun == r->n_due || r->n_begun - r->n_ended == r->n_sums;
-        DT_TRY(is_full ? finish_oldest(r, is_failed) : start_bucket(t, r->n_begun++, is_failed));
+        DT_TRY(is_full ? finish_oldest_sum(r, is_failed) : start_bucket(t, r->n_begun++, is_failed));
     }
-    const bool is_there = r->n_due > 0 && !is_failed && dt_tree_nodes(t->tree, r->due[0], node) > 0;
+    const bool is_there = r->n_due > 0 && !is_failed && dt_tree_list_nodes(t->tree, r->due[0], node) > 0;
     t->scratch.gradient = is_there                 ? ((dt_grad *)node[0].value)->data
                           : t->workers.n_grads > 0 ? t->workers.grad[0].data
                                                    : NULL;
@@ -285,7 +285,7 @@ static dt_status add_bucket(dt_reduction *r, dt_range at, uint8_t group)
 }
 
 /* A run of a group's tensors, in buckets of at most so many elements, cut where slices are. */
-static dt_status split_run(dt_reduction *r, dt_range run, uint8_t group, int64_t most)
+static dt_status split_run_into_buckets(dt_reduction *r, dt_range run, uint8_t group, int64_t most)
 {
     const int64_t units = most / DT_SLICE_UNIT > 0 ? most / DT_SLICE_UNIT : 1;
     while (run.begin < run.end) {
@@ -310,14 +310,14 @@ static dt_status create_buckets(dt_trainer *t)
             continue;
         }
         if ((p->offset - run.end > GAP || own != group) && run.end > run.begin) {
-            DT_TRY(split_run(&t->reduce, run, group, most));
+            DT_TRY(split_run_into_buckets(&t->reduce, run, group, most));
             run.begin = run.end;
         }
         group = own;
         run.begin = run.end == run.begin ? p->offset : run.begin;
         run.end = p->offset + p->count;
     }
-    return split_run(&t->reduce, run, group, most);
+    return split_run_into_buckets(&t->reduce, run, group, most);
 }
 
 /* The slices of a rank in pieces for workers: with place, they are written down; returns how many elements. */
@@ -462,7 +462,8 @@ uint64_t dt_trainer_sent_bytes(const dt_trainer *t)
     const dt_reduction *r = &t->reduce;
     uint64_t sent = 0;
     for (uint32_t b = 0; b < r->n_buckets; b++) {
-        sent += dt_tree_sum_sent(r->sum[0], r->bucket[b]) + dt_tree_all_gather_sent(r->sum[0], r->bucket[b]);
+        sent +=
+            dt_tree_sum_sent_bytes(r->sum[0], r->bucket[b]) + dt_tree_all_gather_sent_bytes(r->sum[0], r->bucket[b]);
     }
     return sent;
 }

@@ -81,7 +81,7 @@ uint64_t dt_sampler_batch(const dt_sampler *p, uint64_t step)
     return left < p->batch ? left : p->batch;
 }
 
-void dt_sampler_begin(dt_sampler_epoch *e, const dt_sampler *p, uint64_t seed, uint32_t phase, uint64_t epoch)
+void dt_sampler_begin_epoch(dt_sampler_epoch *e, const dt_sampler *p, uint64_t seed, uint32_t phase, uint64_t epoch)
 {
     const dt_rng_key order = {.seed = seed, .phase = phase, .op = STREAM_ORDER, .step = epoch};
     const dt_rng_key draw_weighted = {.seed = seed, .phase = phase, .op = STREAM_DRAW, .step = epoch};
@@ -112,7 +112,7 @@ static uint64_t draw_weighted(const dt_sampler_epoch *e, uint64_t position)
     return low;
 }
 
-uint64_t dt_sampler_at(const dt_sampler_epoch *e, uint64_t position)
+uint64_t dt_sampler_sample_at(const dt_sampler_epoch *e, uint64_t position)
 {
     switch (e->sampler->kind) {
     case DT_SAMPLING_SEQUENTIAL:
@@ -142,7 +142,7 @@ static dt_order_run *map_stream_run(void)
     }
 }
 
-void dt_sampler_run(const dt_sampler_epoch *e, uint64_t first, uint64_t n, uint64_t *sample)
+void dt_sampler_list_samples(const dt_sampler_epoch *e, uint64_t first, uint64_t n, uint64_t *sample)
 {
     if (e->sampler->kind == DT_SAMPLING_SHUFFLED) {
         map_stream_run()(&e->order, first, n, sample);
@@ -152,7 +152,7 @@ void dt_sampler_run(const dt_sampler_epoch *e, uint64_t first, uint64_t n, uint6
         return;
     }
     for (uint64_t i = 0; i < n; i++) {
-        sample[i] = dt_sampler_at(e, first + i);
+        sample[i] = dt_sampler_sample_at(e, first + i);
     }
 }
 

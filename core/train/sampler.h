@@ -39,9 +39,10 @@ typedef struct dt_sampler_epoch {
     dt_rng_stream draw, key;
     uint64_t base; /* of a stream: its first sample */
 } dt_sampler_epoch;
-void dt_sampler_begin(dt_sampler_epoch *e, const dt_sampler *p, uint64_t seed, uint32_t phase, uint64_t epoch);
-uint64_t dt_sampler_at(const dt_sampler_epoch *e, uint64_t position);
-void dt_sampler_run(const dt_sampler_epoch *e, uint64_t first, uint64_t n, uint64_t *sample); /* n positions in a row */
+void dt_sampler_begin_epoch(dt_sampler_epoch *e, const dt_sampler *p, uint64_t seed, uint32_t phase, uint64_t epoch);
+uint64_t dt_sampler_sample_at(const dt_sampler_epoch *e, uint64_t position);
+void dt_sampler_list_samples(const dt_sampler_epoch *e, uint64_t first, uint64_t n,
+                             uint64_t *sample); /* n positions in a row */
 uint64_t dt_sampler_key(const dt_sampler_epoch *e, uint64_t position);
 
 #endif

@@ -182,7 +182,7 @@ dt_status dt_samples_open_mixed(dt_samples *s, const dt_data_ops *ops, void *sel
     return DT_OK;
 }
 
-dt_status dt_samples_fetch(const dt_samples *s, const dt_samples_part *part)
+dt_status dt_samples_fetch_parts(const dt_samples *s, const dt_samples_part *part)
 {
     return s->bring != NULL ? s->bring(s->self, s->skipped, part) : DT_OK;
 }
@@ -207,7 +207,7 @@ size_t dt_samples_field_bytes(const dt_samples *s, uint32_t f, const int64_t *si
 }
 
 /* All n at once, when even the largest samples would fit. */
-static bool always_fit(const dt_samples *s, uint32_t n)
+static bool do_samples_always_fit(const dt_samples *s, uint32_t n)
 {
     bool fit = n <= s->slice_cap[s->n_symbols];
     for (uint32_t k = 0; k < s->n_symbols; k++) {
@@ -229,12 +229,13 @@ static uint32_t count_in_part(const dt_samples *s, const uint64_t *index, uint32
     return same;
 }
 
-dt_status dt_samples_cut(const dt_samples *s, const uint64_t *index, uint32_t n, uint32_t *take_p, int64_t *size)
+dt_status dt_samples_cut_micro_batch(const dt_samples *s, const uint64_t *index, uint32_t n, uint32_t *take_p,
+                                     int64_t *size)
 {
     uint32_t take = 0;
     n = count_in_part(s, index, n);
     memset(size, 0, (s->n_symbols + 1) * sizeof(*size));
-    if (n > 0 && always_fit(s, n)) {
+    if (n > 0 && do_samples_always_fit(s, n)) {
         take = n;
         DT_TRY(call_sizes(s, index, n, size));
     }

@@ -47,7 +47,7 @@ typedef struct dt_samples {
     int32_t keyed;    /* live: the one field that depends on keys, -1: none */
     uint32_t n_whole; /* live: so many last fields are read all or none */
     uint64_t skipped; /* live: bit f: field f is not read, its address is NULL */
-    /* live: see dt_samples_fetch; NULL: every rank can read every sample at any time */
+    /* live: see dt_samples_fetch_parts; NULL: every rank can read every sample at any time */
     dt_status (*bring)(void *self, uint64_t skipped, const dt_samples_part *part);
     /* streamed: samples are numbered on without an end, and an epoch is a window of count of them. turn: [collective]
      * those of this window can be read from now on, and no others; no thread reads meanwhile, and windows come in
@@ -74,7 +74,7 @@ dt_status dt_samples_open_mixed(dt_samples *s, const dt_data_ops *ops, void *sel
 
 /* [collective] part[ranks]: what each rank reads next, until this is called again; all ranks know all parts. No rank
  * writes meanwhile. Fails on all ranks or on none. */
-dt_status dt_samples_fetch(const dt_samples *s, const dt_samples_part *part) DT_NODISCARD;
+dt_status dt_samples_fetch_parts(const dt_samples *s, const dt_samples_part *part) DT_NODISCARD;
 
 /* Live dims of field f. */
 void dt_samples_field_dims(const dt_samples *s, uint32_t f, const int64_t *size, int64_t dim[DT_MAX_DIMS]);
@@ -82,7 +82,8 @@ void dt_samples_field_dims(const dt_samples *s, uint32_t f, const int64_t *size,
 size_t dt_samples_field_bytes(const dt_samples *s, uint32_t f, const int64_t *size);
 
 /* How many samples of index[0..n) make the next micro-batch; their sizes go to size[n_symbols], "B" at [n_symbols]. */
-dt_status dt_samples_cut(const dt_samples *s, const uint64_t *index, uint32_t n, uint32_t *take_p, int64_t *size);
+dt_status dt_samples_cut_micro_batch(const dt_samples *s, const uint64_t *index, uint32_t n, uint32_t *take_p,
+                                     int64_t *size);
 
 /* Reads one micro-batch into arena (64-byte aligned pieces); field pointers go to field[n_fields]; used_p gets the
  * bytes. */

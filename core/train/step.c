@@ -123,7 +123,7 @@ void dt_trainer_discard_prefetched(dt_trainer *t)
         t->workers.feed_is_paused = true;
     }
     if (t->mixed != NULL) {
-        dt_mixed_draw(t->mixed, t->c.seed, t->c.phase, t->state.step / t->state.steps_per_epoch);
+        dt_mixed_draw_stored(t->mixed, t->c.seed, t->c.phase, t->state.step / t->state.steps_per_epoch);
     }
 }
 

@@ -115,7 +115,7 @@ dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p)
     t->c = *d->config;
     t->backend = d->device_ops != NULL ? &dt_device_backend : &dt_cpu_backend;
     if (d->shadow != NULL) {
-        memcpy(t->state.target, d->shadow, d->params->n_shadows * sizeof(*d->shadow));
+        memcpy(t->state.target, d->shadow, d->params->n_targets * sizeof(*d->shadow));
     }
     t->d.shadow = NULL; /* the caller's */
     dt_scaler_init(&t->state.scaler, &t->c.scaling);
@@ -268,7 +268,7 @@ const dt_samples *dt_trainer_source(const dt_trainer *t)
 
 const dt_samples *dt_trainer_live_samples(const dt_trainer *t)
 {
-    return t->mixed != NULL ? dt_mixed_live(t->mixed) : t->d.source;
+    return t->mixed != NULL ? dt_mixed_live_samples(t->mixed) : t->d.source;
 }
 
 bool dt_trainer_trains_on(const dt_trainer *t, const dt_samples *s)

@@ -166,7 +166,7 @@ dt_status dt_trainer_constant_set(dt_trainer *t, uint32_t i, const float *in) DT
 dt_status dt_trainer_gradient(dt_trainer *t, const char *loss, float *out, double *value_p);
 dt_status dt_trainer_losses(dt_trainer *t, const char *const *loss, uint32_t n, double *out);
 dt_status dt_trainer_compile_losses(dt_trainer *t, const char *const *loss, uint32_t n, bool has_gradient);
-const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank);
+const void *dt_rows_get_output(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank);
 const uint64_t *dt_rows_samples(const dt_rows *r, uint32_t *n);
 
 /* State: three arenas with the table's offsets, the number of finished steps, how many of them were updates, and the

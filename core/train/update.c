@@ -21,18 +21,18 @@
 
 /* ---- passes over own slices -------------------------------------------------------------------------------------- */
 
-static const dt_piece *next_piece(dt_trainer *t)
+static const dt_piece *take_next_piece(dt_trainer *t)
 {
     const uint32_t i = atomic_fetch_add(&t->scratch.next_piece, 1);
     return i < t->reduce.n_pieces ? &t->reduce.piece[i] : NULL;
 }
 
 /* Sums of squares of units, each in a fixed order of its own. */
-static dt_status norm_job(void *user, uint32_t worker)
+static dt_status run_norm_job(void *user, uint32_t worker)
 {
     dt_trainer *t = user;
     DT_TRACE("step", "norm");
-    for (const dt_piece *p = next_piece(t); p != NULL; p = next_piece(t)) {
+    for (const dt_piece *p = take_next_piece(t); p != NULL; p = take_next_piece(t)) {
         double *sum = &t->reduce.unit_sum[p->unit];
         for (int64_t at = p->at.begin; at < p->at.end;) {
             const int64_t cut = (at / DT_SLICE_UNIT + 1) * DT_SLICE_UNIT, end = cut < p->at.end ? cut : p->at.end;
@@ -56,7 +56,7 @@ static dt_status update_job(void *user, uint32_t worker)
     dt_trainer *t = user;
     const dt_param_table *table = t->d.params;
     DT_TRACE("step", "update");
-    for (const dt_piece *k = next_piece(t); k != NULL; k = next_piece(t)) {
+    for (const dt_piece *k = take_next_piece(t); k != NULL; k = take_next_piece(t)) {
         for (uint32_t i = 0; i < table->n; i++) {
             const dt_param *p = &table->param[i];
             const int64_t from = p->offset > k->at.begin ? p->offset : k->at.begin;
@@ -129,7 +129,7 @@ dt_status dt_all_gather_square_sums(dt_trainer *t)
 static dt_status compute_norms(dt_trainer *t, double *sum_p, double *of_group)
 {
     const dt_reduction *r = &t->reduce;
-    DT_TRY(run_pieces(t, norm_job));
+    DT_TRY(run_pieces(t, run_norm_job));
     DT_TRY(dt_all_gather_square_sums(t));
     *sum_p = 0;
     memset(of_group, 0, t->state.n_groups * sizeof(*of_group));
@@ -298,7 +298,7 @@ static void blend_range(dt_trainer *t, int64_t begin, int64_t end)
         const dt_param *p = &table->param[i];
         const int64_t from = p->offset > begin ? p->offset : begin;
         const int64_t to = p->offset + p->count < end ? p->offset + p->count : end;
-        if (p->is_shadow && is_due(t, p->shadow) && from < to) {
+        if (p->is_target && is_due(t, p->shadow) && from < to) {
             const int64_t source = table->param[p->of].offset + from - p->offset;
             dt_optim_blend(t->state.params + from, t->state.params + source, t->state.target[p->shadow].tau, to - from);
         }
@@ -322,7 +322,7 @@ static dt_status target_job(void *user, uint32_t worker)
 dt_status dt_targets_update(dt_trainer *t)
 {
     bool any = false;
-    for (uint32_t i = 0; i < t->d.params->n_shadows; i++) {
+    for (uint32_t i = 0; i < t->d.params->n_targets; i++) {
         any = any || is_due(t, i);
     }
     if (!any) {
@@ -336,7 +336,7 @@ dt_status dt_targets_update(dt_trainer *t)
 static dt_status check_name(const dt_param_table *table, const char *name)
 {
     dt_str all = {0};
-    for (uint32_t i = 0; i < table->n_shadows; i++) {
+    for (uint32_t i = 0; i < table->n_targets; i++) {
         if (strcmp(table->shadow[i].name, name) == 0) {
             dt_str_fini(&all);
             return DT_OK;
@@ -352,11 +352,11 @@ static dt_status check_name(const dt_param_table *table, const char *name)
 dt_status dt_trainer_copy_to_targets(dt_trainer *t, const char *name)
 {
     DT_TRY(name != NULL ? check_name(t->d.params, name) : DT_OK);
-    if (t->d.params->n_shadows == 0) {
+    if (t->d.params->n_targets == 0) {
         return DT_OK;
     }
     DT_TRY(dt_trainer_synchronize(t));
-    dt_param_table_copy_shadows(t->d.params, name, t->state.params);
+    dt_param_table_copy_targets(t->d.params, name, t->state.params);
     t->state.params_version++;
     return DT_OK;
 }

@@ -147,7 +147,7 @@ void dt_passes_destroy(struct dt_passes *p)
     dt_free(p);
 }
 
-static dt_status create_places(const dt_trainer *t, struct dt_passes *p)
+static dt_status create_vector_places(const dt_trainer *t, struct dt_passes *p)
 {
     const dt_samples *s = t->d.source;
     const uint64_t cap = (uint64_t)s->slice_cap[s->n_symbols];
@@ -170,14 +170,14 @@ static dt_status create_places(const dt_trainer *t, struct dt_passes *p)
     return DT_OK;
 }
 
-static dt_status get_passes(dt_trainer *t, struct dt_passes **out_p)
+static dt_status get_loss_passes(dt_trainer *t, struct dt_passes **out_p)
 {
     if (t->passes == NULL) {
         struct dt_passes *p = dt_alloc(sizeof(*p));
         if (p == NULL) {
             return DT_FAIL(DT_ENOMEM, "out of memory for runs over all samples");
         }
-        const dt_status st = create_places(t, p);
+        const dt_status st = create_vector_places(t, p);
         if (st < 0) {
             dt_passes_destroy(p);
             return st;
@@ -188,7 +188,7 @@ static dt_status get_passes(dt_trainer *t, struct dt_passes **out_p)
     return DT_OK;
 }
 
-static dt_status compile(dt_trainer *t, const char *const *loss, uint32_t n, struct dt_pass *p)
+static dt_status compile_pass(dt_trainer *t, const char *const *loss, uint32_t n, struct dt_pass *p)
 {
     p->source = *t->d.source;
     DT_TRY(dt_record_graph(t, &p->source, DT_FOR_EVALUATION, NULL, &p->c));
@@ -219,8 +219,8 @@ static char *join_names(const char *const *loss, uint32_t n)
 }
 
 /* names: taken over. */
-static dt_status add_pass(dt_trainer *t, struct dt_passes *all, const char *const *loss, uint32_t n, char *names,
-                          bool has_gradient)
+static dt_status add_loss_pass(dt_trainer *t, struct dt_passes *all, const char *const *loss, uint32_t n, char *names,
+                               bool has_gradient)
 {
     struct dt_pass *p = dt_alloc(sizeof(*p));
     struct dt_pass **grown = dt_realloc(all->pass, (all->n + 1) * sizeof(*grown));
@@ -232,7 +232,7 @@ static dt_status add_pass(dt_trainer *t, struct dt_passes *all, const char *cons
     }
     p->names = names;
     p->has_gradient = has_gradient;
-    const dt_status st = compile(t, loss, n, p);
+    const dt_status st = compile_pass(t, loss, n, p);
     if (st < 0) {
         pass_destroy(p);
         return st;
@@ -241,10 +241,11 @@ static dt_status add_pass(dt_trainer *t, struct dt_passes *all, const char *cons
     return DT_OK;
 }
 
-static dt_status find_pass(dt_trainer *t, const char *const *loss, uint32_t n, bool has_gradient, struct dt_pass **out)
+static dt_status find_loss_pass(dt_trainer *t, const char *const *loss, uint32_t n, bool has_gradient,
+                                struct dt_pass **out)
 {
     struct dt_passes *all = NULL;
-    DT_TRY(get_passes(t, &all));
+    DT_TRY(get_loss_passes(t, &all));
     char *names = join_names(loss, n);
     if (names == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for runs over all samples");
@@ -256,7 +257,7 @@ static dt_status find_pass(dt_trainer *t, const char *const *loss, uint32_t n, b
             return DT_OK;
         }
     }
-    DT_TRY(add_pass(t, all, loss, n, names, has_gradient));
+    DT_TRY(add_loss_pass(t, all, loss, n, names, has_gradient));
     *out = all->pass[all->n - 1];
     return DT_OK;
 }
@@ -270,7 +271,7 @@ typedef struct run {
     uint32_t n_losses;
 } run;
 
-static dt_status run_shard(const run *r, uint32_t worker, uint32_t shard, float *grad)
+static dt_status run_pass_shard(const run *r, uint32_t worker, uint32_t shard, float *grad)
 {
     dt_trainer *t = r->t;
     const struct dt_pass *p = r->pass;
@@ -291,7 +292,7 @@ static dt_status run_shard(const run *r, uint32_t worker, uint32_t shard, float 
         for (uint32_t k = 0; k < most; k++) {
             at->index[k] = i + k;
         }
-        DT_TRY(dt_samples_cut(&p->source, s.index, most, &take, s.size));
+        DT_TRY(dt_samples_cut_micro_batch(&p->source, s.index, most, &take, s.size));
         DT_TRY(dt_samples_read(&p->source, s.index, at->key, take, s.size, at->arena, t->passes->arena_bytes, s.field,
                                &used));
         const dt_exec_feed feed = {.size = s.size,
@@ -314,7 +315,7 @@ static dt_status run_and_sum_shard(void *user, uint32_t worker, uint32_t i)
     const run *r = user;
     dt_trainer *t = r->t;
     dt_grad *grad = r->pass->has_gradient ? dt_grad_acquire(t) : NULL;
-    DT_TRY(run_shard(r, worker, t->workers.shard_begin + i, grad != NULL ? grad->data : NULL));
+    DT_TRY(run_pass_shard(r, worker, t->workers.shard_begin + i, grad != NULL ? grad->data : NULL));
     if (grad != NULL) {
         dt_grad_reduce(t, t->workers.shard_begin + i, grad, 0);
     }
@@ -345,7 +346,7 @@ static dt_status compute_divisors(const dt_trainer *t, const struct dt_pass *p, 
 }
 
 /* Sums losses, and gradients where the pass has them, over all samples; values go to value[n_losses]. */
-static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
+static dt_status run_loss_pass(dt_trainer *t, struct dt_pass *p, double *value)
 {
     const dt_graph_loss *loss = NULL;
     run r = {.t = t, .pass = p};
@@ -375,7 +376,7 @@ dt_status dt_trainer_compile_losses(dt_trainer *t, const char *const *loss, uint
 {
     struct dt_pass *unused = NULL;
     DT_TRY(has_gradient ? dt_grads_create(t) : DT_OK);
-    return find_pass(t, loss, n, has_gradient, &unused);
+    return find_loss_pass(t, loss, n, has_gradient, &unused);
 }
 
 void dt_passes_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
@@ -405,8 +406,8 @@ dt_status dt_trainer_gradient(dt_trainer *t, const char *loss, float *out, doubl
 {
     struct dt_pass *p = NULL;
     double value[DT_GRAPH_MAX_LOSSES];
-    DT_TRY(find_pass(t, &loss, 1, true, &p));
-    DT_TRY(run_pass(t, p, value));
+    DT_TRY(find_loss_pass(t, &loss, 1, true, &p));
+    DT_TRY(run_loss_pass(t, p, value));
     gather_params(t, t->scratch.gradient, out);
     *value_p = value[0];
     return DT_OK;
@@ -419,8 +420,8 @@ dt_status dt_trainer_losses(dt_trainer *t, const char *const *loss, uint32_t n, 
     if (n == 0 || n > DT_GRAPH_MAX_LOSSES) {
         return DT_FAIL(DT_EINVAL, "%u losses are requested; 1 to %d are possible", n, DT_GRAPH_MAX_LOSSES);
     }
-    DT_TRY(find_pass(t, loss, n, false, &p));
-    DT_TRY(run_pass(t, p, value));
+    DT_TRY(find_loss_pass(t, loss, n, false, &p));
+    DT_TRY(run_loss_pass(t, p, value));
     memcpy(out, value, n * sizeof(*out));
     return DT_OK;
 }

@@ -43,7 +43,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
     state *s = self;
     s->config = *(const config *)cfg;
     DT_TRY_H(controller_net_init(&s->net, h, dims, n_dims, s->config.policy_gain, s->config.log_std_init));
-    DT_TRY_H(controller_need_obs(&s->net, h));
+    DT_TRY_H(controller_require_obs(&s->net, h));
     s->n = s->net.D / PLANES; /* gains may follow the planes */
     if (s->n < 1 || s->net.choices < 1 || controller_dim(dims, n_dims, "moves", 0) != COLUMNS) {
         return DT_FAIL_H(
@@ -68,14 +68,14 @@ static const dt_port *outputs(const void *self, uint32_t *n_p)
     return controller_outputs(&((const state *)self)->net, n_p);
 }
 
-static int64_t columns(const state *s) /* of x */
+static int64_t count_columns(const state *s) /* of x */
 {
     return READ * s->n + 2 + s->net.choices;
 }
 
-static int64_t width(const state *s, int64_t layer) /* of what enters it */
+static int64_t layer_width(const state *s, int64_t layer) /* of what enters it */
 {
-    return layer == 0 ? columns(s) : s->config.hidden;
+    return layer == 0 ? count_columns(s) : s->config.hidden;
 }
 
 static dt_status trunk_params(const state *s, dt_params *reg, const char *trunk)
@@ -83,7 +83,7 @@ static dt_status trunk_params(const state *s, dt_params *reg, const char *trunk)
     char name[CONTROLLER_TEXT];
     for (int64_t i = 0; i < s->config.layers; i++) {
         snprintf(name, sizeof(name), "%s.%lld", trunk, (long long)i);
-        DT_TRY_H(controller_add(reg, name, s->config.hidden, width(s, i), CONTROLLER_HIDDEN_GAIN));
+        DT_TRY_H(controller_add(reg, name, s->config.hidden, layer_width(s, i), CONTROLLER_HIDDEN_GAIN));
     }
     return DT_OK;
 }
@@ -96,7 +96,7 @@ static bool has_value(const state *s) /* has it values at all? */
 static dt_status params(void *self, dt_params *reg)
 {
     const state *s = self;
-    const int64_t w[2] = {s->net.choices, columns(s)};
+    const int64_t w[2] = {s->net.choices, count_columns(s)};
     DT_TRY_H(trunk_params(s, reg, "policy"));
     DT_TRY_H(has_value(s) ? trunk_params(s, reg, "critic") : DT_OK);
     DT_TRY_H(reg->add(reg, "potential.w", w, 2, DT_INIT_ZERO, 0.0));
@@ -104,12 +104,12 @@ static dt_status params(void *self, dt_params *reg)
     return controller_head_params(&s->net, reg, s->config.hidden, s->config.hidden);
 }
 
-static dt_tensor *plane(const state *s, dt_graph *g, dt_tensor *obs, int64_t k)
+static dt_tensor *slice_plane(const state *s, dt_graph *g, dt_tensor *obs, int64_t k)
 {
     return dt_slice(g, obs, k * s->n, s->n);
 }
 
-static dt_tensor *trunk(const state *s, dt_graph *g, dt_tensor *x, const char *name)
+static dt_tensor *record_trunk(const state *s, dt_graph *g, dt_tensor *x, const char *name)
 {
     char text[CONTROLLER_TEXT];
     for (int64_t i = 0; i < s->config.layers; i++) {
@@ -122,13 +122,13 @@ static dt_tensor *trunk(const state *s, dt_graph *g, dt_tensor *x, const char *n
 static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
     const state *s = self;
-    dt_tensor *p = plane(s, g, in[0], PROBABILITY), *H = plane(s, g, in[0], ENTROPY);
+    dt_tensor *p = slice_plane(s, g, in[0], PROBABILITY), *H = slice_plane(s, g, in[0], ENTROPY);
     dt_tensor *gain = dt_affine(g, dt_merge(g, dt_slice(g, in[1], GAIN, 1)), 1 / TYPICAL_GAIN, 0.0); /* [A, choices] */
     dt_tensor *part[] = {
-        plane(s, g, in[0], OTHERS),           H,   dt_mul(g, p, H), p, dt_slice(g, in[0], ALTITUDE * s->n, 1),
+        slice_plane(s, g, in[0], OTHERS),     H,   dt_mul(g, p, H), p, dt_slice(g, in[0], ALTITUDE * s->n, 1),
         dt_slice(g, in[0], BUDGET * s->n, 1), gain};
     dt_tensor *x = dt_concat(g, part, sizeof(part) / sizeof(part[0]));
-    dt_tensor *act = trunk(s, g, x, "policy"), *judge = has_value(s) ? trunk(s, g, x, "critic") : act;
+    dt_tensor *act = record_trunk(s, g, x, "policy"), *judge = has_value(s) ? record_trunk(s, g, x, "critic") : act;
     DT_TRY_H(controller_heads(&s->net, g, act, judge, out));
     dt_tensor *more =
         dt_add(g, dt_linear(g, x, g->api->param(g, "potential.w"), NULL), dt_mul(g, gain, g->api->param(g, "rule")));

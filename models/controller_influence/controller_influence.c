@@ -114,7 +114,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
     s->Z = s->has_vehicles && s->config.foresight ? controller_dim(dims, n_dims, "foresight", 0) : 0;
     if (phases >= PHASE && s->net.choices > 0) {
         if (s->config.row) {
-            DT_TRY_H(controller_need_obs(&s->net, h));
+            DT_TRY_H(controller_require_obs(&s->net, h));
         }
         require_signals(s);
         return DT_OK;

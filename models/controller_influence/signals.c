@@ -86,7 +86,7 @@ dt_status signals_params(const influence *s, dt_params *reg)
 
 /* ---- graph ------------------------------------------------------------------------------------------------------- */
 
-static dt_tensor *weigh(dt_graph *g, dt_tensor *x, const char *trunk, const char *name)
+static dt_tensor *apply_weight(dt_graph *g, dt_tensor *x, const char *trunk, const char *name)
 {
     char text[CONTROLLER_TEXT];
     return dt_linear(g, x, g->api->param(g, influence_name(text, trunk, name, -1)), NULL);
@@ -113,18 +113,19 @@ static dt_tensor *sum_phases(const influence *s, dt_graph *g, dt_tensor *x)
 }
 
 /* z [A, H]: what the signals around, itself among them, are to each signal, [A, H] */
-static dt_tensor *attend(const influence *s, dt_graph *g, dt_tensor *z, dt_tensor *neighbour, const char *trunk)
+static dt_tensor *attend_to_neighbours(const influence *s, dt_graph *g, dt_tensor *z, dt_tensor *neighbour,
+                                       const char *trunk)
 {
     const int64_t H = s->config.hidden, heads = s->config.heads, C = H / heads;
-    dt_tensor *query = weigh(g, z, trunk, "query");
-    dt_tensor *key = weigh(g, z, trunk, "key"), *near_key = dt_merge(g, dt_gather(g, key, neighbour));
-    dt_tensor *from = weigh(g, z, trunk, "from"), *near_from = dt_merge(g, dt_gather(g, from, neighbour));
+    dt_tensor *query = apply_weight(g, z, trunk, "query");
+    dt_tensor *key = apply_weight(g, z, trunk, "key"), *near_key = dt_merge(g, dt_gather(g, key, neighbour));
+    dt_tensor *from = apply_weight(g, z, trunk, "from"), *near_from = dt_merge(g, dt_gather(g, from, neighbour));
     dt_tensor *score[N_SOURCES], *value[N_SOURCES], *sum = NULL;
     for (int n = 0; n < N_SOURCES; n++) {
         const bool is_self = n == N_NEIGHBOURS;
         dt_tensor *k = is_self ? key : dt_slice(g, near_key, n * H, H);
         value[n] = is_self ? from : dt_slice(g, near_from, n * H, H);
-        score[n] = weigh(g, dt_tanh(g, dt_add(g, query, k)), trunk, "score");
+        score[n] = apply_weight(g, dt_tanh(g, dt_add(g, query, k)), trunk, "score");
     }
     for (int64_t head = 0; head < heads; head++) {
         dt_tensor *logit[N_SOURCES], *mix = NULL;
@@ -139,7 +140,7 @@ static dt_tensor *attend(const influence *s, dt_graph *g, dt_tensor *z, dt_tenso
         dt_tensor *both[2] = {sum, mix};
         sum = sum == NULL ? mix : dt_concat(g, both, 2);
     }
-    return weigh(g, sum, trunk, "out");
+    return apply_weight(g, sum, trunk, "out");
 }
 
 /* h_p [A, P, H] each phase, u_p [A, H] each signal */
@@ -154,24 +155,24 @@ static void record_trunk(const influence *s, dt_graph *g, dt_tensor *const *in, 
     dt_tensor *sum = sum_phases(s, g, dt_mul(g, h, phase_is_there(s, g, in[IN_PHASES])));
     dt_tensor *z = controller_linear(g, dt_affine(g, sum, 0.25, 0.0), influence_name(text, trunk, "agent", -1));
     if (s->config.row) {
-        z = dt_add(g, z, weigh(g, in[IN_NEIGHBOUR + s->has_neighbours], trunk, "row"));
+        z = dt_add(g, z, apply_weight(g, in[IN_NEIGHBOUR + s->has_neighbours], trunk, "row"));
     }
     z = dt_tanh(g, z);
     *h_p = h;
-    *u_p = s->has_neighbours ? dt_add(g, z, attend(s, g, z, in[IN_NEIGHBOUR], trunk)) : z;
+    *u_p = s->has_neighbours ? dt_add(g, z, attend_to_neighbours(s, g, z, in[IN_NEIGHBOUR], trunk)) : z;
 }
 
 static dt_tensor *score_phases(const influence *s, dt_graph *g, dt_tensor *phases, dt_tensor *h, dt_tensor *u)
 {
     const int64_t P = s->net.choices;
-    dt_tensor *every = dt_split(g, controller_columns(g, weigh(g, u, "head", "agent"), P), P);
+    dt_tensor *every = dt_split(g, controller_columns(g, apply_weight(g, u, "head", "agent"), P), P);
     dt_tensor *x = dt_tanh(g, dt_add(g, controller_linear(g, h, "head.phase"), every));
     dt_tensor *near = dt_slice(g, phases, s->columns > NEAR ? NEAR : VEHICLES, 1);
     if (s->columns > WAITED) {
         near = dt_add(g, near, dt_affine(g, dt_slice(g, phases, WAITED, 1), 1 / PATIENCE_S, 0.0));
     }
     dt_tensor *rule = dt_mul(g, near, g->api->param(g, "head.rule"));
-    return dt_merge(g, dt_add(g, weigh(g, x, "head", "logits"), rule));
+    return dt_merge(g, dt_add(g, apply_weight(g, x, "head", "logits"), rule));
 }
 
 dt_status signals_forward(const influence *s, dt_graph *g, dt_tensor *const *in, dt_tensor **out)

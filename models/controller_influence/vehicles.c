@@ -76,7 +76,7 @@ dt_status vehicles_params(const influence *s, dt_params *reg)
 
 /* ---- graph ------------------------------------------------------------------------------------------------------- */
 
-static dt_tensor *weigh(dt_graph *g, dt_tensor *x, const char *trunk, const char *name, int64_t i)
+static dt_tensor *apply_weight(dt_graph *g, dt_tensor *x, const char *trunk, const char *name, int64_t i)
 {
     char text[CONTROLLER_TEXT];
     return dt_linear(g, x, g->api->param(g, influence_name(text, trunk, name, i)), NULL);
@@ -96,10 +96,10 @@ static void record_trunk(const influence *s, dt_graph *g, dt_tensor *const *in, 
     dt_tensor *e = influence_scaled(g, in[IN_EDGES], edge_scales, EDGES);
     e = dt_tanh(g, controller_linear(g, e, influence_name(text, trunk, "edge", -1)));
     for (int64_t i = 0; i < s->config.layers; i++) {
-        dt_tensor *seen =
-            dt_graph_qk(g, weigh(g, x, trunk, "query", i), weigh(g, x, trunk, "key", i), weigh(g, x, trunk, "from", i),
-                        weigh(g, e, trunk, "bias", i), in[IN_ROWPTR], in[IN_COL], s->config.heads);
-        x = dt_add(g, x, weigh(g, seen, trunk, "out", i));
+        dt_tensor *seen = dt_graph_qk(g, apply_weight(g, x, trunk, "query", i), apply_weight(g, x, trunk, "key", i),
+                                      apply_weight(g, x, trunk, "from", i), apply_weight(g, e, trunk, "bias", i),
+                                      in[IN_ROWPTR], in[IN_COL], s->config.heads);
+        x = dt_add(g, x, apply_weight(g, seen, trunk, "out", i));
     }
     dt_tensor *all[3] = {influence_scaled(g, in[IN_EGO], ego_scales, s->columns), dt_gather(g, x, in[IN_AGENT_NODE]),
                          s->Z > 0 ? in[IN_FORESIGHT] : NULL};
@@ -114,7 +114,7 @@ static dt_tensor *exp_of(dt_graph *g, dt_tensor *x)
 }
 
 /* 1 / x, x > 0 */
-static dt_tensor *inverse(dt_graph *g, dt_tensor *x)
+static dt_tensor *reciprocal(dt_graph *g, dt_tensor *x)
 {
     return exp_of(g, dt_affine(g, dt_unary(g, DT_FN_LOG, dt_affine(g, x, 1.0, TINY), 0.0), -1.0, 0.0));
 }
@@ -136,7 +136,8 @@ static dt_tensor *pair_weight(dt_graph *g, dt_tensor *edges, double side)
 {
     dt_tensor *both[2] = {dt_affine(g, dt_slice(g, edges, 0, 2), side, 0.0), dt_slice(g, edges, 2, 2)};
     dt_tensor *e = influence_scaled(g, dt_concat(g, both, 2), edge_scales, EDGES);
-    dt_tensor *c = dt_tanh(g, weigh(g, dt_tanh(g, controller_linear(g, e, "influence.edge")), "influence", "pair", -1));
+    dt_tensor *c =
+        dt_tanh(g, apply_weight(g, dt_tanh(g, controller_linear(g, e, "influence.edge")), "influence", "pair", -1));
     return exp_of(g, dt_affine(g, c, SCORE_MOST, 0.0));
 }
 
@@ -144,15 +145,15 @@ static dt_tensor *pair_weight(dt_graph *g, dt_tensor *edges, double side)
 static dt_tensor *influence_of(dt_graph *g, dt_tensor *x, dt_tensor *const *in)
 {
     dt_tensor *edges = in[IN_EDGES], *rowptr = in[IN_ROWPTR], *col = in[IN_COL];
-    dt_tensor *score = dt_tanh(g, weigh(g, x, "influence", "source", -1));
+    dt_tensor *score = dt_tanh(g, apply_weight(g, x, "influence", "source", -1));
     dt_tensor *source = exp_of(g, dt_affine(g, score, SCORE_MOST, 0.0));
     dt_tensor *self = self_of(g, edges), *other = dt_affine(g, self, -1.0, 1.0);
-    dt_tensor *degree = inverse(g, dt_segment_mean(g, self, rowptr)); /* [N, 1], one edge of each is to itself */
+    dt_tensor *degree = reciprocal(g, dt_segment_mean(g, self, rowptr)); /* [N, 1], one edge of each is to itself */
 
     /* all that j has to give, and what of it goes to each i that j looks at */
     dt_tensor *paid = dt_mul(g, dt_gather(g, source, col), pair_weight(g, edges, 1.0));
     dt_tensor *whole = dt_mul(g, dt_segment_mean(g, paid, rowptr), degree);
-    dt_tensor *share = dt_mul(g, pair_weight(g, edges, -1.0), dt_gather(g, inverse(g, whole), col));
+    dt_tensor *share = dt_mul(g, pair_weight(g, edges, -1.0), dt_gather(g, reciprocal(g, whole), col));
     dt_tensor *sum = dt_mul(g, dt_segment_mean(g, dt_mul(g, share, other), rowptr), dt_mul(g, degree, source));
     return dt_affine(g, exp_of(g, dt_affine(g, sum, -1.0, 0.0)), -1.0, 1.0);
 }

@@ -41,7 +41,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
     state *s = self;
     s->config = *(const config *)cfg;
     DT_TRY_H(controller_net_init(&s->net, h, dims, n_dims, s->config.policy_gain, s->config.log_std_init));
-    DT_TRY_H(controller_need_obs(&s->net, h));
+    DT_TRY_H(controller_require_obs(&s->net, h));
     if (s->net.W < 2) {
         return DT_FAIL_H(h, DT_ESHAPE,
                          "controller_lstm has a memory of a window of observations, but the phase gives W 1: set the "

@@ -60,7 +60,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
     state *s = self;
     s->config = *(const config *)cfg;
     DT_TRY_H(controller_net_init(&s->net, h, dims, n_dims, s->config.policy_gain, s->config.log_std_init));
-    DT_TRY_H(controller_need_obs(&s->net, h));
+    DT_TRY_H(controller_require_obs(&s->net, h));
     controller_input(&s->net, "obs", "A %lld", (long long)s->net.D);
     s->Z = s->config.foresight ? controller_dim(dims, n_dims, "foresight", 0) : 0;
     if (s->Z > 0) {
@@ -92,7 +92,7 @@ static int64_t critic_layers(const state *s)
     return s->config.critic_layers < 0 ? s->config.layers : s->config.critic_layers;
 }
 
-static int64_t width(const state *s, int64_t layer) /* of what enters it */
+static int64_t layer_width(const state *s, int64_t layer) /* of what enters it */
 {
     return layer == 0 ? s->net.D + s->Z : s->config.hidden;
 }
@@ -102,7 +102,7 @@ static dt_status trunk_params(const state *s, dt_params *reg, const char *trunk,
     char name[CONTROLLER_TEXT];
     for (int64_t i = 0; i < layers; i++) {
         snprintf(name, sizeof(name), "%s.%lld", trunk, (long long)i);
-        DT_TRY_H(controller_add(reg, name, s->config.hidden, width(s, i), CONTROLLER_HIDDEN_GAIN));
+        DT_TRY_H(controller_add(reg, name, s->config.hidden, layer_width(s, i), CONTROLLER_HIDDEN_GAIN));
     }
     return DT_OK;
 }
@@ -116,7 +116,7 @@ static dt_status params(void *self, dt_params *reg)
         DT_TRY_H(trunk_params(s, reg, "policy", s->config.layers));
         DT_TRY_H(trunk_params(s, reg, "critic", critic_layers(s)));
     }
-    return controller_head_params(&s->net, reg, width(s, s->config.layers), width(s, critic_layers(s)));
+    return controller_head_params(&s->net, reg, layer_width(s, s->config.layers), layer_width(s, critic_layers(s)));
 }
 
 static dt_tensor *record_trunk(const state *s, dt_graph *g, dt_tensor *x, const char *trunk, int64_t layers)

@@ -70,7 +70,7 @@ static dt_status params(void *self, dt_params *reg)
     return DT_OK;
 }
 
-static dt_tensor *estimate(const state *s, dt_graph *g, dt_tensor *x, int64_t k)
+static dt_tensor *record_estimate(const state *s, dt_graph *g, dt_tensor *x, int64_t k)
 {
     char name[CRITIC_TEXT];
     for (int64_t i = 0; i <= s->config.layers; i++) {
@@ -88,7 +88,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     const state *s = self;
     dt_tensor *x = dt_concat(g, in, 2), *q[CRITIC_MAX_ESTIMATES];
     for (int64_t k = 0; k < s->net.Q; k++) {
-        q[k] = estimate(s, g, x, k);
+        q[k] = record_estimate(s, g, x, k);
     }
     out[0] = critic_join(g, q, s->net.Q);
     return g->api->status(g);

@@ -87,7 +87,7 @@ static const dt_port *outputs(const void *self, uint32_t *n_p)
     return ((const state *)self)->out;
 }
 
-static int64_t width(const state *s, int64_t layer) /* of what enters it */
+static int64_t layer_width(const state *s, int64_t layer) /* of what enters it */
 {
     return layer == 0 ? s->D + s->G + s->M : s->config.hidden;
 }
@@ -98,9 +98,9 @@ static dt_status params(void *self, dt_params *reg)
     char name[CONTROLLER_TEXT];
     for (int64_t i = 0; i < s->config.layers; i++) {
         snprintf(name, sizeof(name), "critic.%lld", (long long)i);
-        DT_TRY_H(controller_add(reg, name, s->config.hidden, width(s, i), CONTROLLER_HIDDEN_GAIN));
+        DT_TRY_H(controller_add(reg, name, s->config.hidden, layer_width(s, i), CONTROLLER_HIDDEN_GAIN));
     }
-    return controller_add(reg, "head.q", s->choices, width(s, s->config.layers), CONTROLLER_VALUE_GAIN);
+    return controller_add(reg, "head.q", s->choices, layer_width(s, s->config.layers), CONTROLLER_VALUE_GAIN);
 }
 
 static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)

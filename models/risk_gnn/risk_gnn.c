@@ -64,7 +64,7 @@ typedef struct state {
 } state;
 
 /* Explicit options win over the preset. */
-static sizes resolve(const config *c)
+static sizes resolve_sizes(const config *c)
 {
     static const sizes preset[] = {
         [PRESET_GUIDE] = {256, 8, 3, 0, LAYER_GAT, 0, 0, 0}, [PRESET_15M] = {256, 8, 3, 0, LAYER_TRANSFORMER, 0, 0, 0}};
@@ -82,7 +82,7 @@ static sizes resolve(const config *c)
 
 static dt_status check(const dt_host *h, const void *cfg)
 {
-    const sizes z = resolve(cfg);
+    const sizes z = resolve_sizes(cfg);
     if (z.hidden % z.heads != 0) {
         return DT_FAIL_H(h, DT_ECONFIG, "risk_gnn.hidden %lld is not a multiple of risk_gnn.heads %lld",
                          (long long)z.hidden, (long long)z.heads);
@@ -103,7 +103,7 @@ static void make_inputs(state *s)
 static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
 {
     state *s = self;
-    s->z = resolve(cfg);
+    s->z = resolve_sizes(cfg);
     (void)h, (void)dims, (void)n_dims; /* the contract of the role fixes the number of features */
     make_inputs(s);
     snprintf(s->embedding, sizeof(s->embedding), "N %lld", (long long)s->z.hidden);
@@ -127,7 +127,7 @@ static const dt_port *outputs(const void *self, uint32_t *n_p)
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
 /* "layer.<i>.<name>", in text until the next call */
-static const char *path(char text[TEXT], int64_t i, const char *name)
+static const char *parameter_name(char text[TEXT], int64_t i, const char *name)
 {
     snprintf(text, TEXT, "layer.%lld.%s", (long long)i, name);
     return text;
@@ -167,9 +167,9 @@ static dt_status add_gat(const sizes *z, dt_params *reg, int64_t i)
     const double a = sqrt(6.0 / (double)(z->hidden / z->heads + 1));
     snprintf(text, sizeof(text), "layer.%lld", (long long)i);
     DT_TRY_H(add_linear(reg, text, z->hidden, z->hidden));
-    DT_TRY_H(add_vector(reg, path(text, i, "a_dst"), z->hidden, DT_INIT_UNIFORM, a));
-    DT_TRY_H(add_vector(reg, path(text, i, "a_src"), z->hidden, DT_INIT_UNIFORM, a));
-    DT_TRY_H(reg->add(reg, path(text, i, "w_e"), w_e, 2, DT_INIT_EYE, 1.0));
+    DT_TRY_H(add_vector(reg, parameter_name(text, i, "a_dst"), z->hidden, DT_INIT_UNIFORM, a));
+    DT_TRY_H(add_vector(reg, parameter_name(text, i, "a_src"), z->hidden, DT_INIT_UNIFORM, a));
+    DT_TRY_H(reg->add(reg, parameter_name(text, i, "w_e"), w_e, 2, DT_INIT_EYE, 1.0));
     snprintf(text, sizeof(text), "layer.%lld", (long long)i);
     return add_norm(reg, text, z->hidden);
 }
@@ -179,14 +179,14 @@ static dt_status add_transformer(const sizes *z, dt_params *reg, int64_t i)
     static const char *const square[] = {"q", "k", "v", "o"};
     char text[TEXT];
     const int64_t w_e[2] = {z->heads, N_SLOTS + z->edge_hidden};
-    DT_TRY_H(add_norm(reg, path(text, i, "norm0"), z->hidden));
+    DT_TRY_H(add_norm(reg, parameter_name(text, i, "norm0"), z->hidden));
     for (uint32_t k = 0; k < 4; k++) {
-        DT_TRY_H(add_linear(reg, path(text, i, square[k]), z->hidden, z->hidden));
+        DT_TRY_H(add_linear(reg, parameter_name(text, i, square[k]), z->hidden, z->hidden));
     }
-    DT_TRY_H(reg->add(reg, path(text, i, "w_e"), w_e, 2, DT_INIT_EYE, 1.0));
-    DT_TRY_H(add_norm(reg, path(text, i, "norm1"), z->hidden));
-    DT_TRY_H(add_linear(reg, path(text, i, "ffn0"), FFN_FACTOR * z->hidden, z->hidden));
-    return add_linear(reg, path(text, i, "ffn1"), z->hidden, FFN_FACTOR * z->hidden);
+    DT_TRY_H(reg->add(reg, parameter_name(text, i, "w_e"), w_e, 2, DT_INIT_EYE, 1.0));
+    DT_TRY_H(add_norm(reg, parameter_name(text, i, "norm1"), z->hidden));
+    DT_TRY_H(add_linear(reg, parameter_name(text, i, "ffn0"), FFN_FACTOR * z->hidden, z->hidden));
+    return add_linear(reg, parameter_name(text, i, "ffn1"), z->hidden, FFN_FACTOR * z->hidden);
 }
 
 static dt_status params(void *self, dt_params *reg)
@@ -208,7 +208,7 @@ static dt_status params(void *self, dt_params *reg)
 
 /* ---- graph ------------------------------------------------------------------------------------------------------ */
 
-static dt_tensor *linear(dt_graph *g, dt_tensor *x, const char *name)
+static dt_tensor *record_linear(dt_graph *g, dt_tensor *x, const char *name)
 {
     char w[TEXT + 4], b[TEXT + 4];
     snprintf(w, sizeof(w), "%s.w", name);
@@ -216,7 +216,7 @@ static dt_tensor *linear(dt_graph *g, dt_tensor *x, const char *name)
     return dt_linear(g, x, g->api->param(g, w), g->api->param(g, b));
 }
 
-static dt_tensor *norm(dt_graph *g, dt_tensor *x, const char *name)
+static dt_tensor *record_layernorm(dt_graph *g, dt_tensor *x, const char *name)
 {
     char gamma[TEXT + 8], beta[TEXT + 8];
     snprintf(gamma, sizeof(gamma), "%s.gamma", name);
@@ -225,32 +225,33 @@ static dt_tensor *norm(dt_graph *g, dt_tensor *x, const char *name)
 }
 
 /* e [E, edge_hidden] */
-static dt_tensor *gat_layer(const sizes *z, dt_graph *g, dt_tensor *h, dt_tensor *e, dt_tensor *const *in, int64_t i)
+static dt_tensor *record_gat_layer(const sizes *z, dt_graph *g, dt_tensor *h, dt_tensor *e, dt_tensor *const *in,
+                                   int64_t i)
 {
     char base[TEXT], text[TEXT];
     snprintf(base, sizeof(base), "layer.%lld", (long long)i);
-    dt_tensor *a_dst = g->api->param(g, path(text, i, "a_dst"));
-    dt_tensor *a_src = g->api->param(g, path(text, i, "a_src"));
-    dt_tensor *w_e = g->api->param(g, path(text, i, "w_e"));
+    dt_tensor *a_dst = g->api->param(g, parameter_name(text, i, "a_dst"));
+    dt_tensor *a_src = g->api->param(g, parameter_name(text, i, "a_src"));
+    dt_tensor *w_e = g->api->param(g, parameter_name(text, i, "w_e"));
     dt_tensor *x =
-        dt_gat(g, linear(g, h, base), a_dst, a_src, e, w_e, in[IN_ROWPTR], in[IN_COL], z->heads, LEAKY_SLOPE);
-    return dt_add(g, h, dt_elu(g, norm(g, x, base)));
+        dt_gat(g, record_linear(g, h, base), a_dst, a_src, e, w_e, in[IN_ROWPTR], in[IN_COL], z->heads, LEAKY_SLOPE);
+    return dt_add(g, h, dt_elu(g, record_layernorm(g, x, base)));
 }
 
-static dt_tensor *transformer_layer(const sizes *z, dt_graph *g, dt_tensor *h, dt_tensor *e, dt_tensor *const *in,
-                                    int64_t i)
+static dt_tensor *record_transformer_layer(const sizes *z, dt_graph *g, dt_tensor *h, dt_tensor *e,
+                                           dt_tensor *const *in, int64_t i)
 {
     char text[TEXT];
-    dt_tensor *x = norm(g, h, path(text, i, "norm0"));
-    dt_tensor *q = linear(g, x, path(text, i, "q"));
-    dt_tensor *k = linear(g, x, path(text, i, "k"));
-    dt_tensor *v = linear(g, x, path(text, i, "v"));
-    dt_tensor *bias = dt_linear(g, e, g->api->param(g, path(text, i, "w_e")), NULL); /* [E, heads] */
+    dt_tensor *x = record_layernorm(g, h, parameter_name(text, i, "norm0"));
+    dt_tensor *q = record_linear(g, x, parameter_name(text, i, "q"));
+    dt_tensor *k = record_linear(g, x, parameter_name(text, i, "k"));
+    dt_tensor *v = record_linear(g, x, parameter_name(text, i, "v"));
+    dt_tensor *bias = dt_linear(g, e, g->api->param(g, parameter_name(text, i, "w_e")), NULL); /* [E, heads] */
     x = dt_graph_qk(g, q, k, v, bias, in[IN_ROWPTR], in[IN_COL], z->heads);
-    h = dt_add(g, h, linear(g, x, path(text, i, "o")));
-    x = norm(g, h, path(text, i, "norm1"));
-    x = dt_gelu(g, linear(g, x, path(text, i, "ffn0")));
-    return dt_add(g, h, linear(g, x, path(text, i, "ffn1")));
+    h = dt_add(g, h, record_linear(g, x, parameter_name(text, i, "o")));
+    x = record_layernorm(g, h, parameter_name(text, i, "norm1"));
+    x = dt_gelu(g, record_linear(g, x, parameter_name(text, i, "ffn0")));
+    return dt_add(g, h, record_linear(g, x, parameter_name(text, i, "ffn1")));
 }
 
 static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
@@ -260,26 +261,27 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     dt_tensor *key = s->n_in == N_IN ? in[IN_ROW_KEY] : NULL;
     const int is_fixed = z->normalise == NORMALISE_FIXED;
     dt_tensor *nodes = is_fixed ? in[IN_NODES] : normalise_nodes(g, in[IN_NODES]);
-    dt_tensor *e = dt_elu(g, linear(g, is_fixed ? in[IN_EDGES] : normalise_edges(g, in[IN_EDGES]), "edge"));
+    dt_tensor *e = dt_elu(g, record_linear(g, is_fixed ? in[IN_EDGES] : normalise_edges(g, in[IN_EDGES]), "edge"));
     dt_tensor *near = dt_segment_mean(g, e, in[IN_ROWPTR]);
     dt_tensor *logits = slot_logits(g, in[IN_EDGES]);
     dt_tensor *slots = slot_nearest(g, in[IN_EDGES], logits, in[IN_ROWPTR]);
     dt_tensor *all[] = {nodes, near, slots};
     dt_tensor *own[] = {dt_slice(g, nodes, SPEED, 2), dt_slice(g, nodes, LENGTH, 3), near, slots};
-    dt_tensor *h = dt_elu(g, linear(g, z->pose ? dt_concat(g, all, 3) : dt_concat(g, own, 4), "in"));
+    dt_tensor *h = dt_elu(g, record_linear(g, z->pose ? dt_concat(g, all, 3) : dt_concat(g, own, 4), "in"));
     dt_tensor *attend[] = {logits, e};
     e = dt_concat(g, attend, 2);
     for (int64_t i = 0; i < z->layers; i++) {
         g->api->recompute_begin(g); /* a layer is kept by its input alone where engine.recompute is set */
-        h = z->layer == LAYER_GAT ? gat_layer(z, g, h, e, in, i) : transformer_layer(z, g, h, e, in, i);
+        h = z->layer == LAYER_GAT ? record_gat_layer(z, g, h, e, in, i) : record_transformer_layer(z, g, h, e, in, i);
         g->api->recompute_end(g);
     }
     if (z->layer == LAYER_TRANSFORMER) {
-        h = norm(g, h, "norm");
+        h = record_layernorm(g, h, "norm");
     }
     h = key != NULL ? dt_dropout(g, h, key, z->dropout) : h;
     out[OUT_EMBEDDING] = h;
-    out[OUT_RISK] = dt_merge(g, linear(g, dt_elu(g, linear(g, h, "risk.0")), "risk.1")); /* [N,1] -> [N] */
+    out[OUT_RISK] =
+        dt_merge(g, record_linear(g, dt_elu(g, record_linear(g, h, "risk.0")), "risk.1")); /* [N,1] -> [N] */
     return g->api->status(g);
 }
 

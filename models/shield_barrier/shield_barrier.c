@@ -133,7 +133,7 @@ static void add_output(state *s, const char *name, const char *dims)
 }
 
 /* Nothing to do where no world model is used. Errors: DT_ESHAPE. */
-static dt_status use_foreseen(state *s, const dt_host *h, const dt_dim *dims, uint32_t n_dims)
+static dt_status add_foreseen_input(state *s, const dt_host *h, const dt_dim *dims, uint32_t n_dims)
 {
     const int64_t columns = controller_dim(dims, n_dims, "foreseen", 0), F = controller_dim(dims, n_dims, "F", 0);
     const int64_t dt_ms = controller_dim(dims, n_dims, "dt_ms", 0);
@@ -194,7 +194,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
         add_output(s, "allow", s->allow_dims);
     }
     add_output(s, "barrier", "A");
-    return s->has_vehicles && s->config.look_ahead_mps2 > 0 ? use_foreseen(s, h, dims, n_dims) : DT_OK;
+    return s->has_vehicles && s->config.look_ahead_mps2 > 0 ? add_foreseen_input(s, h, dims, n_dims) : DT_OK;
 }
 
 static const dt_port *inputs(const void *self, uint32_t *n_p)
@@ -225,7 +225,7 @@ static dt_tensor *scaled(dt_graph *g, dt_tensor *x, double factor)
     return dt_affine(g, x, factor, 0.0);
 }
 
-static dt_tensor *lesser(dt_graph *g, dt_tensor *a, dt_tensor *b)
+static dt_tensor *minimum_of(dt_graph *g, dt_tensor *a, dt_tensor *b)
 {
     return dt_binary(g, DT_BIN_MIN, a, b);
 }
@@ -240,7 +240,7 @@ static dt_tensor *square_root(dt_graph *g, dt_tensor *x) /* x > 0 */
     return dt_unary(g, DT_FN_EXP, scaled(g, dt_unary(g, DT_FN_LOG, x, 0), 0.5), 0);
 }
 
-static dt_tensor *inverse(dt_graph *g, dt_tensor *x) /* x > 0 */
+static dt_tensor *reciprocal(dt_graph *g, dt_tensor *x) /* x > 0 */
 {
     return dt_unary(g, DT_FN_EXP, scaled(g, dt_unary(g, DT_FN_LOG, x, 0), -1.0), 0);
 }
@@ -251,13 +251,13 @@ static dt_tensor *is_positive(dt_graph *g, dt_tensor *x)
     return dt_clamp(g, scaled(g, x, SHARP), 0.0, 1.0);
 }
 
-static dt_tensor *inverted(dt_graph *g, dt_tensor *x)
+static dt_tensor *one_minus(dt_graph *g, dt_tensor *x)
 {
     return dt_affine(g, x, -1.0, 1.0);
 }
 
 /* [A, n] to [A, 1] by BIN_MIN or BIN_MAX */
-static dt_tensor *fold(dt_graph *g, uint32_t fn, dt_tensor *x, int64_t n)
+static dt_tensor *reduce_columns(dt_graph *g, uint32_t fn, dt_tensor *x, int64_t n)
 {
     for (; n > 1; n -= n / 2) {
         dt_tensor *pairs = dt_binary(g, fn, dt_slice(g, x, 0, n / 2), dt_slice(g, x, n - n / 2, n / 2));
@@ -272,7 +272,7 @@ static dt_tensor *fold(dt_graph *g, uint32_t fn, dt_tensor *x, int64_t n)
 }
 
 /* column k of x [A, n, columns]: [A, n] */
-static dt_tensor *column(dt_graph *g, dt_tensor *x, int64_t k)
+static dt_tensor *slice_column(dt_graph *g, dt_tensor *x, int64_t k)
 {
     return dt_merge(g, dt_slice(g, x, k, 1));
 }
@@ -283,16 +283,17 @@ static dt_tensor *column(dt_graph *g, dt_tensor *x, int64_t k)
  * Formula and symbols: at the top. */
 static dt_tensor *safe_acceleration(const config *c, dt_graph *g, dt_tensor *pairs, dt_tensor *more)
 {
-    dt_tensor *gap = dt_affine(g, column(g, pairs, GAP), 1.0, -c->gap_m);
-    dt_tensor *u = column(g, pairs, LEADER), *v = column(g, pairs, FOLLOWER);
-    dt_tensor *B = at_least(g, column(g, pairs, LEADER_BRAKE), LEAST_MPS2);
-    dt_tensor *b = lesser(g, at_least(g, scaled(g, column(g, pairs, FOLLOWER_BRAKE), COUNTED_ON), LEAST_MPS2), B);
-    dt_tensor *tau = column(g, pairs, ACTION_S), *e = column(g, pairs, EULER_S);
+    dt_tensor *gap = dt_affine(g, slice_column(g, pairs, GAP), 1.0, -c->gap_m);
+    dt_tensor *u = slice_column(g, pairs, LEADER), *v = slice_column(g, pairs, FOLLOWER);
+    dt_tensor *B = at_least(g, slice_column(g, pairs, LEADER_BRAKE), LEAST_MPS2);
+    dt_tensor *b =
+        minimum_of(g, at_least(g, scaled(g, slice_column(g, pairs, FOLLOWER_BRAKE), COUNTED_ON), LEAST_MPS2), B);
+    dt_tensor *tau = slice_column(g, pairs, ACTION_S), *e = slice_column(g, pairs, EULER_S);
     gap = more != NULL ? dt_sub(g, gap, more) : gap;
 
     /* D, then R */
-    dt_tensor *leader_way = scaled(g, dt_mul(g, dt_mul(g, u, u), inverse(g, B)), 0.5);
-    dt_tensor *own_way = scaled(g, dt_mul(g, dt_mul(g, v, v), inverse(g, b)), 0.5);
+    dt_tensor *leader_way = scaled(g, dt_mul(g, dt_mul(g, u, u), reciprocal(g, B)), 0.5);
+    dt_tensor *own_way = scaled(g, dt_mul(g, dt_mul(g, v, v), reciprocal(g, b)), 0.5);
     dt_tensor *euler =
         dt_sub(g, scaled(g, dt_mul(g, dt_sub(g, v, u), e), 0.5), scaled(g, dt_mul(g, b, dt_mul(g, e, e)), 0.125));
     dt_tensor *way = dt_add(g, dt_add(g, gap, leader_way), euler);
@@ -304,36 +305,37 @@ static dt_tensor *safe_acceleration(const config *c, dt_graph *g, dt_tensor *pai
     dt_tensor *half = scaled(g, dt_mul(g, b, tau), 0.5), *step = dt_mul(g, v, tau);
     dt_tensor *under = dt_add(g, dt_mul(g, half, half), dt_mul(g, b, dt_sub(g, scaled(g, way, 2.0), step)));
     dt_tensor *speed = dt_relu(g, dt_sub(g, square_root(g, at_least(g, under, LEAST_M * LEAST_M)), half));
-    dt_tensor *short_way = at_least(g, lesser(g, way, scaled(g, step, 0.5)), LEAST_M);
-    dt_tensor *stop = scaled(g, dt_mul(g, dt_mul(g, v, v), inverse(g, short_way)), 0.5);
-    return dt_clamp(g, dt_sub(g, dt_mul(g, speed, inverse(g, tau)), stop), -MOST_MPS2, MOST_MPS2);
+    dt_tensor *short_way = at_least(g, minimum_of(g, way, scaled(g, step, 0.5)), LEAST_M);
+    dt_tensor *stop = scaled(g, dt_mul(g, dt_mul(g, v, v), reciprocal(g, short_way)), 0.5);
+    return dt_clamp(g, dt_sub(g, dt_mul(g, speed, reciprocal(g, tau)), stop), -MOST_MPS2, MOST_MPS2);
 }
 
 /* foreseen [A, 2F], pairs [A, n, 7] whose first row is the vehicle ahead: the bound of look-ahead, [A, 1]. */
 static dt_tensor *foreseen_acceleration(const state *s, dt_graph *g, dt_tensor *pairs, dt_tensor *foreseen)
 {
     const double c = s->config.look_ahead_mps2;
-    dt_tensor *gap = dt_affine(g, dt_slice(g, column(g, pairs, GAP), 0, 1), 1.0, -s->config.gap_m);
-    dt_tensor *v = dt_slice(g, column(g, pairs, FOLLOWER), 0, 1), *tau = dt_slice(g, column(g, pairs, ACTION_S), 0, 1);
+    dt_tensor *gap = dt_affine(g, dt_slice(g, slice_column(g, pairs, GAP), 0, 1), 1.0, -s->config.gap_m);
+    dt_tensor *v = dt_slice(g, slice_column(g, pairs, FOLLOWER), 0, 1),
+              *tau = dt_slice(g, slice_column(g, pairs, ACTION_S), 0, 1);
     dt_tensor *along = dt_slice(g, foreseen, 0, s->F);
     dt_tensor *sigma = dt_unary(g, DT_FN_EXP, dt_slice(g, foreseen, s->F, s->F), 0);
     dt_tensor *way = dt_add(g, dt_sub(g, along, scaled(g, sigma, s->config.look_ahead_z)), gap); /* R_t */
 
     /* t, m and t - m, [A, F] */
     dt_tensor *t = dt_merge(g, dt_cumsum(g, dt_split(g, dt_affine(g, along, 0.0, s->dt_s), 0)));
-    dt_tensor *m = lesser(g, t, tau), *rest = dt_sub(g, t, m);
+    dt_tensor *m = minimum_of(g, t, tau), *rest = dt_sub(g, t, m);
 
     /* while it moves; where it stands by then */
     dt_tensor *spare = dt_sub(g, way, dt_mul(g, t, v));
     spare = dt_add(g, spare, scaled(g, dt_mul(g, rest, rest), 0.5 * c));
-    dt_tensor *a = dt_mul(g, spare, inverse(g, dt_mul(g, m, dt_sub(g, t, scaled(g, m, 0.5)))));
+    dt_tensor *a = dt_mul(g, spare, reciprocal(g, dt_mul(g, m, dt_sub(g, t, scaled(g, m, 0.5)))));
     dt_tensor *moves = is_positive(g, dt_sub(g, dt_add(g, dt_mul(g, a, tau), v), scaled(g, rest, c)));
     dt_tensor *half = scaled(g, tau, 0.5 * c), *step = dt_mul(g, v, tau);
     dt_tensor *under = dt_add(g, dt_sub(g, scaled(g, way, 2 * c), scaled(g, step, c)), dt_mul(g, half, half));
     dt_tensor *speed = dt_relu(g, dt_sub(g, square_root(g, at_least(g, under, LEAST_M * LEAST_M)), half));
-    dt_tensor *stops = dt_mul(g, dt_sub(g, speed, v), inverse(g, tau));
-    dt_tensor *both = dt_add(g, dt_mul(g, a, moves), dt_mul(g, stops, inverted(g, moves)));
-    return dt_clamp(g, fold(g, DT_BIN_MIN, both, s->F), -c, MOST_MPS2);
+    dt_tensor *stops = dt_mul(g, dt_sub(g, speed, v), reciprocal(g, tau));
+    dt_tensor *both = dt_add(g, dt_mul(g, a, moves), dt_mul(g, stops, one_minus(g, moves)));
+    return dt_clamp(g, reduce_columns(g, DT_BIN_MIN, both, s->F), -c, MOST_MPS2);
 }
 
 /* Adds choices to allow and bounds high so that it holds for all that are allowed; NULL: lanes are not chosen. */
@@ -343,9 +345,10 @@ static dt_tensor *guard_lanes(const config *c, dt_graph *g, dt_tensor *beside, d
     dt_tensor *allow[LANE_CHOICES] = {dt_affine(g, *high, 0.0, 1.0)};
     for (int side = 0; side < 2; side++) {
         dt_tensor *own = dt_slice(g, safe, 2 * side, 1), *other = dt_slice(g, safe, 2 * side + 1, 1);
-        dt_tensor *spare = lesser(g, dt_affine(g, own, 1.0, -c->change_mps2), dt_affine(g, other, 1.0, -c->rear_mps2));
-        dt_tensor *bound = dt_add(g, own, scaled(g, inverted(g, is_positive(g, spare)), 2 * MOST_MPS2));
-        *high = lesser(g, *high, bound);
+        dt_tensor *spare =
+            minimum_of(g, dt_affine(g, own, 1.0, -c->change_mps2), dt_affine(g, other, 1.0, -c->rear_mps2));
+        dt_tensor *bound = dt_add(g, own, scaled(g, one_minus(g, is_positive(g, spare)), 2 * MOST_MPS2));
+        *high = minimum_of(g, *high, bound);
         allow[1 + side] = dt_relu(g, dt_affine(g, spare, SHARP, -1.0)); /* only where the bound holds whole */
     }
     return dt_concat(g, allow, LANE_CHOICES);
@@ -359,24 +362,24 @@ typedef struct signals { /* [A, P], unless marked [A, 1]; 0 or 1, or s */
     dt_tensor *change_s, *least_s;    /* [A, 1] Y and S; NULL where they are not provided */
 } signals;
 
-static dt_tensor *either(dt_graph *g, dt_tensor *a, dt_tensor *b)
+static dt_tensor *at_least_one_of(dt_graph *g, dt_tensor *a, dt_tensor *b)
 {
     return dt_binary(g, DT_BIN_MAX, a, b);
 }
 
 static signals read_signals(const state *s, dt_graph *g, dt_tensor *phases, dt_tensor *service, dt_tensor *more)
 {
-    signals x = {.waited = s->has_service ? column(g, service, BEST_WAITED_S) : column(g, phases, WAITED_S),
-                 .green = column(g, phases, GREEN_S)};
+    signals x = {.waited = s->has_service ? slice_column(g, service, BEST_WAITED_S) : slice_column(g, phases, WAITED_S),
+                 .green = slice_column(g, phases, GREEN_S)};
     x.waited = more != NULL ? dt_add(g, x.waited, more) : x.waited;
-    x.is_sound = inverted(g, is_positive(g, column(g, phases, CONFLICTS)));
+    x.is_sound = one_minus(g, is_positive(g, slice_column(g, phases, CONFLICTS)));
     x.is_green = is_positive(g, dt_affine(g, x.green, 1.0, 0.5)); /* -1 where it is not */
-    x.askable = is_positive(g, column(g, phases, ASKABLE));
+    x.askable = is_positive(g, slice_column(g, phases, ASKABLE));
     if (s->has_service) {
-        x.is_needed = either(g, is_positive(g, column(g, service, LONELY_S)), x.is_green);
-        x.is_needed = dt_mul(g, x.is_needed, column(g, service, LONELY));
-        x.change_s = dt_slice(g, column(g, service, CHANGE_S), 0, 1);
-        x.least_s = dt_slice(g, column(g, service, LEAST_S), 0, 1);
+        x.is_needed = at_least_one_of(g, is_positive(g, slice_column(g, service, LONELY_S)), x.is_green);
+        x.is_needed = dt_mul(g, x.is_needed, slice_column(g, service, LONELY));
+        x.change_s = dt_slice(g, slice_column(g, service, CHANGE_S), 0, 1);
+        x.least_s = dt_slice(g, slice_column(g, service, LEAST_S), 0, 1);
         /* the environment's least green may be shorter than this shield's */
         dt_tensor *rest = dt_affine(g, dt_sub(g, x.change_s, x.least_s), 1.0, s->config.min_green_s);
         x.least_s = dt_add(g, x.least_s, dt_mul(g, is_positive(g, rest), x.least_s));
@@ -385,7 +388,7 @@ static signals read_signals(const state *s, dt_graph *g, dt_tensor *phases, dt_t
 }
 
 /* [A, 1]: column p of x [A, P] */
-static dt_tensor *of_phase(dt_graph *g, dt_tensor *x, int64_t p)
+static dt_tensor *column_of_phase(dt_graph *g, dt_tensor *x, int64_t p)
 {
     return dt_slice(g, x, p, 1);
 }
@@ -395,11 +398,11 @@ static dt_tensor *first_of_wait(dt_graph *g, dt_tensor *waited, int64_t P)
 {
     dt_tensor *first = NULL;
     for (int64_t p = 0; p < P; p++) {
-        dt_tensor *here = of_phase(g, waited, p), *is_first = dt_affine(g, here, 0.0, 1.0);
+        dt_tensor *here = column_of_phase(g, waited, p), *is_first = dt_affine(g, here, 0.0, 1.0);
         for (int64_t q = 0; q < p; q++) {
-            dt_tensor *apart = dt_sub(g, here, of_phase(g, waited, q));
-            apart = either(g, apart, scaled(g, apart, -1.0));
-            is_first = lesser(g, is_first, is_positive(g, dt_affine(g, apart, 1.0, -SAME_S)));
+            dt_tensor *apart = dt_sub(g, here, column_of_phase(g, waited, q));
+            apart = at_least_one_of(g, apart, scaled(g, apart, -1.0));
+            is_first = minimum_of(g, is_first, is_positive(g, dt_affine(g, apart, 1.0, -SAME_S)));
         }
         dt_tensor *both[2] = {first, is_first};
         first = first == NULL ? is_first : dt_concat(g, both, 2);
@@ -412,8 +415,8 @@ static dt_tensor *services_before(dt_graph *g, const signals *x, dt_tensor *wait
 {
     dt_tensor *first = first_of_wait(g, waited, P), *sum = NULL;
     for (int64_t q = 0; q < P; q++) {
-        dt_tensor *more = dt_add(g, scaled(g, waited, -1.0), dt_affine(g, of_phase(g, waited, q), 1.0, -SAME_S));
-        dt_tensor *counts = dt_mul(g, is_positive(g, more), of_phase(g, first, q));
+        dt_tensor *more = dt_add(g, scaled(g, waited, -1.0), dt_affine(g, column_of_phase(g, waited, q), 1.0, -SAME_S));
+        dt_tensor *counts = dt_mul(g, is_positive(g, more), column_of_phase(g, first, q));
         sum = sum == NULL ? counts : dt_add(g, sum, counts);
     }
     return dt_mul(g, sum, x->least_s);
@@ -426,26 +429,26 @@ static dt_tensor *guard_signals(const state *s, dt_graph *g, dt_tensor *phases, 
     const config *c = &s->config;
     const int64_t P = s->choices;
     const signals x = read_signals(s, g, phases, service, more);
-    dt_tensor *is_fit = s->has_service ? either(g, x.is_sound, x.is_needed) : x.is_sound;
+    dt_tensor *is_fit = s->has_service ? at_least_one_of(g, x.is_sound, x.is_needed) : x.is_sound;
     dt_tensor *is_young = dt_mul(g, x.is_green, is_positive(g, dt_affine(g, x.green, -1.0, c->min_green_s)));
     is_young = s->has_service ? dt_mul(g, is_young, is_fit) : is_young;
-    dt_tensor *has_young = fold(g, DT_BIN_MAX, is_young, P);
+    dt_tensor *has_young = reduce_columns(g, DT_BIN_MAX, is_young, P);
 
     /* those that wait and can be served now; and those whose time has come */
-    dt_tensor *waits = dt_mul(g, x.waited, dt_mul(g, is_fit, inverted(g, x.is_green)));
-    dt_tensor *helped = dt_mul(g, waits, dt_mul(g, x.askable, inverted(g, has_young)));
+    dt_tensor *waits = dt_mul(g, x.waited, dt_mul(g, is_fit, one_minus(g, x.is_green)));
+    dt_tensor *helped = dt_mul(g, waits, dt_mul(g, x.askable, one_minus(g, has_young)));
     dt_tensor *is_due = is_positive(g, dt_affine(g, helped, 1.0, -c->starvation_s));
     if (s->has_service) {
         dt_tensor *later =
             dt_add(g, dt_add(g, services_before(g, &x, helped, P), helped), dt_add(g, x.least_s, x.change_s));
         is_due = dt_mul(g, is_positive(g, helped), is_positive(g, dt_affine(g, later, 1.0, -c->starvation_s)));
     }
-    dt_tensor *has_due = fold(g, DT_BIN_MAX, is_due, P), *longest = fold(g, DT_BIN_MAX, helped, P);
+    dt_tensor *has_due = reduce_columns(g, DT_BIN_MAX, is_due, P), *longest = reduce_columns(g, DT_BIN_MAX, helped, P);
     dt_tensor *is_longest = is_positive(g, dt_add(g, helped, dt_affine(g, longest, -1.0, SAME_S)));
     is_longest = dt_mul(g, is_longest, is_positive(g, helped));
 
-    dt_tensor *allow = dt_mul(g, is_fit, dt_add(g, is_young, inverted(g, has_young)));
-    allow = dt_mul(g, allow, dt_add(g, dt_mul(g, is_longest, has_due), inverted(g, has_due)));
+    dt_tensor *allow = dt_mul(g, is_fit, dt_add(g, is_young, one_minus(g, has_young)));
+    allow = dt_mul(g, allow, dt_add(g, dt_mul(g, is_longest, has_due), one_minus(g, has_due)));
     if (c->max_green_s > 0) {
         allow = dt_mul(g, allow, is_positive(g, dt_affine(g, x.green, -1.0, c->max_green_s)));
     }
@@ -455,8 +458,8 @@ static dt_tensor *guard_signals(const state *s, dt_graph *g, dt_tensor *phases, 
     }
     dt_tensor *late = is_positive(
         g, dt_affine(g, dt_add(g, waits, dt_mul(g, is_positive(g, waits), x.change_s)), 1.0, -c->starvation_s));
-    dt_tensor *harm = either(g, late, dt_mul(g, x.is_needed, inverted(g, x.is_sound)));
-    return dt_sub(g, allow, fold(g, DT_BIN_MAX, harm, P));
+    dt_tensor *harm = at_least_one_of(g, late, dt_mul(g, x.is_needed, one_minus(g, x.is_sound)));
+    return dt_sub(g, allow, reduce_columns(g, DT_BIN_MAX, harm, P));
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
@@ -482,15 +485,15 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     dt_tensor *allow = NULL;
     uint32_t n = 0;
     if (s->has_vehicles) {
-        dt_tensor *high = fold(g, DT_BIN_MIN, safe_acceleration(&s->config, g, in[0], more), AHEAD_ROWS);
+        dt_tensor *high = reduce_columns(g, DT_BIN_MIN, safe_acceleration(&s->config, g, in[0], more), AHEAD_ROWS);
         if (s->F > 0) {
-            high = lesser(g, high, foreseen_acceleration(s, g, in[0], in[s->n_in - 1]));
+            high = minimum_of(g, high, foreseen_acceleration(s, g, in[0], in[s->n_in - 1]));
         }
         if (s->has_lanes) {
             allow = guard_lanes(&s->config, g, in[1], more, &high);
         }
-        dt_tensor *brake = dt_slice(g, column(g, in[0], FOLLOWER_BRAKE), 0, 1);
-        out[n++] = lesser(g, high, scaled(g, brake, -1.0));
+        dt_tensor *brake = dt_slice(g, slice_column(g, in[0], FOLLOWER_BRAKE), 0, 1);
+        out[n++] = minimum_of(g, high, scaled(g, brake, -1.0));
         out[n++] = high;
     } else {
         allow = guard_signals(s, g, in[0], s->has_service ? in[1] : NULL, more);

@@ -77,7 +77,7 @@ void limits_report(const limits *l, const dt_host *h, const dt_metrics_api *m, c
     }
 }
 
-dt_status limits_unjudged(const dt_host *h, const char *phase, const dt_wiring *w, uint32_t k, double limit)
+dt_status limits_fail_unevaluated(const dt_host *h, const char *phase, const dt_wiring *w, uint32_t k, double limit)
 {
     const dt_env_spec *e = w->spec;
     char longest[96] = "";

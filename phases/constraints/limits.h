@@ -18,7 +18,7 @@ dt_status limits_parse(limits *l, const dt_host *h, const char *phase, const dt_
 /* Results limits/<cost> of an evaluation, which the host compares with costs/<cost>. */
 void limits_report(const limits *l, const dt_host *h, const dt_metrics_api *m, const dt_wiring *w);
 /* DT_ECONFIG: the phase has ended, and cost k was never evaluated. */
-dt_status limits_unjudged(const dt_host *h, const char *phase, const dt_wiring *w, uint32_t k, double limit);
+dt_status limits_fail_unevaluated(const dt_host *h, const char *phase, const dt_wiring *w, uint32_t k, double limit);
 
 /* Rounds in a row in which a cost was above its limit, this one included; rounds: those before it. */
 uint64_t limits_count_rounds(uint64_t rounds, double cost, double limit);

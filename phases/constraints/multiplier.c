@@ -50,7 +50,7 @@ void multiplier_init(multiplier *m)
     memset(m, 0, sizeof(*m));
 }
 
-static double ema(double keep, double before, double now, uint64_t rounds)
+static double exponential_average(double keep, double before, double now, uint64_t rounds)
 {
     return rounds == 0 ? now : keep * before + (1 - keep) * now;
 }
@@ -60,8 +60,8 @@ static double pid_update(multiplier *m, const multiplier_rule *r, double error, 
 {
     double *past = &m->past[m->rounds % (uint64_t)r->delay];
     m->integral = fmin(fmax(0, m->integral + share * r->ki * error * m->unit), r->max * m->unit);
-    m->error = ema(r->error_ema, m->error, error, m->rounds);
-    m->cost = ema(r->cost_ema, m->cost, error, m->rounds);
+    m->error = exponential_average(r->error_ema, m->error, error, m->rounds);
+    m->cost = exponential_average(r->cost_ema, m->cost, error, m->rounds);
     const double rise = m->rounds < (uint64_t)r->delay ? 0 : fmax(0, m->cost - *past);
     *past = m->cost;
     return m->integral + (r->kp * m->error + r->kd * rise) * m->unit;
@@ -89,8 +89,8 @@ void multiplier_update_in_round(multiplier *m, const multiplier_rule *r, double 
 
 void multiplier_update(multiplier *m, const multiplier_rule *r, double cost, double limit, double unit, double share)
 {
-    m->size = ema(UNIT_EMA, m->size, cost, m->rounds);
-    m->unit = unit > 0 ? ema(UNIT_EMA, m->unit, unit, m->unit > 0 ? m->rounds : 0) : m->unit;
+    m->size = exponential_average(UNIT_EMA, m->size, cost, m->rounds);
+    m->unit = unit > 0 ? exponential_average(UNIT_EMA, m->unit, unit, m->unit > 0 ? m->rounds : 0) : m->unit;
     const double error = relative_excess(m, cost, limit);
     double next = 0;
     if (m->rounds == 0) { /* the first unit */

@@ -106,7 +106,7 @@ dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *p
 
 dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learner, dt_graph *g),
                           const dt_train_group *group, uint32_t n_groups, const dt_train_target *shadow,
-                          uint32_t n_shadows)
+                          uint32_t n_targets)
 {
     const dt_wiring *w = l->models.wiring;
     dt_model *models[2 * DT_WIRING_MAX_MODELS];
@@ -120,7 +120,7 @@ dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learne
                                 .group = group,
                                 .n_groups = n_groups,
                                 .target = shadow,
-                                .n_targets = n_shadows};
+                                .n_targets = n_targets};
     l->groups = (1u << n_groups) - 1;
     DT_TRY_H(l->train->create(l->h, &desc, &l->trainer));
     return actor_critic_set_identity(&l->models, l->train, l->trainer);

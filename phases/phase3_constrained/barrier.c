@@ -175,7 +175,7 @@ static dt_status measure_losses(const barrier *b, const ppo *l, double mean[SOUR
     return DT_OK;
 }
 
-static void report(const ppo *l, int source, const char *what, double sum, double rows)
+static void report_part(const ppo *l, int source, const char *what, double sum, double rows)
 {
     char name[TEXT];
     snprintf(name, TEXT, "barrier/%s%s", key_prefix[source], what);
@@ -186,14 +186,14 @@ static void report(const ppo *l, int source, const char *what, double sum, doubl
 
 static void report_source(const ppo *l, int source, const double *mean)
 {
-    report(l, source, "violation_rate", mean[VIOLATED], mean[HAS_STEP]);
-    report(l, source, "accuracy", mean[SAFE_RIGHT] + mean[UNSAFE_RIGHT], mean[IS_SAFE] + mean[IS_UNSAFE]);
-    report(l, source, "accuracy_safe", mean[SAFE_RIGHT], mean[IS_SAFE]);
-    report(l, source, "accuracy_unsafe", mean[UNSAFE_RIGHT], mean[IS_UNSAFE]);
-    report(l, source, "unsafe", mean[IS_UNSAFE], 1);
-    report(l, source, "safe_loss", mean[SAFE_LOSS], mean[IS_SAFE]);
-    report(l, source, "unsafe_loss", mean[UNSAFE_LOSS], mean[IS_UNSAFE]);
-    report(l, source, "step_loss", mean[STEP_LOSS], mean[HAS_STEP]);
+    report_part(l, source, "violation_rate", mean[VIOLATED], mean[HAS_STEP]);
+    report_part(l, source, "accuracy", mean[SAFE_RIGHT] + mean[UNSAFE_RIGHT], mean[IS_SAFE] + mean[IS_UNSAFE]);
+    report_part(l, source, "accuracy_safe", mean[SAFE_RIGHT], mean[IS_SAFE]);
+    report_part(l, source, "accuracy_unsafe", mean[UNSAFE_RIGHT], mean[IS_UNSAFE]);
+    report_part(l, source, "unsafe", mean[IS_UNSAFE], 1);
+    report_part(l, source, "safe_loss", mean[SAFE_LOSS], mean[IS_SAFE]);
+    report_part(l, source, "unsafe_loss", mean[UNSAFE_LOSS], mean[IS_UNSAFE]);
+    report_part(l, source, "step_loss", mean[STEP_LOSS], mean[HAS_STEP]);
 }
 
 static bool has_safe_rows(barrier *b, const ppo *l, int source, const double *mean)

@@ -256,7 +256,7 @@ static void report_limit(const state *s, uint32_t k, uint64_t round)
 {
     const multiplier *m = &s->kept.multiplier[k];
     report_cost(s, "limits", k, s->limits.at[k]);
-    report_cost(s, "limits_unjudged", k, (double)(round + 1 - m->rounds));
+    report_cost(s, "limits_fail_unevaluated", k, (double)(round + 1 - m->rounds));
     if (s->is_cpo ? isfinite(m->value) : m->rounds > 0) {
         report_cost(s, "multipliers", k, m->value);
     }
@@ -473,7 +473,7 @@ static dt_status finish(void *self)
     const dt_env_spec *e = s->ppo.wiring->spec;
     for (uint32_t k = 0; k < e->n_costs; k++) {
         if (s->limits.has[k] && s->kept.multiplier[k].rounds == 0) {
-            return limits_unjudged(s->ppo.h, ID, s->ppo.wiring, k, s->limits.at[k]);
+            return limits_fail_unevaluated(s->ppo.h, ID, s->ppo.wiring, k, s->limits.at[k]);
         }
     }
     return DT_OK;

@@ -70,7 +70,7 @@ void trust_region_fini(trust_region *t)
 
 /* ---- vectors ----------------------------------------------------------------------------------------------------- */
 
-static double dot(const trust_region *t, const double *a, const double *b)
+static double dot_product(const trust_region *t, const double *a, const double *b)
 {
     double sum = 0;
     for (uint64_t i = 0; i < t->n; i++) {
@@ -110,7 +110,7 @@ static dt_status select_surrogate(trust_region *t, float reward, int64_t k, floa
 
 dt_status trust_region_hessian_product(trust_region *t, const double *v, double *out)
 {
-    const double length = sqrt(dot(t, v, v));
+    const double length = sqrt(dot_product(t, v, v));
     double epsilon = 0, change = 0, kl = 0;
     memset(out, 0, t->n * sizeof(*out));
     if (!(length > 0)) {
@@ -144,17 +144,17 @@ static dt_status conjugate_gradient(trust_region *t, const double *right, double
     memset(x, 0, t->n * sizeof(*x));
     memcpy(r, right, t->n * sizeof(*r));
     memcpy(p, right, t->n * sizeof(*p));
-    double square = dot(t, r, r);
+    double square = dot_product(t, r, r);
     const double enough = CG_TOLERANCE * square;
     for (int64_t i = 0; i < t->config.cg_iterations && square > enough; i++) {
         DT_TRY_H(trust_region_hessian_product(t, p, z));
-        const double curvature = dot(t, p, z);
+        const double curvature = dot_product(t, p, z);
         if (!(curvature > 0)) {
             break; /* limit of precision */
         }
         add_scaled(t, x, square / curvature, p);
         add_scaled(t, r, -square / curvature, z);
-        const double next = dot(t, r, r);
+        const double next = dot_product(t, r, r);
         for (uint64_t k = 0; k < t->n; k++) {
             p[k] = r[k] + next / square * p[k];
         }
@@ -297,11 +297,11 @@ dt_status trust_region_step(trust_region *t, const double *excess, int64_t k, tr
         DT_TRY_H(surrogate_gradient(t, k, t->b, &s.cost[k]));
     }
     DT_TRY_H(conjugate_gradient(t, t->g, t->u));
-    n.q = dot(t, t->g, t->u);
+    n.q = dot_product(t, t->g, t->u);
     if (k >= 0) {
         DT_TRY_H(conjugate_gradient(t, t->b, t->w));
-        n.r = dot(t, t->g, t->w);
-        n.s = dot(t, t->b, t->w);
+        n.r = dot_product(t, t->g, t->w);
+        n.s = dot_product(t, t->b, t->w);
     }
     out->solution = trust_region_solve_dual(&n);
     memset(t->x, 0, t->n * sizeof(*t->x));

@@ -66,7 +66,7 @@ typedef struct branch {
     dt_tensor *alive; /* [A,1], 1 until a collision with the leader */
 } branch;
 
-static dt_tensor *column(dt_graph *g, dt_tensor *x, int64_t k)
+static dt_tensor *slice_column(dt_graph *g, dt_tensor *x, int64_t k)
 {
     return dt_slice(g, x, k, 1);
 }
@@ -86,7 +86,7 @@ static dt_tensor *record_near(dt_graph *g, dt_tensor *way)
 /* The predicted position of the leader after `at` steps, 0 now. */
 static dt_tensor *predicted_position(const dt_policy_tensors *p, dt_graph *g, int64_t at)
 {
-    return at > 0 ? column(g, p->foreseen, at - 1) : dt_affine(g, column(g, p->foreseen, 0), 0.0, 0.0);
+    return at > 0 ? slice_column(g, p->foreseen, at - 1) : dt_affine(g, slice_column(g, p->foreseen, 0), 0.0, 0.0);
 }
 
 /* Step i of a branch under acceleration a [A,1]. */
@@ -94,8 +94,9 @@ static void record_step(const dt_wiring *w, const dt_policy_tensors *p, dt_graph
 {
     const double tau = w->spec->step_s, dt_s = (double)w->dt_ms / 1000;
     const int64_t n = llround(tau / dt_s), end = (i + 1) * n;
-    dt_tensor *v = column(g, b->ego, SPEED), *gap = column(g, b->ego, GAP), *back = column(g, b->ego, FOLLOWER_GAP);
-    dt_tensor *behind = column(g, b->ego, FOLLOWER_SPEED), *way = column(g, b->ego, DISTANCE_TO_END);
+    dt_tensor *v = slice_column(g, b->ego, SPEED), *gap = slice_column(g, b->ego, GAP),
+              *back = slice_column(g, b->ego, FOLLOWER_GAP);
+    dt_tensor *behind = slice_column(g, b->ego, FOLLOWER_SPEED), *way = slice_column(g, b->ego, DISTANCE_TO_END);
     a = dt_clamp(g, a, (double)w->spec->low[0], (double)w->spec->high[0]);
     dt_tensor *v1 = dt_relu(g, dt_add(g, v, dt_affine(g, a, tau, 0.0)));
     dt_tensor *d = dt_affine(g, dt_add(g, v, v1), 0.5 * tau, 0.0);
@@ -113,10 +114,10 @@ static void record_step(const dt_wiring *w, const dt_policy_tensors *p, dt_graph
                           select_where(g, is_ahead, speed, v1),
                           dt_clamp(g, back1, 0.0, FAR_M),
                           select_where(g, is_behind, behind, v1),
-                          column(g, b->ego, DESIRED_SPEED),
+                          slice_column(g, b->ego, DESIRED_SPEED),
                           dt_clamp(g, select_where(g, has_end, dt_sub(g, way, d), way), 0.0, FAR_M),
                           a};
-    dt_tensor *both[] = {dt_concat(g, first, 8), column(g, b->ego, CAR_FOLLOWING)};
+    dt_tensor *both[] = {dt_concat(g, first, 8), slice_column(g, b->ego, CAR_FOLLOWING)};
     b->ego = dt_concat(g, both, 2);
 }
 
@@ -135,7 +136,7 @@ static dt_status record_branch_value(const imagine_config *c, const dt_wiring *w
                                      dt_graph *g, dt_tensor *a, dt_tensor **out_p)
 {
     dt_tensor *ego = g->api->input(g, w->own->name), *value = NULL;
-    branch b = {.ego = ego, .alive = dt_affine(g, column(g, ego, SPEED), 0.0, 1.0)};
+    branch b = {.ego = ego, .alive = dt_affine(g, slice_column(g, ego, SPEED), 0.0, 1.0)};
     for (int64_t i = 0; i < c->steps; i++) {
         if (i > 0) {
             DT_TRY_H(record_controller(w, g, b.ego, "mean", &a));

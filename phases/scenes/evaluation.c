@@ -104,7 +104,7 @@ static int compare_scores(const void *a, const void *b)
 
 /* Area under the ROC curve from ranks: (sum of the positives' ranks - P (P + 1) / 2) / (P Q), equal scores share their
  * mean rank; NAN without positives or without negatives. Sorts r. */
-static double auroc(evaluation_risk *r, uint64_t n, uint64_t n_positive)
+static double compute_auroc(evaluation_risk *r, uint64_t n, uint64_t n_positive)
 {
     if (n_positive == 0 || n_positive == n) {
         return NAN;
@@ -144,14 +144,14 @@ static dt_status report_sites(evaluation *a)
     return DT_OK;
 }
 
-static dt_status report(evaluation *a)
+static dt_status report_evaluation(evaluation *a)
 {
     const dt_metrics_api *m = a->metrics;
     uint64_t n_positive = 0;
     for (uint64_t i = 0; i < a->n_risk; i++) {
         n_positive += a->risk[i].is_positive;
     }
-    const double area = auroc(a->risk, a->n_risk, n_positive);
+    const double area = compute_auroc(a->risk, a->n_risk, n_positive);
     const double samples = (double)a->all.n_windows, risk_samples = (double)a->n_risk;
     double ratio[METRICS_MAX_S];
     const double prevalence = a->n_risk > 0 ? (double)n_positive / risk_samples : NAN;
@@ -189,7 +189,7 @@ dt_status evaluation_run(evaluation *a, dt_train *t, dt_data *data)
                       bind->data_field(data, "sample_of_seq") != NULL;
     pictures_begin(&a->pictures, a->h, a->T, a->F, 1.0 / a->prediction->config.rate_hz, bind->data_count(data));
     DT_TRY_H(a->train->evaluate(t, data, a, add_rows));
-    DT_TRY_H(report(a));
+    DT_TRY_H(report_evaluation(a));
     if (a->has_pictures) {
         pictures_report(&a->pictures, a->metrics, a->shape.step, a->shape.n_horizons);
     }

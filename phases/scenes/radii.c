@@ -48,7 +48,7 @@ void radii_add(radii_counts *c, uint32_t kind, uint32_t second, double distance)
     c->n[kind][second][bin]++;
 }
 
-static uint64_t total(const uint64_t n[RADII_BINS])
+static uint64_t total_count(const uint64_t n[RADII_BINS])
 {
     uint64_t sum = 0;
     for (uint32_t b = 0; b < RADII_BINS; b++) {
@@ -73,7 +73,7 @@ static double ranked_distance(const uint64_t n[RADII_BINS], uint64_t rank)
 /* The radius of a level; with too few counts the largest distance, at least `otherwise`. */
 static double conformal_radius(const uint64_t n[RADII_BINS], double level, double otherwise)
 {
-    const uint64_t sum = total(n);
+    const uint64_t sum = total_count(n);
     const uint64_t rank = (uint64_t)ceil((double)(sum + 1) * level - 1e-9); /* (n + 1) 0.1 is more than it */
     return rank <= sum ? ranked_distance(n, rank) : fmax(sum > 0 ? ranked_distance(n, sum) : 0, otherwise);
 }

@@ -10,7 +10,7 @@ enum { RINGS = 20, SPOKES = 4 };
 #define PI 3.14159265358979
 
 /* In units of 1 / 2 pi. */
-static double density(const region_gaussian *g, int64_t n, double x, double y)
+static double density_at(const region_gaussian *g, int64_t n, double x, double y)
 {
     double sum = 0;
     for (int64_t j = 0; j < n; j++) {
@@ -28,7 +28,7 @@ static double share_above(const region_gaussian *g, int64_t n, const region_gaus
         const double r = sqrt(-2 * log1p(-(i + 0.5) / RINGS));
         for (int k = 0; k < SPOKES; k++) {
             const double turn = 2 * PI * (k + 0.382 * i) / SPOKES;
-            found += density(g, n, of->x + r * of->sigma_x * cos(turn), of->y + r * of->sigma_y * sin(turn)) > least;
+            found += density_at(g, n, of->x + r * of->sigma_x * cos(turn), of->y + r * of->sigma_y * sin(turn)) > least;
         }
     }
     return (double)found / (RINGS * SPOKES);
@@ -40,7 +40,7 @@ double region_level(const region_gaussian *g, int64_t n, double x, double y)
         const double a = (x - g->x) / g->sigma_x, b = (y - g->y) / g->sigma_y;
         return -expm1(-0.5 * (a * a + b * b));
     }
-    const double here = density(g, n, x, y);
+    const double here = density_at(g, n, x, y);
     double level = 0;
     for (int64_t j = 0; j < n; j++) {
         if (g[j].p > 0) {

@@ -39,7 +39,7 @@ dt_status danger_init(danger *d, const slices *s, const danger_config *c)
 
 /* ---- hazards ----------------------------------------------------------------------------------------------------- */
 
-static double width_of(const dt_store_view *v, int64_t r)
+static double width_of_vehicle(const dt_store_view *v, int64_t r)
 {
     const double w = (double)v->motion[4 * r + 3];
     return isnan(w) ? WIDTH_M : w;
@@ -58,7 +58,8 @@ static bool is_hazard_of(const danger *d, const float *edge, int64_t r, int64_t 
     if (gap > 0 && aside < 0.5 * LANE_M && gap < c->hazard_ttc_s * closing && (isnan(turned) || cos(turned) >= ALONG)) {
         return true;
     }
-    return c->hazard_collisions && !(fabs(gap) > 0) && aside < 0.5 * (width_of(v, r) + width_of(v, other));
+    return c->hazard_collisions && !(fabs(gap) > 0) &&
+           aside < 0.5 * (width_of_vehicle(v, r) + width_of_vehicle(v, other));
 }
 
 /* Is this vehicle in danger in this very frame, whose first row is first? */
@@ -88,7 +89,8 @@ static dt_status is_hazard(const danger *d, int64_t first, int64_t r, bool *is_p
 }
 
 /* From frame on, and the row of the vehicle an action later, -1: it is not there any more. */
-static dt_status hazard_in(const danger *d, int64_t scene, int64_t frame, int64_t r, int64_t *next_p, float *in_p)
+static dt_status find_hazard_until(const danger *d, int64_t scene, int64_t frame, int64_t r, int64_t *next_p,
+                                   float *in_p)
 {
     const dt_store_view *v = d->v;
     const int64_t track = v->row_track[r], from = tracks_place(v, track, r), last = v->track_ptr[track + 1];
@@ -155,8 +157,8 @@ static void write_pairs(const danger *d, const dt_vehicle *frame, uint32_t n, ui
     }
 }
 
-static dt_status read_with(const danger *d, int64_t scene, int64_t frame, bool is_flipped, dt_vehicle *now,
-                           dt_vehicle *next, const danger_rows *out)
+static dt_status read_frame_pairs(const danger *d, int64_t scene, int64_t frame, bool is_flipped, dt_vehicle *now,
+                                  dt_vehicle *next, const danger_rows *out)
 {
     const dt_store_view *v = d->v;
     const int64_t first = v->frame_row[frame], later = frame + d->every;
@@ -174,7 +176,7 @@ static dt_status read_with(const danger *d, int64_t scene, int64_t frame, bool i
         int64_t row = -1;
         out->hazard_in[i] = -1.f;
         if (region_has(v, first + i) && tracks_has_heading(v, first + i)) {
-            DT_TRY_H(hazard_in(d, scene, frame, first + i, &row, &out->hazard_in[i]));
+            DT_TRY_H(find_hazard_until(d, scene, frame, first + i, &row, &out->hazard_in[i]));
         }
         out->next_present[i] = row >= 0 ? 1.f : 0.f;
         write_pairs(d, now, n, i, is_flipped, out->ahead + (size_t)i * DANGER_AHEAD,
@@ -200,7 +202,7 @@ dt_status danger_read(const danger *d, int64_t scene, int64_t frame, bool is_fli
     if (all == NULL) {
         return DT_FAIL_H(d->h, DT_ENOMEM, "no memory for two frames of %lld vehicles", (long long)(n + n_later));
     }
-    const dt_status st = read_with(d, scene, frame, is_flipped, all, all + n, out);
+    const dt_status st = read_frame_pairs(d, scene, frame, is_flipped, all, all + n, out);
     if (all != few) {
         d->h->release(d->h, all);
     }

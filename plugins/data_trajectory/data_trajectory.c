@@ -285,32 +285,32 @@ static void destroy(void *self)
     }
 }
 
-static const dt_port *fields(const void *self, uint32_t *n_p)
+static const dt_port *list_fields(const void *self, uint32_t *n_p)
 {
     *n_p = ((const windows *)self)->n_fields;
     return ((const windows *)self)->field;
 }
 
-static const char *const *symbols_of(const void *self, uint32_t *n_p)
+static const char *const *list_symbols(const void *self, uint32_t *n_p)
 {
     (void)self;
     *n_p = N_SYMBOLS;
     return symbols;
 }
 
-static dt_status count(const void *self, uint64_t *n_p)
+static dt_status count_samples(const void *self, uint64_t *n_p)
 {
     *n_p = ((const windows *)self)->n;
     return DT_OK;
 }
 
-static dt_status weights(void *self, double *out, uint64_t n)
+static dt_status compute_weights(void *self, double *out, uint64_t n)
 {
     const windows *s = self;
     return weights_of(s->h, s->v, s->balance, s->sample, n, out);
 }
 
-static dt_status digest_of(const dt_host *h, const char *path, uint64_t *digest_p)
+static dt_status digest_of_store(const dt_host *h, const char *path, uint64_t *digest_p)
 {
     const dt_store_api *api = h->service(h, DT_SVC_STORE);
     return DT_HAS(api, digest) ? api->digest(h, path, digest_p)
@@ -319,14 +319,15 @@ static dt_status digest_of(const dt_host *h, const char *path, uint64_t *digest_
 
 static const void *extension(const char *id)
 {
-    static const dt_dataset_ext dataset = {.struct_size = sizeof(dt_dataset_ext), .digest = digest_of};
+    static const dt_dataset_ext dataset = {.struct_size = sizeof(dt_dataset_ext), .digest = digest_of_store};
     return strcmp(id, DT_EXT_DATASET) == 0 ? &dataset : NULL;
 }
 
 DT_DATA_DEFINE(component, "data_trajectory", "windows of history and future over a trajectory store",
                "Deo & Trivedi 2018 (protocol: 3 s history, 5 s future, 5 Hz)", windows_config, windows, options,
-               DT_OPS(.create = create, .fields = fields, .symbols = symbols_of, .count = count, .sizes = windows_sizes,
-                      .read = windows_read, .destroy = destroy, .weights = weights, .statistics = windows_statistics),
+               DT_OPS(.create = create, .fields = list_fields, .symbols = list_symbols, .count = count_samples,
+                      .sizes = windows_sizes, .read = windows_read, .destroy = destroy, .weights = compute_weights,
+                      .statistics = windows_statistics),
                .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "data_trajectory", "1.0", "dtrain", "Apache-2.0");

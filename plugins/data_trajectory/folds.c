@@ -36,7 +36,7 @@ typedef struct group {
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
-static int64_t head_of(const int64_t *parent, int64_t s)
+static int64_t head_of_scene(const int64_t *parent, int64_t s)
 {
     while (parent[s] != s) {
         s = parent[s];
@@ -45,10 +45,10 @@ static int64_t head_of(const int64_t *parent, int64_t s)
 }
 
 /* The smaller scene becomes the head, so the outcome does not depend on the order of pairs. */
-static void unite(int64_t *parent, int64_t a, int64_t b)
+static void unite_scene_groups(int64_t *parent, int64_t a, int64_t b)
 {
-    a = head_of(parent, a);
-    b = head_of(parent, b);
+    a = head_of_scene(parent, a);
+    b = head_of_scene(parent, b);
     parent[a > b ? a : b] = a > b ? b : a;
 }
 
@@ -152,12 +152,12 @@ static dt_status unite_overlaps(const dt_host *h, const dt_store_view *v, int64_
     for (uint64_t i = 0, run = 0; i < n_pairs; i++) {
         run = i > 0 && compare_prints(&pair[i - 1], &pair[i]) == 0 ? run + 1 : 1;
         const int64_t a = (int64_t)pair[i].hash, b = pair[i].scene;
-        if (run == SHARED_MIN && head_of(parent, a) != head_of(parent, b)) {
+        if (run == SHARED_MIN && head_of_scene(parent, a) != head_of_scene(parent, b)) {
             if (first[0] < 0) {
                 first[0] = a;
                 first[1] = b;
             }
-            unite(parent, a, b);
+            unite_scene_groups(parent, a, b);
         }
     }
     h->release(h, list);
@@ -193,7 +193,7 @@ static dt_status unite_recordings(const dt_host *h, const dt_store_view *v, int6
     qsort(list, (size_t)v->n_scenes, sizeof(*list), compare_scenes);
     for (int64_t i = 1; i < v->n_scenes; i++) {
         if (is_same_recording(&list[i - 1], &list[i])) {
-            unite(parent, list[i - 1].index, list[i].index);
+            unite_scene_groups(parent, list[i - 1].index, list[i].index);
         }
     }
     h->release(h, list);
@@ -221,11 +221,11 @@ static uint64_t list_groups(const dt_store_view *v, const int64_t *parent, group
         out[s] = (group){.head = s, .site = v->scene_site[s]};
     }
     for (int64_t s = 0; s < v->n_scenes; s++) {
-        out[head_of(parent, s)].rows += v->frame_row[v->scene_frame[s + 1]] - v->frame_row[v->scene_frame[s]];
+        out[head_of_scene(parent, s)].rows += v->frame_row[v->scene_frame[s + 1]] - v->frame_row[v->scene_frame[s]];
     }
     uint64_t n = 0;
     for (int64_t s = 0; s < v->n_scenes; s++) {
-        if (head_of(parent, s) == s) {
+        if (head_of_scene(parent, s) == s) {
             out[n++] = out[s];
         }
     }
@@ -234,7 +234,7 @@ static uint64_t list_groups(const dt_store_view *v, const int64_t *parent, group
 }
 
 /* The fold of every group into fold_of [n_scenes], by head. */
-static void deal(const group *g, uint64_t n, int64_t *load, int64_t n_folds, int64_t *fold_of)
+static void deal_groups(const group *g, uint64_t n, int64_t *load, int64_t n_folds, int64_t *fold_of)
 {
     for (uint64_t i = 0; i < n; i++) {
         if (i == 0 || g[i].site != g[i - 1].site) {
@@ -274,9 +274,9 @@ dt_status folds_deal(const dt_host *h, const dt_store_view *v, int64_t n_folds, 
         st = unite_scenes(h, v, parent, first);
     }
     if (st == DT_OK) {
-        deal(list, list_groups(v, parent, list), load, n_folds, fold_of);
+        deal_groups(list, list_groups(v, parent, list), load, n_folds, fold_of);
         for (uint64_t s = 0; s < n; s++) {
-            is_held[s] = fold_of[head_of(parent, (int64_t)s)] == fold;
+            is_held[s] = fold_of[head_of_scene(parent, (int64_t)s)] == fold;
         }
     }
     h->release(h, parent);

@@ -56,7 +56,7 @@ void following_fini(following *f)
     *f = (following){0};
 }
 
-static double way_back(const following *f, int64_t i, double t)
+static double distance_back(const following *f, int64_t i, double t)
 {
     const double *way = f->way + i * (f->K + 1), k = t / f->frame_s;
     if (k >= (double)f->K) {
@@ -67,7 +67,7 @@ static double way_back(const following *f, int64_t i, double t)
 }
 
 /* Seconds after which it repeats what vehicle i did, -1: it does not follow. */
-static double delay(const following *f, int64_t i, double gap)
+static double delay_of_follower(const following *f, int64_t i, double gap)
 {
     const double *way = f->way + i * (f->K + 1), wanted = gap - STAND_M;
     double tau = 0;
@@ -89,14 +89,14 @@ double following_distance(const following *f, const follower *chain, int n, doub
     double way = 0;
     for (int i = 0; i + 1 < n; i++) {
         const int64_t j = chain[i + 1].i;
-        const double tau = delay(f, j, chain[i].gap);
+        const double tau = delay_of_follower(f, j, chain[i].gap);
         if (tau < 0) {
             return way + chain[i].speed * t;
         }
         if (t <= tau) {
-            return way + way_back(f, j, tau) - way_back(f, j, tau - t);
+            return way + distance_back(f, j, tau) - distance_back(f, j, tau - t);
         }
-        way += way_back(f, j, tau);
+        way += distance_back(f, j, tau);
         t -= tau;
     }
     return way + chain[n - 1].speed * t;

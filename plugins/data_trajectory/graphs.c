@@ -67,7 +67,7 @@ typedef struct frame_rows {
     const int32_t *source;
 } frame_rows;
 
-static dt_status rows_of_frame(const windows *s, int64_t f, windows_cursor *c, frame_rows *out)
+static dt_status read_frame_rows(const windows *s, int64_t f, windows_cursor *c, frame_rows *out)
 {
     const dt_store_view *v = s->v;
     const int64_t from = v->frame_row[f], n = v->frame_row[f + 1] - from;
@@ -116,7 +116,7 @@ dt_status windows_read_graphs(const windows *s, const windows_sample *w, const w
         c->base[k] = f < 0 ? -1 : c->row;
         if (f >= 0) {
             frame_rows kept;
-            DT_TRY_H(rows_of_frame(s, f, c, &kept));
+            DT_TRY_H(read_frame_rows(s, f, c, &kept));
             for (int64_t r = v->frame_row[f]; r < v->frame_row[f + 1]; r++, c->row++) {
                 const uint8_t risk = region_has(v, r) ? v->risk[r] : 3; /* of a halo nothing is to be known */
                 const int64_t n_edges = v->edge_ptr[r + 1] - v->edge_ptr[r];

@@ -30,7 +30,7 @@ bool lanes_available(const dt_store_view *v)
 
 /* ---- what is computed once --------------------------------------------------------------------------------------- */
 
-static void measure(lanes *l, int64_t lane)
+static void measure_lane(lanes *l, int64_t lane)
 {
     const dt_store_view *v = l->v;
     double *box = l->box + 4 * lane, s = 0;
@@ -59,7 +59,7 @@ dt_status lanes_init(lanes *l, const dt_host *h, const dt_store_view *v, int64_t
         return DT_FAIL_H(h, DT_ENOMEM, "no memory for the measures of %lld lanes", (long long)v->n_lanes);
     }
     for (int64_t i = 0; i < v->n_lanes; i++) {
-        measure(l, i);
+        measure_lane(l, i);
     }
     for (int64_t k = 0; k < v->n_lane_links; k++) {
         l->n_into[v->lane_next[k]]++;
@@ -79,13 +79,13 @@ void lanes_fini(lanes *l)
 
 /* ---- the lane of a vehicle --------------------------------------------------------------------------------------- */
 
-static double wrap(double a)
+static double wrap_angle(double a)
 {
     return remainder(a, 2 * M_PI);
 }
 
 /* The point nearest to (x, y) of a line of n points, the first if several are: s m along it, side m to its left. */
-static lane_place project(const double *xy, const double *at, int64_t n, double x, double y)
+static lane_place project_on_line(const double *xy, const double *at, int64_t n, double x, double y)
 {
     lane_place best = {.lane = -1, .gap = INFINITY};
     for (int64_t i = 0; i + 1 < n; i++) {
@@ -124,8 +124,8 @@ lane_place lanes_find(const lanes *l, int64_t map, const double pose[3])
             continue;
         }
         const int64_t from = v->lane_point[i], n = v->lane_point[i + 1] - from;
-        lane_place at = project(v->lane_xy + 2 * from, l->at + from, n, pose[0], pose[1]);
-        const double turned = fabs(wrap(pose[2] - at.heading));
+        lane_place at = project_on_line(v->lane_xy + 2 * from, l->at + from, n, pose[0], pose[1]);
+        const double turned = fabs(wrap_angle(pose[2] - at.heading));
         const bool is_beyond = at.gap * at.gap > at.side * at.side + BEYOND_M * BEYOND_M;
         if (at.gap > REACH_M || turned > TURNED_RAD || is_beyond || at.gap + PER_RAD_M * turned >= least) {
             continue;
@@ -161,7 +161,7 @@ static int64_t successor_of(const dt_store_view *v, int64_t lane)
     int64_t best = -1;
     for (int64_t k = v->lane_next_ptr[lane]; k < v->lane_next_ptr[lane + 1]; k++) {
         const int64_t next = v->lane_next[k];
-        const double turned = fabs(wrap(end_heading(v, next) - heading));
+        const double turned = fabs(wrap_angle(end_heading(v, next) - heading));
         if (lanes_is_driven(v->lane_kind[next]) && turned < least) {
             least = turned;
             best = next;
@@ -215,14 +215,14 @@ static void straight_from(path *p, int k, double x, double y, double heading)
 }
 
 /* Between a lane and the one after it: do ways part or meet there, or does a junction begin? */
-static bool is_node(const lanes *l, int64_t lane, int64_t next)
+static bool is_lane_junction(const lanes *l, int64_t lane, int64_t next)
 {
     const dt_store_view *v = l->v;
     return v->lane_next_ptr[lane + 1] - v->lane_next_ptr[lane] > 1 || l->n_into[next] > 1 ||
            (v->lane_kind[next] == DT_LANE_JUNCTION && v->lane_kind[lane] != DT_LANE_JUNCTION);
 }
 
-static void follow(const lanes *l, const lane_place *at, path *p)
+static void follow_lanes(const lanes *l, const lane_place *at, path *p)
 {
     int64_t lane = at->lane;
     double begin = -at->s; /* of the lane, on the path */
@@ -241,7 +241,7 @@ static void follow(const lanes *l, const lane_place *at, path *p)
             straight_from(p, k, last[0] + (s - end) * cos(h), last[1] + (s - end) * sin(h), h);
             break;
         }
-        if (is_node(l, lane, next)) {
+        if (is_lane_junction(l, lane, next)) {
             p->node_m = fmin(p->node_m, end);
         }
         begin = end;
@@ -252,7 +252,7 @@ static void follow(const lanes *l, const lane_place *at, path *p)
 static void make_path(const lanes *l, const lane_place *at, const double pose[3], path *p)
 {
     if (at->lane >= 0) {
-        follow(l, at, p);
+        follow_lanes(l, at, p);
     } else {
         p->end_m = p->node_m = SIGHT_M;
         straight_from(p, 0, pose[0], pose[1], pose[2]);
@@ -270,7 +270,7 @@ typedef struct frame {
     double cos_h, sin_h, flip;
 } frame;
 
-static void turn_into(const frame *o, double dx, double dy, double *x, double *y)
+static void turn_into_frame(const frame *o, double dx, double dy, double *x, double *y)
 {
     *x = dx * o->cos_h + dy * o->sin_h;
     *y = o->flip * (dy * o->cos_h - dx * o->sin_h);
@@ -283,9 +283,9 @@ static void write_path(const path *p, const lane_place *at, const frame *o, floa
     const double side = at->lane >= 0 ? at->side : 0;
     double x[LANES_PATH], y[LANES_PATH], nx[LANES_PATH], ny[LANES_PATH];
     for (int k = 0; k < LANES_PATH; k++) {
-        turn_into(o, p->xy[2 * k] + side * p->nx[k] - p->xy[0], p->xy[2 * k + 1] + side * p->ny[k] - p->xy[1], &x[k],
-                  &y[k]);
-        turn_into(o, o->flip * p->nx[k], o->flip * p->ny[k], &nx[k], &ny[k]);
+        turn_into_frame(o, p->xy[2 * k] + side * p->nx[k] - p->xy[0], p->xy[2 * k + 1] + side * p->ny[k] - p->xy[1],
+                        &x[k], &y[k]);
+        turn_into_frame(o, o->flip * p->nx[k], o->flip * p->ny[k], &nx[k], &ny[k]);
     }
     for (int k = 0; k < LANES_PATH; k++, out += LANES_PATH_COLUMNS) {
         out[0] = k > 0 ? (float)(x[k] - x[k - 1]) : 0.f;
@@ -304,7 +304,7 @@ static double width_at(const dt_store_view *v, int64_t lane)
 }
 
 /* 2 at 0 m, 0 from 100 m on: what is far away, and what is not there, is encoded alike. */
-static float nearness(double m)
+static float nearness_of_distance(double m)
 {
     return (float)fmax(0, 2 - m / 50);
 }
@@ -323,8 +323,8 @@ static void write_lane(const lanes *l, const lane_place *at, const path *p, cons
     out[1] = (float)(o->flip * at->side / 2);
     out[2] = (float)(o->flip * sin(pose[2] - at->heading) * 5);
     out[3] = (float)(2 * (width_at(v, at->lane) / LANE_M - 1));
-    out[4] = nearness(p->end_m);
-    out[15] = nearness(p->node_m);
+    out[4] = nearness_of_distance(p->end_m);
+    out[15] = nearness_of_distance(p->node_m);
     out[5] = (o->flip > 0 ? left : right) >= 0 ? 1.f : 0.f;
     out[6] = (o->flip > 0 ? right : left) >= 0 ? 1.f : 0.f;
     out[7] = kind == DT_LANE_HIGHWAY ? 1.f : 0.f;
@@ -333,7 +333,7 @@ static void write_lane(const lanes *l, const lane_place *at, const path *p, cons
     for (int i = 0; i < N_AHEAD_TOLD; i++) {
         const int k = told_m[i] / (int)LANES_STEP_M;
         double x = 0, y = 0; /* the normal, a quarter turn from the path */
-        turn_into(o, o->flip * p->nx[k], o->flip * p->ny[k], &x, &y);
+        turn_into_frame(o, o->flip * p->nx[k], o->flip * p->ny[k], &x, &y);
         out[10 + i] = (float)atan2(-x, y);
     }
 }
@@ -353,7 +353,7 @@ typedef struct slot {
     int64_t row;
 } slot;
 
-static void insert(slot *of, int n, slot s)
+static void insert_slot(slot *of, int n, slot s)
 {
     for (int i = 0; i < n; i++) {
         if (s.gap < of[i].gap) {
@@ -368,7 +368,7 @@ static void write_slots(const slot *of, int n, double speed, float *out)
 {
     for (int i = 0; i < n; i++, out += LANES_SLOT) {
         const bool is_there = isfinite(of[i].gap);
-        out[0] = nearness(of[i].gap);
+        out[0] = nearness_of_distance(of[i].gap);
         out[1] = (float)(is_there ? (of[i].speed - speed) / 5 : 0);
         out[2] = is_there ? 1.f : 0.f;
         out[3] = (float)(is_there ? of[i].accel / 2 : 0);
@@ -407,7 +407,7 @@ static void write_ahead(const moment *m, int64_t r, const lane_place *at, const 
         if (q == r || hypot(pose[0] - p->xy[0], pose[1] - p->xy[1]) > SIGHT_M) {
             continue;
         }
-        const lane_place j = project(p->xy, p->at, LANES_PATH, pose[0], pose[1]);
+        const lane_place j = project_on_line(p->xy, p->at, LANES_PATH, pose[0], pose[1]);
         const bool is_along = tracks_has_heading(v, q) ? cos(pose[2] - j.heading) >= SAME_WAY
                                                        : fabs((double)v->motion[4 * q]) < STANDS_MPS;
         if (j.s <= 0 || j.gap > FAR_ASIDE_M || !is_along) {
@@ -418,9 +418,9 @@ static void write_ahead(const moment *m, int64_t r, const lane_place *at, const 
         const slot s = {j.s - half, (double)v->motion[4 * q],
                         (double)m->node[DT_NODE_FEATURES * (q - m->from) + NODE_ACCEL], (double)tracks_length(v, q), q};
         if (fabs(aside) < 0.5) {
-            insert(own, CHAIN, s);
+            insert_slot(own, CHAIN, s);
         } else if (fabs(aside) < 1.5) {
-            insert(beside[aside < 0], LANES_BESIDE, s);
+            insert_slot(beside[aside < 0], LANES_BESIDE, s);
         }
     }
     const double speed = (double)v->motion[4 * r];

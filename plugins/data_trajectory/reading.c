@@ -75,7 +75,7 @@ static dt_status read_samples(const windows *s, const uint64_t *index, const uin
 }
 
 /* Room for what a packed store unpacks. */
-static dt_status reserve(const windows *s, int64_t rows, windows_cursor *c)
+static dt_status reserve_rows(const windows *s, int64_t rows, windows_cursor *c)
 {
     if (s->most_rows == 0) {
         return DT_OK;
@@ -103,7 +103,7 @@ dt_status windows_read(void *self, const uint64_t *index, const uint64_t *key, u
         }
     }
     windows_cursor c = {.S = size[2]};
-    dt_status st = reserve(s, size[0], &c);
+    dt_status st = reserve_rows(s, size[0], &c);
     if (st == DT_OK) {
         st = read_samples(s, index, key, n, &c, out);
     }

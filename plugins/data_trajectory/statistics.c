@@ -17,7 +17,7 @@ typedef struct column {
     double n, first, sum, square, least, most;
 } column;
 
-static void add(column *c, double x)
+static void add_value(column *c, double x)
 {
     if (c->n == 0) {
         c->first = c->least = c->most = x;
@@ -30,7 +30,7 @@ static void add(column *c, double x)
     c->most = x > c->most ? x : c->most;
 }
 
-static dt_field_stat stat_of(const column *c)
+static dt_field_stat statistics_of(const column *c)
 {
     if (c->n == 0) {
         return (dt_field_stat){.n = 0};
@@ -71,7 +71,7 @@ static dt_status add_nodes(const windows *s, int64_t f, float *room, column *c)
         }
         windows_node_of(s, r, node, &t, seen);
         for (int d = 0; d < DT_NODE_FEATURES; d++) {
-            add(&c[d], seen[d]);
+            add_value(&c[d], seen[d]);
         }
     }
     return DT_OK;
@@ -90,7 +90,7 @@ static dt_status add_edges(const windows *s, int64_t f, float *room, int32_t *so
     for (int64_t r = from; r < end; r++) {
         for (int64_t e = v->edge_ptr[r] - first; e < v->edge_ptr[r + 1] - first && region_has(v, r); e++) {
             for (int d = 0; d < DT_EDGE_FEATURES && source[e] != r - from; d++) {
-                add(&c[d], (double)(edge[e * DT_EDGE_FEATURES + d] * scale[d]));
+                add_value(&c[d], (double)(edge[e * DT_EDGE_FEATURES + d] * scale[d]));
             }
         }
     }
@@ -104,7 +104,7 @@ typedef struct room {
     int32_t *source;
 } room;
 
-static dt_status reserve(const windows *s, int what, room *m)
+static dt_status reserve_room(const windows *s, int what, room *m)
 {
     const dt_host *h = s->h;
     const uint64_t row =
@@ -131,7 +131,7 @@ dt_status windows_statistics(void *self, const char *field, dt_field_stat *out, 
     if (n != n_columns) {
         return DT_FAIL_H(s->h, DT_EINVAL, "%s has %u columns, not %u", field, n_columns, n);
     }
-    dt_status st = reserve(s, what, &m);
+    dt_status st = reserve_room(s, what, &m);
     if (st == DT_OK) {
         mark_frames(s, m.is_seen);
     }
@@ -141,7 +141,7 @@ dt_status windows_statistics(void *self, const char *field, dt_field_stat *out, 
         }
     }
     for (uint32_t d = 0; st == DT_OK && d < n; d++) {
-        out[d] = stat_of(&c[d]);
+        out[d] = statistics_of(&c[d]);
     }
     s->h->release(s->h, m.is_seen);
     s->h->release(s->h, m.row);

@@ -141,7 +141,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 
 /* ---- a step of each: what it earns and costs; true: the episode ends by itself ----------------------------------- */
 
-static bool pull(int32_t arm, const dt_env_io *io)
+static bool pull_arm(int32_t arm, const dt_env_io *io)
 {
     static const float reward[] = {0, 0.8F, 1}, cost[] = {0, 0.5F, 1};
     io->reward[0] = reward[arm];
@@ -149,7 +149,7 @@ static bool pull(int32_t arm, const dt_env_io *io)
     return true;
 }
 
-static bool walk(state *s, int32_t action, const dt_env_io *io)
+static bool walk_cell(state *s, int32_t action, const dt_env_io *io)
 {
     const bool is_short = s->place == 0 && action == 0;
     const bool is_there = is_short || s->place == DETOUR_STEPS;
@@ -161,7 +161,7 @@ static bool walk(state *s, int32_t action, const dt_env_io *io)
     return is_there;
 }
 
-static bool serve(state *s, int32_t admits, const dt_env_io *io)
+static bool serve_queue(state *s, int32_t admits, const dt_env_io *io)
 {
     const bool is_done = dt_random_uniform(&s->chance) < QUEUE_DONE;
     const bool comes = dt_random_uniform(&s->chance) < QUEUE_COMES;
@@ -172,7 +172,7 @@ static bool serve(state *s, int32_t admits, const dt_env_io *io)
     return false;
 }
 
-static bool push(state *s, double u, const dt_env_io *io)
+static bool push_mass(state *s, double u, const dt_env_io *io)
 {
     s->x = LQR_KEEPS * s->x + u + dt_random_normal(&s->chance);
     io->reward[0] = (float)-(s->x * s->x);
@@ -180,7 +180,7 @@ static bool push(state *s, double u, const dt_env_io *io)
     return false;
 }
 
-static dt_status act(state *s, const dt_env_io *io, bool *ends_p)
+static dt_status act_by_task(state *s, const dt_env_io *io, bool *ends_p)
 {
     static const int32_t n_choices[] = {3, 2, 2};
     const uint32_t p = s->config.problem;
@@ -188,7 +188,7 @@ static dt_status act(state *s, const dt_env_io *io, bool *ends_p)
         if (!isfinite(io->act_f[0])) {
             return DT_FAIL_H(s->h, DT_EINVAL, "action %g, expected a finite number", (double)io->act_f[0]);
         }
-        *ends_p = push(s, (double)io->act_f[0], io);
+        *ends_p = push_mass(s, (double)io->act_f[0], io);
         return DT_OK;
     }
     const int32_t action = io->act_i[0];
@@ -197,7 +197,7 @@ static dt_status act(state *s, const dt_env_io *io, bool *ends_p)
         return DT_FAIL_H(s->h, DT_EINVAL, "action %d, expected 0 to %d, and one that the mask allows", action,
                          n_choices[p] - 1);
     }
-    *ends_p = p == BANDIT ? pull(action, io) : p == DETOUR ? walk(s, action, io) : serve(s, action, io);
+    *ends_p = p == BANDIT ? pull_arm(action, io) : p == DETOUR ? walk_cell(s, action, io) : serve_queue(s, action, io);
     return DT_OK;
 }
 
@@ -205,7 +205,7 @@ static dt_status step(void *self, const dt_env_io *io)
 {
     state *s = self;
     bool ends = false;
-    DT_TRY_H(act(s, io, &ends));
+    DT_TRY_H(act_by_task(s, io, &ends));
     s->step++;
     s->reward += (double)io->reward[0];
     s->cost += (double)io->cost[0];

@@ -32,7 +32,7 @@ static int32_t within_limit(int32_t limit, int32_t odds)
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 /* bits that L = to has less than L = from */
-static double fall(const belief_tables *t, int32_t from, int32_t to)
+static double entropy_drop(const belief_tables *t, int32_t from, int32_t to)
 {
     return field_entropy_bits(field_probability(from)) -
            field_entropy_bits(field_probability(within_limit(t->limit, to)));
@@ -42,7 +42,8 @@ static void fill_gain(const belief_tables *t, const field *f, const field_level 
 {
     for (int32_t odds = -t->limit; odds <= t->limit; odds++) {
         const double p = field_probability(odds), one = p * (1 - level->error) + (1 - p) * level->error;
-        const double bits = one * fall(t, odds, odds + level->odds) + (1 - one) * fall(t, odds, odds - level->odds);
+        const double bits =
+            one * entropy_drop(t, odds, odds + level->odds) + (1 - one) * entropy_drop(t, odds, odds - level->odds);
         gain[odds + t->limit] = (int16_t)lround(0.5 * field_weight(f, odds) * bits * FIELD_ONE);
     }
 }

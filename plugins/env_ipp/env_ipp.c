@@ -164,8 +164,8 @@ static void set_ports(ipp *s)
     s->symbols[0] = (dt_dim){"G", 1};
 }
 
-static void describe(ipp *s, const char *port, const char *name, const char *unit, const char *meaning, double high,
-                     uint32_t *first, uint32_t n)
+static void describe_column(ipp *s, const char *port, const char *name, const char *unit, const char *meaning,
+                            double high, uint32_t *first, uint32_t n)
 {
     s->column[s->n_columns++] = (dt_column){port, name, unit, meaning, 0, high, *first, n, 1, 0};
     *first += n;
@@ -184,23 +184,24 @@ static void describe_columns(ipp *s)
     const uint32_t n = (uint32_t)(s->points * s->points);
     uint32_t at = 0;
     for (int i = 0; i < IPP_PLANES; i++) {
-        describe(s, "obs", planes[i][0], planes[i][1], planes[i][2], 1, &at, n);
+        describe_column(s, "obs", planes[i][0], planes[i][1], planes[i][2], 1, &at, n);
     }
     if (s->config.lookahead) {
-        describe(s, "obs", "gain", "share", "expected information gain of each move", INFINITY, &at, IPP_MOVES);
+        describe_column(s, "obs", "gain", "share", "expected information gain of each move", INFINITY, &at, IPP_MOVES);
     }
     at = 0;
-    describe(s, "moves", "gain", "share", "expected information gain of the move", INFINITY, &at, 1);
-    describe(s, "moves", "chance", "1", "random number for rules", 1, &at, 1);
+    describe_column(s, "moves", "gain", "share", "expected information gain of the move", INFINITY, &at, 1);
+    describe_column(s, "moves", "chance", "1", "random number for rules", 1, &at, 1);
     if (s->config.state) {
         at = 0;
-        describe(s, "state", "truth", "share", "of each tile that is of interest", 1, &at, n);
-        describe(s, "state", "probability", "1", "belief by all measurements", 1, &at, n);
-        describe(s, "state", "entropy", "bits", "entropy of this belief", 1, &at, n);
-        describe(s, "state", "uavs", "share", "x, y and altitude of each UAV", 1, &at, IPP_STATE_OF_UAV * ipp_n(s));
-        describe(s, "state", "budget", "share", "moves left", 1, &at, 1);
+        describe_column(s, "state", "truth", "share", "of each tile that is of interest", 1, &at, n);
+        describe_column(s, "state", "probability", "1", "belief by all measurements", 1, &at, n);
+        describe_column(s, "state", "entropy", "bits", "entropy of this belief", 1, &at, n);
+        describe_column(s, "state", "uavs", "share", "x, y and altitude of each UAV", 1, &at,
+                        IPP_STATE_OF_UAV * ipp_n(s));
+        describe_column(s, "state", "budget", "share", "moves left", 1, &at, 1);
         at = 0;
-        describe(s, "agent_state", "row", "row", "row of state", 0, &at, 1);
+        describe_column(s, "agent_state", "row", "row", "row of state", 0, &at, 1);
     }
 }
 
@@ -323,7 +324,7 @@ static void share_measurements(ipp *s, uint32_t to, uint32_t from)
 }
 
 /* All measure where they are and send it to each other; the reward for that. */
-static double measure(ipp *s)
+static double measure_all(ipp *s)
 {
     field_worth worth;
     for (uint32_t i = 0; i < ipp_n(s); i++) {
@@ -370,13 +371,13 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
     for (uint32_t i = 0; i < s->n_beliefs; i++) {
         belief_reset(&s->belief[i], &s->tables);
     }
-    s->pending = measure(s);
+    s->pending = measure_all(s);
     ipp_observe(s, io, true);
     return DT_OK;
 }
 
 /* After a third, two thirds and all of the moves. */
-static void note(ipp *s)
+static void record_checkpoint_metrics(ipp *s)
 {
     for (int k = 0; k < IPP_THIRDS; k++) {
         if (s->step == ((k + 1) * s->moves + IPP_THIRDS - 1) / IPP_THIRDS) {
@@ -424,10 +425,10 @@ static dt_status step(void *self, const dt_env_io *io)
     DT_TRY_H(check_actions(s, io));
     move_all(s, io);
     s->step++;
-    const double earned = measure(s);
+    const double earned = measure_all(s);
     const double reward = s->config.rewarded == IPP_AFTER ? earned : s->pending;
     s->pending = earned;
-    note(s);
+    record_checkpoint_metrics(s);
     const bool is_over = s->step >= s->moves;
     for (uint32_t i = 0; i < ipp_n(s); i++) {
         io->reward[i] = (float)reward;

@@ -84,7 +84,7 @@ IN_BOTH void draw_row(field_noise *noise, int16_t *out, int32_t n)
 }
 
 /* -1 where a is negative, else 0: comparisons in 16 bits, which compilers widen otherwise */
-IN_BOTH int16_t sign(int16_t a)
+IN_BOTH int16_t sign_of(int16_t a)
 {
     return (int16_t)(a >> 15);
 }
@@ -92,12 +92,12 @@ IN_BOTH int16_t sign(int16_t a)
 /* n cells and those right of them, up to whole blocks: loops over these have no rest. What a row's blocks reach beyond
  * its runs keeps its value: fuse's caller puts it back, and settle finds nothing changed there, because runs are
  * FIELD_BLOCK cells apart at least. A block of padding follows the last cell. */
-IN_BOTH int32_t whole(int32_t n)
+IN_BOTH int32_t round_up_to_blocks(int32_t n)
 {
     return (n + FIELD_BLOCK - 1) & -FIELD_BLOCK;
 }
 
-IN_BOTH int32_t dot(const int16_t *restrict a, const int16_t *restrict b, int32_t n)
+IN_BOTH int32_t dot_product(const int16_t *restrict a, const int16_t *restrict b, int32_t n)
 {
     int32_t sum = 0;
     for (int32_t x = 0; x < n; x++) {
@@ -138,13 +138,13 @@ void field_fini(field *f, const dt_host *h)
     h->release(h, f->H);
 }
 
-static void forget(field *f)
+static void reset_entropy(field *f)
 {
     const int64_t n = (int64_t)f->cells * f->cells + FIELD_BLOCK; /* what follows is as if not measured */
     f->n_target = 0;
     for (int32_t y = 0; y < f->cells; y++) {
         const int16_t *truth = f->truth + (int64_t)y * f->cells;
-        f->n_target += dot(truth, truth, f->cells);
+        f->n_target += dot_product(truth, truth, f->cells);
     }
     memset(f->odds, 0, (size_t)n * sizeof(*f->odds));
     for (int64_t i = 0; i < n; i++) {
@@ -165,7 +165,7 @@ void field_half_plane(field *f, uint32_t side, double share)
         memset(truth, 0, (size_t)C * sizeof(*truth));
         memset(truth + from, 0xff, n * sizeof(*truth)); /* -1 */
     }
-    forget(f);
+    reset_entropy(f);
 }
 
 /* A row of values between knots, each uniform in [0,1): bilinear (value noise). */
@@ -221,33 +221,33 @@ void field_patches(field *f, uint64_t seed, int32_t knots, double share)
             truth[x] = (int16_t) - (row[x] >= level);
         }
     }
-    forget(f);
+    reset_entropy(f);
 }
 
 /* ---- measurements ------------------------------------------------------------------------------------------------ */
 
-static int32_t within(int32_t x, int32_t high)
+static int32_t clamp_to_high(int32_t x, int32_t high)
 {
     return x < 0 ? 0 : x > high ? high : x;
 }
 
 field_rect field_footprint(const field *f, int32_t x, int32_t y, int32_t half)
 {
-    return (field_rect){within(x - half, f->cells), within(x + half, f->cells), within(y - half, f->cells),
-                        within(y + half, f->cells)};
+    return (field_rect){clamp_to_high(x - half, f->cells), clamp_to_high(x + half, f->cells),
+                        clamp_to_high(y - half, f->cells), clamp_to_high(y + half, f->cells)};
 }
 
 /* z = truth, flipped with probability error; L += z ? odds : -odds, within the limit */
 IN_BOTH int16_t gain_of(int16_t truth, int16_t random, const field_level *level)
 {
-    const int16_t is_wrong = sign((int16_t)((random & 0x7fff) - level->flip)), twice = (int16_t)(2 * level->odds);
+    const int16_t is_wrong = sign_of((int16_t)((random & 0x7fff) - level->flip)), twice = (int16_t)(2 * level->odds);
     return (int16_t)(((int16_t)(truth ^ is_wrong) & twice) - level->odds);
 }
 
-IN_BOTH void fuse(const int16_t *restrict truth, const int16_t *restrict random, int16_t *restrict odds, int32_t n,
-                  const field_level *level, int16_t limit)
+IN_BOTH void fuse_measurement(const int16_t *restrict truth, const int16_t *restrict random, int16_t *restrict odds,
+                              int32_t n, const field_level *level, int16_t limit)
 {
-    for (int32_t x = 0; x < whole(n); x++) {
+    for (int32_t x = 0; x < round_up_to_blocks(n); x++) {
         const int16_t L = (int16_t)(odds[x] + gain_of(truth[x], random[x], level));
         const int16_t low = L > (int16_t)-limit ? L : (int16_t)-limit;
         odds[x] = low < limit ? low : limit;
@@ -261,7 +261,7 @@ IN_BOTH void measure_row(field *f, field_view *v, int32_t y, const field_level *
     const int64_t at = (int64_t)y * f->cells + v->at.x0;
     int16_t right[FIELD_BLOCK];
     memcpy(right, f->odds + at + n, sizeof(right));
-    fuse(f->truth + at, random, f->odds + at, n, level, f->limit);
+    fuse_measurement(f->truth + at, random, f->odds + at, n, level, f->limit);
     memcpy(f->odds + at + n, right, sizeof(right));
     if (y % S == 0) {
         const int32_t first = (v->at.x0 + S - 1) / S, columns = (v->at.x1 + S - 1) / S - first;
@@ -306,9 +306,9 @@ static uint32_t runs_of(const field_view *view, uint32_t n, int32_t y, int32_t r
 }
 
 /* 2 w */
-IN_BOTH int16_t weigh(int16_t odds, int16_t unsure)
+IN_BOTH int16_t weight_of_odds(int16_t odds, int16_t unsure)
 {
-    return (int16_t)(1 - sign((int16_t)(unsure - odds)) + sign((int16_t)(odds + unsure)));
+    return (int16_t)(1 - sign_of((int16_t)(unsure - odds)) + sign_of((int16_t)(odds + unsure)));
 }
 
 /* One by one: gathering is slower, by compilers or by processors. */
@@ -341,18 +341,19 @@ typedef struct field_change { /* of cells measured: 2 w after, how much more tha
 } field_change;
 
 /* was, is: L before and after; H before, which becomes h, after; 2 w from each L. Claims are -1, as the truth is. */
-IN_BOTH void settle(field *f, const int16_t *restrict truth, const int16_t *restrict was, const int16_t *restrict is,
-                    int16_t *restrict H, const int16_t *restrict h, int32_t n, field_worth *worth)
+IN_BOTH void update_entropy(field *f, const int16_t *restrict truth, const int16_t *restrict was,
+                            const int16_t *restrict is, int16_t *restrict H, const int16_t *restrict h, int32_t n,
+                            field_worth *worth)
 {
     field_change c;
     const int16_t unsure = f->unsure;
     int32_t gained = 0, more = 0, found = 0, claimed = 0, fall = 0; /* enough for FIELD_MAX_CELLS times 2 FIELD_ONE */
     for (int32_t x = 0; x < n; x++) {
-        const int16_t w = weigh(is[x], unsure);
+        const int16_t w = weight_of_odds(is[x], unsure);
         c.weight[x] = w;
-        c.more[x] = (int16_t)(w - weigh(was[x], unsure));
+        c.more[x] = (int16_t)(w - weight_of_odds(was[x], unsure));
         c.fall[x] = (int16_t)(H[x] - h[x]);
-        c.claim[x] = (int16_t)(sign((int16_t)-is[x]) - sign((int16_t)-was[x]));
+        c.claim[x] = (int16_t)(sign_of((int16_t)-is[x]) - sign_of((int16_t)-was[x]));
     }
     for (int32_t x = 0; x < n; x++) {
         gained += c.weight[x] * c.fall[x];
@@ -374,7 +375,7 @@ typedef struct field_row { /* by column, but random by what a view covers */
     int16_t random[FIELD_MAX_VIEWS][ROOM], was[ROOM], h[ROOM];
 } field_row;
 
-IN_BOTH bool covers(const field_view *v, int32_t y)
+IN_BOTH bool covers_row(const field_view *v, int32_t y)
 {
     return y >= v->at.y0 && y < v->at.y1;
 }
@@ -383,7 +384,7 @@ IN_BOTH bool covers(const field_view *v, int32_t y)
 IN_BOTH void draw_ahead(field_view *view, uint32_t n, int32_t y, field_row *row)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (covers(&view[i], y)) {
+        if (covers_row(&view[i], y)) {
             draw_row(&view[i].noise, row->random[i], view[i].at.x1 - view[i].at.x0);
         }
     }
@@ -393,7 +394,7 @@ IN_BOTH void draw_ahead(field_view *view, uint32_t n, int32_t y, field_row *row)
 IN_BOTH void fetch_ahead(const field *f, const field_view *view, uint32_t n, int32_t y)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (covers(&view[i], y)) {
+        if (covers_row(&view[i], y)) {
             const int64_t row = (int64_t)y * f->cells;
             for (int32_t x = view[i].at.x0; x < view[i].at.x1; x += LINE) {
                 __builtin_prefetch(f->truth + row + x);
@@ -404,7 +405,7 @@ IN_BOTH void fetch_ahead(const field *f, const field_view *view, uint32_t n, int
     }
 }
 
-IN_BOTH void measure(field *f, field_view *view, uint32_t n, const field_level *level, field_worth *worth_p)
+IN_BOTH void measure_views(field *f, field_view *view, uint32_t n, const field_level *level, field_worth *worth_p)
 {
     int32_t y0 = f->cells, y1 = 0;
     field_worth worth = {0, f->weighted};
@@ -421,21 +422,24 @@ IN_BOTH void measure(field *f, field_view *view, uint32_t n, const field_level *
         int16_t *odds = f->odds + (int64_t)y * f->cells, *H = f->H + (int64_t)y * f->cells;
         const uint32_t n_runs = runs_of(view, n, y, run);
         for (uint32_t k = 0; k < n_runs; k++) {
-            memcpy(row.was + run[k][0], odds + run[k][0], (size_t)whole(run[k][1] - run[k][0]) * sizeof(*odds));
+            memcpy(row.was + run[k][0], odds + run[k][0],
+                   (size_t)round_up_to_blocks(run[k][1] - run[k][0]) * sizeof(*odds));
         }
         for (uint32_t i = 0; i < n; i++) {
-            if (covers(&view[i], y)) {
+            if (covers_row(&view[i], y)) {
                 measure_row(f, &view[i], y, &level[view[i].level], row.random[i]);
             }
         }
         for (uint32_t k = 0; k < n_runs; k++) {
-            look_up_entropy(f->entropy + f->limit, odds + run[k][0], row.h + run[k][0], whole(run[k][1] - run[k][0]));
+            look_up_entropy(f->entropy + f->limit, odds + run[k][0], row.h + run[k][0],
+                            round_up_to_blocks(run[k][1] - run[k][0]));
         }
         draw_ahead(view, n, y + 1, &row);
         fetch_ahead(f, view, n, y + 2);
         for (uint32_t k = 0; k < n_runs; k++) {
             const int32_t x = run[k][0];
-            settle(f, truth + x, row.was + x, odds + x, H + x, row.h + x, whole(run[k][1] - x), &worth);
+            update_entropy(f, truth + x, row.was + x, odds + x, H + x, row.h + x, round_up_to_blocks(run[k][1] - x),
+                           &worth);
         }
     }
     *worth_p = worth;
@@ -443,7 +447,7 @@ IN_BOTH void measure(field *f, field_view *view, uint32_t n, const field_level *
 
 WIDE static void measure_wide(field *f, field_view *view, uint32_t n, const field_level *level, field_worth *worth_p)
 {
-    measure(f, view, n, level, worth_p);
+    measure_views(f, view, n, level, worth_p);
 }
 
 void field_measure(field *f, field_view *view, uint32_t n, const field_level *level, field_worth *worth_p)
@@ -451,7 +455,7 @@ void field_measure(field *f, field_view *view, uint32_t n, const field_level *le
     if (f->is_wide) {
         measure_wide(f, view, n, level, worth_p);
     } else {
-        measure(f, view, n, level, worth_p);
+        measure_views(f, view, n, level, worth_p);
     }
 }
 

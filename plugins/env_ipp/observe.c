@@ -39,7 +39,7 @@ static float budget_of(const ipp *s)
 }
 
 /* of the tile of point k in a row, the share in [from, to), cells */
-static float covered(const ipp *s, int32_t k, int32_t from, int32_t to)
+static float share_covered(const ipp *s, int32_t k, int32_t from, int32_t to)
 {
     const double low = fmax((k - 0.5) * s->step_cells, 0);
     const double high = k == s->points - 1 ? s->field.cells : (k + 0.5) * s->step_cells;
@@ -57,10 +57,10 @@ static void write_planes(const ipp *s, uint32_t i, int32_t dx, int32_t dy, float
     const field_rect at = ipp_footprint(s, &s->place[i]);
     float column[IPP_MAX_POINTS];
     for (int32_t x = 0; x < P; x++) {
-        column[x] = covered(s, x, at.x0, at.x1);
+        column[x] = share_covered(s, x, at.x0, at.x1);
     }
     for (int32_t y = 0; y < P; y++) {
-        const float row = covered(s, y, at.y0, at.y1);
+        const float row = share_covered(s, y, at.y0, at.y1);
         for (int32_t x = 0; x < P; x++) {
             const int32_t u = x + dx, v = y + dy;
             if (u < 0 || u >= P || v < 0 || v >= P) {

@@ -94,7 +94,7 @@ static dt_status params(void *self, dt_params *reg)
 }
 
 /* [A, 1] n times, concatenated */
-static dt_tensor *columns(dt_graph *g, dt_tensor *one, int64_t n)
+static dt_tensor *repeat_columns(dt_graph *g, dt_tensor *one, int64_t n)
 {
     dt_tensor *all = one;
     for (int64_t k = 1; k < n; k++) {
@@ -112,12 +112,12 @@ static dt_status forward(const rule *r, dt_graph *g, dt_tensor *moves, int64_t c
     out[i++] = dt_merge(g, none);
     out[i++] = dt_affine(g, what, SHARPNESS, 0.0);
     if (r->continuous > 0) {
-        out[i] = columns(g, none, r->continuous);
+        out[i] = repeat_columns(g, none, r->continuous);
         out[i + 1] = dt_affine(g, out[i], 0.0, SURE);
         i += 2;
     }
     if (r->K > 0) {
-        out[i] = columns(g, none, r->K);
+        out[i] = repeat_columns(g, none, r->K);
     }
     return g->api->status(g);
 }

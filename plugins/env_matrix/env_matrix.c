@@ -42,7 +42,7 @@ static const dt_option options[] = {
     DT_OPTION(config, repeats, DT_OPT_I64, "25", "games", 1, 1e6, NULL, "games of an episode (arXiv 2006.07869: 25)"),
     DT_OPTION_END};
 
-static void fill(state *s)
+static void fill_payoffs(state *s)
 {
     static const double climbing[CHOICES][CHOICES] = {{11, -30, 0}, {-30, 7, 6}, {0, 0, 5}};
     const double k = s->config.k, penalty[CHOICES][CHOICES] = {{-k, 0, 10}, {0, 2, 0}, {10, 0, -k}};
@@ -55,7 +55,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     state *s = self;
     s->h = h;
     s->config = *(const config *)cfg;
-    fill(s);
+    fill_payoffs(s);
     return DT_OK;
 }
 

@@ -110,7 +110,7 @@ static bool is_corner(uint32_t c, uint32_t a, uint32_t b)
            (cells_row(c) == cells_row(b) && cells_column(c) == cells_column(a));
 }
 
-static uint32_t heading(uint32_t head, uint32_t neck)
+static uint32_t heading_of(uint32_t head, uint32_t neck)
 {
     if (cells_row(head) == cells_row(neck)) {
         return cells_column(head) > cells_column(neck) ? CELLS_RIGHT : CELLS_LEFT;
@@ -120,7 +120,7 @@ static uint32_t heading(uint32_t head, uint32_t neck)
 
 /* false: no room. Heads are distinguished by rows and columns alone, also across an edge, where that is wrong: a rule.
  * */
-static bool come_back(board *b, uint32_t snake)
+static bool respawn_snake(board *b, uint32_t snake)
 {
     const cells room = cells_neither(&b->taken, &b->beans);
     uint32_t three[BOARD_LENGTH];
@@ -133,7 +133,7 @@ static bool come_back(board *b, uint32_t snake)
             const bool turns = is_corner(three[0], three[1], three[2]);
             const uint32_t head = three[turns ? 1 : 0], neck = three[turns ? 0 : 1];
             const uint8_t cell[BOARD_LENGTH] = {(uint8_t)head, (uint8_t)neck, (uint8_t)three[2]};
-            board_place(b, snake, cell, BOARD_LENGTH, heading(head, neck));
+            board_place(b, snake, cell, BOARD_LENGTH, heading_of(head, neck));
             return true;
         }
     }
@@ -143,7 +143,7 @@ static bool come_back(board *b, uint32_t snake)
 
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
-static uint32_t turn(board *b, uint32_t snake, uint32_t action)
+static uint32_t turn_snake(board *b, uint32_t snake, uint32_t action)
 {
     const uint32_t direction = b->snake[snake].direction, back = cells_opposite(direction);
     if (action != back) {
@@ -153,7 +153,7 @@ static uint32_t turn(board *b, uint32_t snake, uint32_t action)
     return k + (k >= back);
 }
 
-static bool eat(board *b, uint32_t cell)
+static bool eat_bean(board *b, uint32_t cell)
 {
     if (!cells_has(&b->beans, cell)) {
         return false;
@@ -169,14 +169,14 @@ static bool eat(board *b, uint32_t cell)
 }
 
 /* Afterwards `taken` has the bodies without heads. */
-static void move(board *b, uint32_t snake, uint32_t direction)
+static void move_snake(board *b, uint32_t snake, uint32_t direction)
 {
     board_snake *s = &b->snake[snake];
     const uint32_t cell = cells_next(board_head(s), direction);
     s->direction = (uint8_t)direction;
     s->head--;
     s->cell[s->head] = (uint8_t)cell;
-    if (eat(b, cell)) {
+    if (eat_bean(b, cell)) {
         b->ate |= (uint8_t)(1U << snake);
         s->length++;
     } else {
@@ -185,7 +185,7 @@ static void move(board *b, uint32_t snake, uint32_t direction)
 }
 
 /* Heads on bodies, and heads on heads. */
-static void collide(board *b)
+static void resolve_collisions(board *b)
 {
     cells once = {{0}}, twice = {{0}};
     for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
@@ -203,7 +203,7 @@ static void collide(board *b)
     }
 }
 
-static void earn(board *b, uint32_t snake, uint32_t length)
+static void earn_reward(board *b, uint32_t snake, uint32_t length)
 {
     const int32_t eaten = (b->ate >> snake & 1) != 0;
     b->reward[snake] = (b->died >> snake & 1) != 0 ? BOARD_LENGTH - (int32_t)length + eaten : eaten;
@@ -216,7 +216,7 @@ static void finish_step(board *b)
     uint32_t total = BOARD_BEANS;
     for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
         const board_snake *s = &b->snake[i];
-        earn(b, i, s->length);
+        earn_reward(b, i, s->length);
         for (uint32_t k = 1; (b->died >> i & 1) != 0 && k < s->length; k++) {
             cells_remove(&b->taken, board_segment(s, k));
         }
@@ -227,7 +227,7 @@ static void finish_step(board *b)
         }
     }
     for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
-        if ((b->died >> i & 1) != 0 && !come_back(b, i)) {
+        if ((b->died >> i & 1) != 0 && !respawn_snake(b, i)) {
             b->is_over = 1;
         }
         total += b->snake[i].length;
@@ -240,12 +240,12 @@ void board_step(board *b, const uint8_t *action, const board_fate *fate)
     uint8_t direction[BOARD_SNAKES];
     b->died = b->ate = 0;
     for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
-        direction[i] = fate != NULL ? fate->direction[i] : (uint8_t)turn(b, i, action[i]);
+        direction[i] = fate != NULL ? fate->direction[i] : (uint8_t)turn_snake(b, i, action[i]);
     }
     for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
-        move(b, i, direction[i]);
+        move_snake(b, i, direction[i]);
     }
-    collide(b);
+    resolve_collisions(b);
     finish_step(b);
     lay_beans(b, fate);
     b->step++;

@@ -164,7 +164,7 @@ static dt_status spec(const void *self, dt_env_spec *out)
 
 /* ---- what agents see --------------------------------------------------------------------------------------------- */
 
-static void advise(state *s, uint32_t team, float *out)
+static void write_advice(state *s, uint32_t team, float *out)
 {
     for (uint32_t rule = 0; rule < RIVALS; rule++) {
         uint8_t action[BOARD_TEAM];
@@ -176,7 +176,7 @@ static void advise(state *s, uint32_t team, float *out)
 }
 
 /* Teams that agents play in this game: places of team k are those of the board's team_of(k). */
-static uint32_t played(const state *s)
+static uint32_t count_played_teams(const state *s)
 {
     return s->rule == RIVALS ? 2 : 1;
 }
@@ -188,11 +188,11 @@ static uint32_t team_of(const state *s, uint32_t k)
 
 static void observe(state *s, const dt_env_io *io, bool is_over)
 {
-    for (uint32_t k = 0; k < played(s); k++) {
+    for (uint32_t k = 0; k < count_played_teams(s); k++) {
         const uint32_t team = team_of(s, k), first = k * BOARD_TEAM;
         observe_team(&s->view, &s->board, team, (float *)io->obs[0] + (size_t)first * observe_width(&s->view));
         if (s->config.advice && !is_over) { /* of the last board no rule requires: a snake may have found no room */
-            advise(s, team, (float *)io->obs[1] + (size_t)first * ADVICE);
+            write_advice(s, team, (float *)io->obs[1] + (size_t)first * ADVICE);
         }
         for (uint32_t i = 0; i < BOARD_TEAM; i++) {
             const board_snake *snake = &s->board.snake[team * BOARD_TEAM + i];
@@ -230,7 +230,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 
 /* ---- what they earn ---------------------------------------------------------------------------------------------- */
 
-static int32_t lead(const state *s, uint32_t team)
+static int32_t lead_of_team(const state *s, uint32_t team)
 {
     return board_team_score(&s->board, team) - board_team_score(&s->board, 1 - team);
 }
@@ -238,10 +238,10 @@ static int32_t lead(const state *s, uint32_t team)
 /* The original gives a living snake its punishment and a dead one its prize (get_reward of zhizhengzhao/snake computes
  * reward < 0, which only the dead have, where it means the living), and does not see deaths of length 3. Both are right
  * here, and distances are those of the torus. */
-static double earned(const state *s, uint32_t snake, int32_t lead_before, bool is_over)
+static double reward_of_snake(const state *s, uint32_t snake, int32_t lead_before, bool is_over)
 {
     const config *c = &s->config;
-    const int32_t now = lead(s, snake / BOARD_TEAM), own = s->board.reward[snake];
+    const int32_t now = lead_of_team(s, snake / BOARD_TEAM), own = s->board.reward[snake];
     const bool died = (s->board.died >> snake & 1) != 0;
     double r = c->reward_own * own + c->reward_score * (now - lead_before);
     r += died ? c->reward_death : c->reward_alive;
@@ -258,18 +258,18 @@ static double earned(const state *s, uint32_t snake, int32_t lead_before, bool i
     return r;
 }
 
-static uint32_t of_team(uint32_t bits, uint32_t team)
+static uint32_t mask_of_team(uint32_t bits, uint32_t team)
 {
     return (uint32_t)__builtin_popcount(bits >> team * BOARD_TEAM & 7);
 }
 
-static void measure(const state *s, double *metric)
+static void write_metrics(const state *s, double *metric)
 {
     const board_snake *own = &s->board.snake[s->team * BOARD_TEAM];
     metric[SCORE] = board_team_score(&s->board, s->team);
     metric[RIVAL_SCORE] = board_team_score(&s->board, 1 - s->team);
-    metric[WIN] = lead(s, s->team) > 0;
-    metric[LOSS] = lead(s, s->team) < 0;
+    metric[WIN] = lead_of_team(s, s->team) > 0;
+    metric[LOSS] = lead_of_team(s, s->team) < 0;
     metric[DEATHS] = s->deaths;
     metric[RIVAL_DEATHS] = s->rival_deaths;
     metric[BEANS] = s->beans;
@@ -279,7 +279,7 @@ static void measure(const state *s, double *metric)
 
 static dt_status take_actions(const state *s, const dt_env_io *io, uint8_t action[BOARD_SNAKES])
 {
-    for (uint32_t k = 0; k < played(s); k++) {
+    for (uint32_t k = 0; k < count_played_teams(s); k++) {
         for (uint32_t i = 0; i < BOARD_TEAM; i++) {
             const int32_t a = io->act_i[k * BOARD_TEAM + i];
             if (a < 0 || a >= CELLS_DIRECTIONS) {
@@ -298,25 +298,25 @@ static dt_status step(void *self, const dt_env_io *io)
     state *s = self;
     uint8_t action[BOARD_SNAKES];
     DT_TRY_H(take_actions(s, io, action));
-    const int32_t lead_before = lead(s, s->team);
-    if (played(s) == 1) {
+    const int32_t lead_before = lead_of_team(s, s->team);
+    if (count_played_teams(s) == 1) {
         rival_act(s->rule, &s->board, 1 - s->team, &s->rival, action + (size_t)(1 - s->team) * BOARD_TEAM);
     }
     board_step(&s->board, action, NULL);
-    s->deaths += of_team(s->board.died, s->team);
-    s->rival_deaths += of_team(s->board.died, 1 - s->team);
-    s->beans += of_team(s->board.ate, s->team);
+    s->deaths += mask_of_team(s->board.died, s->team);
+    s->rival_deaths += mask_of_team(s->board.died, 1 - s->team);
+    s->beans += mask_of_team(s->board.ate, s->team);
     const bool is_over = s->board.is_over || s->board.step >= s->config.max_steps;
-    for (uint32_t i = 0; i < played(s) * BOARD_TEAM; i++) {
+    for (uint32_t i = 0; i < count_played_teams(s) * BOARD_TEAM; i++) {
         const uint32_t k = i / BOARD_TEAM, snake = team_of(s, k) * BOARD_TEAM + i % BOARD_TEAM;
-        io->reward[i] = (float)earned(s, snake, k == 0 ? lead_before : -lead_before, is_over);
+        io->reward[i] = (float)reward_of_snake(s, snake, k == 0 ? lead_before : -lead_before, is_over);
         io->terminated[i] = is_over;
     }
     observe(s, io, is_over);
     if (!is_over) {
         return DT_OK;
     }
-    measure(s, io->metric);
+    write_metrics(s, io->metric);
     return DT_DONE;
 }
 

@@ -88,7 +88,7 @@ static uint32_t list_others(uint32_t snake, uint32_t n, uint32_t *out)
     return found;
 }
 
-static void numbers26(const board *b, uint32_t snake, float *at)
+static void write_26_numbers(const board *b, uint32_t snake, float *at)
 {
     uint32_t other[BOARD_SNAKES];
     const uint32_t n = list_others(snake, BOARD_SNAKES - 1, other);
@@ -99,15 +99,15 @@ static void numbers26(const board *b, uint32_t snake, float *at)
 }
 
 /* Difference along an axis of `size` cells, as the source wraps it: half of it away keeps its sign. */
-static int wrapped(int d, int size)
+static int wrap_difference(int d, int size)
 {
     return d > size / 2 ? d - size : d < -(size / 2) ? d + size : d;
 }
 
 static void source_offset(uint32_t from, uint32_t to, int *rows_p, int *columns_p)
 {
-    *rows_p = wrapped((int)cells_row(to) - (int)cells_row(from), CELLS_ROWS);
-    *columns_p = wrapped((int)cells_column(to) - (int)cells_column(from), CELLS_COLUMNS);
+    *rows_p = wrap_difference((int)cells_row(to) - (int)cells_row(from), CELLS_ROWS);
+    *columns_p = wrap_difference((int)cells_column(to) - (int)cells_column(from), CELLS_COLUMNS);
 }
 
 /* The beans by their distance on the torus, the earlier of equals first. */
@@ -122,7 +122,7 @@ static void sort_beans(const board *b, uint32_t head, uint32_t order[BOARD_BEANS
     }
 }
 
-static void numbers30(const board *b, uint32_t snake, float *at)
+static void write_30_numbers(const board *b, uint32_t snake, float *at)
 {
     const uint32_t head = board_head(&b->snake[snake]);
     uint32_t order[BOARD_BEANS], other[2];
@@ -153,7 +153,7 @@ static void numbers30(const board *b, uint32_t snake, float *at)
 
 /* ---- numbers of the game ----------------------------------------------------------------------------------------- */
 
-static float longest(const board *b, uint32_t team)
+static float longest_length(const board *b, uint32_t team)
 {
     uint32_t most = 0;
     for (uint32_t i = team * BOARD_TEAM; i < (team + 1) * BOARD_TEAM; i++) {
@@ -170,13 +170,13 @@ static void add_game(const observe_kind *k, const board *b, uint32_t snake, floa
     at[4] = (float)s->length / 20.0F;
     at[5] = (float)(board_team_score(b, team) - board_team_score(b, 1 - team)) / 20.0F;
     at[6] = (float)(k->max_steps - b->step) / (float)k->max_steps;
-    at[7] = longest(b, team);
-    at[8] = longest(b, 1 - team);
+    at[7] = longest_length(b, team);
+    at[8] = longest_length(b, 1 - team);
 }
 
 /* ---- planes ------------------------------------------------------------------------------------------------------ */
 
-static void mark(const observe_kind *k, uint32_t head, uint32_t plane, uint32_t cell, float *out)
+static void mark_plane(const observe_kind *k, uint32_t head, uint32_t plane, uint32_t cell, float *out)
 {
     const int row = cells_rows_to(head, cell) + (int)(k->rows - 1) / 2;
     const int column = cells_columns_to(head, cell) + (int)(k->columns - 1) / 2;
@@ -185,21 +185,21 @@ static void mark(const observe_kind *k, uint32_t head, uint32_t plane, uint32_t 
     }
 }
 
-static void planes(const observe_kind *k, const board *b, uint32_t snake, float *out)
+static void write_planes(const observe_kind *k, const board *b, uint32_t snake, float *out)
 {
     const uint32_t head = board_head(&b->snake[snake]), team = snake / BOARD_TEAM;
     for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
         const board_snake *s = &b->snake[i];
         const uint32_t theirs = i / BOARD_TEAM != team;
         for (uint32_t n = 1; n < s->length; n++) {
-            mark(k, head, i == snake ? 0 : 1 + theirs, board_segment(s, n), out);
+            mark_plane(k, head, i == snake ? 0 : 1 + theirs, board_segment(s, n), out);
         }
         if (i != snake && s->length > 0) {
-            mark(k, head, 3 + theirs, board_head(s), out);
+            mark_plane(k, head, 3 + theirs, board_head(s), out);
         }
     }
     for (uint32_t i = 0; i < b->n_beans; i++) {
-        mark(k, head, 5, b->bean[i], out);
+        mark_plane(k, head, 5, b->bean[i], out);
     }
     add_game(k, b, snake, out + (size_t)OBSERVE_N_PLANES * k->rows * k->columns);
 }
@@ -213,7 +213,7 @@ typedef struct flood { /* what can be reached from a cell over free ones */
 
 /* From a cell, `steps` after now; the cell itself counts whether it is free or not. all: to the end, not only to the
  * last bean. */
-static void spread(const board *b, uint32_t from, uint32_t steps, bool all, flood *out)
+static void flood_from(const board *b, uint32_t from, uint32_t steps, bool all, flood *out)
 {
     cells reached = {{0}}, edge;
     uint32_t found = 0;
@@ -263,7 +263,7 @@ static bool is_tail(const board *b, uint32_t cell)
     return false;
 }
 
-static float nearness(uint32_t steps)
+static float nearness_of_steps(uint32_t steps)
 {
     return steps == NO_WAY ? 0.0F : 1.0F / (1.0F + (float)steps);
 }
@@ -283,18 +283,19 @@ static void add_direction(const board *b, uint32_t snake, uint32_t cell, const u
     if (at[0] != 0.0F && at[1] == 0.0F) {
         return;
     }
-    spread(b, cell, 1, true, &f);
+    flood_from(b, cell, 1, true, &f);
     for (uint32_t i = 0; i < b->n_beans; i++) {
         any = f.to_bean[i] < any ? f.to_bean[i] : any;
         own = f.to_bean[i] < soonest[i] && f.to_bean[i] < own ? f.to_bean[i] : own;
     }
-    at[5] = nearness(any);
-    at[6] = nearness(own);
+    at[5] = nearness_of_steps(any);
+    at[6] = nearness_of_steps(own);
     at[7] = (float)f.n / CELLS;
     at[8] = f.n < b->snake[snake].length;
 }
 
-static void paths(const observe_kind *k, const board *b, const flood from[BOARD_SNAKES], uint32_t snake, float *out)
+static void write_paths(const observe_kind *k, const board *b, const flood from[BOARD_SNAKES], uint32_t snake,
+                        float *out)
 {
     const uint32_t head = board_head(&b->snake[snake]);
     uint8_t soonest[BOARD_BEANS];
@@ -332,21 +333,21 @@ void observe_team(const observe_kind *k, const board *b, uint32_t team, float *o
     const uint32_t width = observe_width(k);
     flood from[BOARD_SNAKES];
     for (uint32_t i = 0; k->kind == OBSERVE_PATHS && i < BOARD_SNAKES; i++) {
-        spread(b, board_head(&b->snake[i]), 0, false, &from[i]);
+        flood_from(b, board_head(&b->snake[i]), 0, false, &from[i]);
     }
     for (uint32_t i = team * BOARD_TEAM; i < (team + 1) * BOARD_TEAM; i++, out += width) {
         switch (k->kind) {
         case OBSERVE_26:
-            numbers26(b, i, out);
+            write_26_numbers(b, i, out);
             break;
         case OBSERVE_30:
-            numbers30(b, i, out);
+            write_30_numbers(b, i, out);
             break;
         case OBSERVE_PLANES:
-            planes(k, b, i, out);
+            write_planes(k, b, i, out);
             break;
         default:
-            paths(k, b, from, i, out);
+            write_paths(k, b, from, i, out);
         }
     }
 }
@@ -359,7 +360,7 @@ typedef struct group { /* n columns, one after another */
     uint32_t n;
 } group;
 
-static uint32_t describe(const group *g, uint32_t n_groups, uint32_t first, dt_column *out)
+static uint32_t describe_groups(const group *g, uint32_t n_groups, uint32_t first, dt_column *out)
 {
     for (uint32_t i = 0; i < n_groups; first += g[i].n, i++) {
         out[i] = (dt_column){"obs", g[i].name, g[i].unit, g[i].meaning, g[i].low, g[i].high, first, g[i].n, 1, 0};
@@ -407,14 +408,14 @@ uint32_t observe_describe(const observe_kind *k, dt_column *out)
     uint32_t n = 0;
     switch (k->kind) {
     case OBSERVE_26:
-        return describe(numbers26, sizeof(numbers26) / sizeof(numbers26[0]), 0, out);
+        return describe_groups(numbers26, sizeof(numbers26) / sizeof(numbers26[0]), 0, out);
     case OBSERVE_30:
-        return describe(numbers30, sizeof(numbers30) / sizeof(numbers30[0]), 0, out);
+        return describe_groups(numbers30, sizeof(numbers30) / sizeof(numbers30[0]), 0, out);
     case OBSERVE_PLANES:
-        n = describe(&planes, 1, 0, out);
+        n = describe_groups(&planes, 1, 0, out);
         break;
     default:
-        n = describe(paths, sizeof(paths) / sizeof(paths[0]), 0, out);
+        n = describe_groups(paths, sizeof(paths) / sizeof(paths[0]), 0, out);
     }
-    return n + describe(game, N_GAME, observe_width(k) - OBSERVE_GAME, out + n);
+    return n + describe_groups(game, N_GAME, observe_width(k) - OBSERVE_GAME, out + n);
 }

@@ -8,18 +8,18 @@
 #include <string.h>
 
 /* Squared distance on the flat board. */
-static int square(uint32_t a, uint32_t b)
+static int square_distance(uint32_t a, uint32_t b)
 {
     const int rows = (int)cells_row(a) - (int)cells_row(b), columns = (int)cells_column(a) - (int)cells_column(b);
     return rows * rows + columns * columns;
 }
 
 /* Place of the nearest bean in the list, the first of equals; n >= 1. */
-static uint32_t nearest(uint32_t head, const uint8_t *bean, uint32_t n)
+static uint32_t nearest_bean(uint32_t head, const uint8_t *bean, uint32_t n)
 {
     uint32_t best = 0;
     for (uint32_t i = 1; i < n; i++) {
-        best = square(head, bean[i]) < square(head, bean[best]) ? i : best;
+        best = square_distance(head, bean[i]) < square_distance(head, bean[best]) ? i : best;
     }
     return best;
 }
@@ -37,14 +37,14 @@ static view view_cells(const board *b, uint32_t snake, uint32_t bean)
     view v = {.length = s->length};
     for (uint32_t d = 0; d < CELLS_DIRECTIONS; d++) {
         v.next[d] = cells_next(board_head(s), d);
-        v.square[d] = square(v.next[d], bean);
+        v.square[d] = square_distance(v.next[d], bean);
         v.blocked[d] = cells_has(&b->taken, v.next[d]);
         v.n_blocked += v.blocked[d];
     }
     return v;
 }
 
-static uint8_t least(const double score[CELLS_DIRECTIONS])
+static uint8_t least_score(const double score[CELLS_DIRECTIONS])
 {
     uint32_t best = 0;
     for (uint32_t d = 1; d < CELLS_DIRECTIONS; d++) {
@@ -88,7 +88,7 @@ static uint8_t act_l3(const view *v)
         const double risk = (v->blocked[d] ? 10.0 : 0.0) + 2.0 * v->n_blocked;
         score[d] = sqrt(v->square[d]) + 0.5 * risk;
     }
-    return least(score);
+    return least_score(score);
 }
 
 static uint8_t act_l4(const view *v)
@@ -99,7 +99,7 @@ static uint8_t act_l4(const view *v)
         const double siege = 5.0 * v->n_blocked;
         score[d] = v->blocked[d] ? 1000.0 : sqrt(v->square[d]) * boldness + siege * (1.0 - boldness);
     }
-    return least(score);
+    return least_score(score);
 }
 
 /* A cell two steps away counts for the first direction that leads there. */
@@ -147,7 +147,7 @@ void rival_act(uint32_t rule, const board *b, uint32_t team, dt_random *r, uint8
             action[i] = (uint8_t)dt_random_below(r, CELLS_DIRECTIONS);
             continue;
         }
-        const uint32_t k = nearest(board_head(&b->snake[snake]), bean, n);
+        const uint32_t k = nearest_bean(board_head(&b->snake[snake]), bean, n);
         const view v = view_cells(b, snake, bean[k]);
         action[i] = act_by(rule, b, &v);
         if (rule == RIVAL_L2) { /* its bean is its own */

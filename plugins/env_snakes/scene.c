@@ -23,7 +23,8 @@ void snakes_scene_roads(const void *self, dt_scene_roads *out)
 }
 
 /* A square around the middle of its cell. */
-static void add(dt_scene *out, uint32_t cell, uint32_t direction, float size, int32_t id, int32_t agent, float risk)
+static void add_square(dt_scene *out, uint32_t cell, uint32_t direction, float size, int32_t id, int32_t agent,
+                       float risk)
 {
     static const float ahead_x[] = {0, 0, -0.5F, 0.5F}, ahead_y[] = {0.5F, -0.5F, 0, 0};
     static const float heading[] = {1.57079633F, -1.57079633F, 3.14159265F, 0};
@@ -59,11 +60,11 @@ void scene_draw(const board *b, uint32_t team, dt_scene *out)
         const int32_t agent = i / BOARD_TEAM == team ? (int32_t)(i % BOARD_TEAM) : -1;
         for (uint32_t k = 0; k < s->length; k++) {
             const uint32_t cell = board_segment(s, k);
-            add(out, cell, k == 0 ? s->direction : CELLS_RIGHT, SEGMENT_M, (int32_t)(i * CELLS + k), agent,
-                k == 0 ? risk_of(b, cell) : NAN);
+            add_square(out, cell, k == 0 ? s->direction : CELLS_RIGHT, SEGMENT_M, (int32_t)(i * CELLS + k), agent,
+                       k == 0 ? risk_of(b, cell) : NAN);
         }
     }
     for (uint32_t i = 0; i < b->n_beans; i++) {
-        add(out, b->bean[i], CELLS_RIGHT, BEAN_M, (int32_t)(BOARD_SNAKES * CELLS + b->bean[i]), -1, NAN);
+        add_square(out, b->bean[i], CELLS_RIGHT, BEAN_M, (int32_t)(BOARD_SNAKES * CELLS + b->bean[i]), -1, NAN);
     }
 }

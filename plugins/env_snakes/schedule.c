@@ -6,13 +6,13 @@
 
 #include <math.h>
 
-static uint32_t level(double p)
+static uint32_t level_of_strength(double p)
 {
     static const uint32_t rule[] = {RIVAL_RANDOM, RIVAL_L1, RIVAL_L2, RIVAL_L3, RIVAL_L4};
     return rule[(uint32_t)(4 * p)];
 }
 
-static uint32_t by_strength(double p)
+static uint32_t rule_by_strength(double p)
 {
     static const struct {
         double until;
@@ -34,11 +34,11 @@ uint32_t schedule_rule(const schedule *s, uint64_t episode)
     }
     switch (s->kind) {
     case SCHEDULE_LINEAR:
-        return level(p);
+        return level_of_strength(p);
     case SCHEDULE_EXPONENTIAL:
-        return level(p * sqrt(p));
+        return level_of_strength(p * sqrt(p));
     case SCHEDULE_CURRICULUM:
-        return by_strength(p);
+        return rule_by_strength(p);
     default:
         return s->rule;
     }

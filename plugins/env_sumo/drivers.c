@@ -114,7 +114,7 @@ void drivers_destroy(state *s)
  * ------------------------------------------------------------------------------------------------ */
 
 /* *list has room for n; what it held stays. */
-static dt_status grow(const state *s, void *list_p, int64_t *cap, int64_t n, uint64_t bytes)
+static dt_status grow_list(const state *s, void *list_p, int64_t *cap, int64_t n, uint64_t bytes)
 {
     if (n <= *cap) {
         return DT_OK;
@@ -131,7 +131,7 @@ static dt_status grow(const state *s, void *list_p, int64_t *cap, int64_t n, uin
 }
 
 /* A number in [0,1) that depends on the episode's seed and the vehicle alone. */
-static double draw(const state *s, int64_t number)
+static double draw_unit(const state *s, int64_t number)
 {
     const uint64_t seed = s->drivers.seed, i = (uint64_t)number;
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
@@ -145,14 +145,15 @@ static bool is_chosen(const state *s, const sumo_vehicle *v)
 {
     const config *c = &s->config;
     return (c->agent_type[0] == '\0' || strcmp(c->agent_type, v->type) == 0) &&
-           (c->agent_route[0] == '\0' || strcmp(c->agent_route, v->route) == 0) && draw(s, v->number) < c->penetration;
+           (c->agent_route[0] == '\0' || strcmp(c->agent_route, v->route) == 0) &&
+           draw_unit(s, v->number) < c->penetration;
 }
 
 /* One that has just come: an agent, where there is a place for it. */
-static dt_status welcome(state *s, const sumo_vehicle *v)
+static dt_status add_newcomer(state *s, const sumo_vehicle *v)
 {
     drivers *d = &s->drivers;
-    DT_TRY_H(grow(s, &d->place_of, &d->place_of_cap, v->number + 1, sizeof(*d->place_of)));
+    DT_TRY_H(grow_list(s, &d->place_of, &d->place_of_cap, v->number + 1, sizeof(*d->place_of)));
     d->place_of[v->number] = 0;
     uint32_t k = 0;
     while (k < d->n && d->place[k].state != PLACE_FREE) {
@@ -171,7 +172,7 @@ static dt_status welcome(state *s, const sumo_vehicle *v)
 }
 
 /* Finds the agents among the vehicles that are on the road now; numbers count departures, so new ones are larger. */
-static dt_status find(state *s)
+static dt_status find_agents(state *s)
 {
     drivers *d = &s->drivers;
     if (s->api->vehicles(&s->vehicle, &s->n_vehicles) != 0 || s->api->pending(s->pending) != 0) {
@@ -184,7 +185,7 @@ static dt_status find(state *s)
     for (uint32_t i = 0; i < s->n_vehicles; i++) {
         const sumo_vehicle *v = &s->vehicle[i];
         if (v->number >= d->next) {
-            DT_TRY_H(welcome(s, v));
+            DT_TRY_H(add_newcomer(s, v));
             next = v->number >= next ? v->number + 1 : next;
         }
         const uint32_t p = d->place_of[v->number];
@@ -208,7 +209,7 @@ static dt_status find(state *s)
 
 /* ---- what they see ----------------------------------------------------------------------------------------------- */
 
-static int by_use(const void *a, const void *b) /* agents, then those next to a line */
+static int compare_use(const void *a, const void *b) /* agents, then those next to a line */
 {
     const dt_vehicle *v = a, *w = b;
     if (v->controlled != w->controlled) {
@@ -288,7 +289,7 @@ static int32_t node_at(const state *s, int64_t number, uint32_t n)
 }
 
 /* The sequence of a vehicle with a node, shown once however many ask; n_p: how many there are. */
-static int32_t show(state *s, const dt_env_io *io, int64_t number, uint32_t n_nodes, int64_t *n_p)
+static int32_t show_sequence(state *s, const dt_env_io *io, int64_t number, uint32_t n_nodes, int64_t *n_p)
 {
     drivers *d = &s->drivers;
     float *row = io->obs[d->past_port];
@@ -317,15 +318,15 @@ static dt_status write_past(state *s, const dt_env_io *io, uint32_t n)
         return DT_OK;
     }
     int32_t *who = io->obs[d->past_port + 2];
-    DT_TRY_H(grow(s, &d->node_of, &d->node_of_cap, d->next, sizeof(*d->node_of)));
+    DT_TRY_H(grow_list(s, &d->node_of, &d->node_of_cap, d->next, sizeof(*d->node_of)));
     for (uint32_t i = 0; i < n; i++) {
         d->node_of[s->frame[i].id] = (int32_t)i;
     }
     for (uint32_t k = 0; k < d->n; k++, who += TRAIL_WHO) {
         const place *w = &d->place[k];
         const bool is_seen = w->state != PLACE_FREE;
-        who[TRAIL_OWN] = is_seen ? show(s, io, w->last.number, n, &n_shown) : -1;
-        who[TRAIL_AHEAD] = is_seen && w->is_here ? show(s, io, w->seen.ahead.number, n, &n_shown) : -1;
+        who[TRAIL_OWN] = is_seen ? show_sequence(s, io, w->last.number, n, &n_shown) : -1;
+        who[TRAIL_AHEAD] = is_seen && w->is_here ? show_sequence(s, io, w->seen.ahead.number, n, &n_shown) : -1;
     }
     io->size[2] = n_shown;
     return DT_OK;
@@ -336,7 +337,7 @@ static dt_status write_graph(state *s, const dt_env_io *io)
     drivers *d = &s->drivers;
     int32_t *agent_node = io->obs[PORT_AGENT_NODE], *rowptr = io->obs[PORT_ROWPTR];
     uint32_t n = 0;
-    DT_TRY_H(grow(s, &s->frame, &d->frame_cap, (int64_t)s->n_vehicles + d->n, sizeof(*s->frame)));
+    DT_TRY_H(grow_list(s, &s->frame, &d->frame_cap, (int64_t)s->n_vehicles + d->n, sizeof(*s->frame)));
     for (uint32_t i = 0; i < s->n_vehicles; i++) {
         const uint32_t p = d->place_of[s->vehicle[i].number];
         s->frame[n++] = node_of(s, &s->vehicle[i], p > 0 && d->place[p - 1].is_here);
@@ -348,7 +349,7 @@ static dt_status write_graph(state *s, const dt_env_io *io)
         }
     }
     if (n > s->config.max_vehicles) {
-        qsort(s->frame, n, sizeof(*s->frame), by_use);
+        qsort(s->frame, n, sizeof(*s->frame), compare_use);
         n = (uint32_t)s->config.max_vehicles;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -419,7 +420,7 @@ static void write_neighbours(const state *s, const place *w, float *out)
     }
 }
 
-static dt_status observe(state *s, const dt_env_io *io)
+static dt_status observe_drivers(state *s, const dt_env_io *io)
 {
     const drivers *d = &s->drivers;
     float *ego = io->obs[PORT_EGO], *ahead = io->obs[PORT_AHEAD];
@@ -456,12 +457,12 @@ dt_status drivers_reset(state *s, const dt_env_io *io, uint64_t seed)
     d->next = 0;
     s->totals.conflict_s = s->totals.longest_s = NAN; /* of signals that are agents */
     sumo_history_reset(&d->history);
-    DT_TRY_H(find(s));
+    DT_TRY_H(find_agents(s));
     DT_TRY_H(record_history(s));
-    return observe(s, io);
+    return observe_drivers(s, io);
 }
 
-static dt_status drive(state *s, const int32_t *side, const float *accel, bool is_first)
+static dt_status apply_actions(state *s, const int32_t *side, const float *accel, bool is_first)
 {
     for (uint32_t k = 0; k < s->drivers.n; k++) {
         const place *w = &s->drivers.place[k];
@@ -478,18 +479,18 @@ static dt_status drive(state *s, const int32_t *side, const float *accel, bool i
 }
 
 /* Speed over wanted speed. */
-static double pace_of(const sumo_vehicle *v)
+static double pace_of_vehicle(const sumo_vehicle *v)
 {
     return v->wanted > 0 ? fmin(1, v->speed / v->wanted) : 1;
 }
 
 /* The mean over all vehicles, those that wait to enter included. */
-static double pace(state *s)
+static double mean_pace(state *s)
 {
     double sum = 0, n = s->n_vehicles, standing = 0, stuck = 0;
     for (uint32_t i = 0; i < s->n_vehicles; i++) {
         const sumo_vehicle *v = &s->vehicle[i];
-        sum += pace_of(v);
+        sum += pace_of_vehicle(v);
         standing += v->speed < STANDING_MPS;
         stuck += v->waiting_s > STUCK_S;
     }
@@ -521,7 +522,7 @@ static void add_danger(const state *s, double share, float *cost)
 }
 
 /* The agents that were in a collision in this step. */
-static dt_status note_collisions(state *s)
+static dt_status record_collisions(state *s)
 {
     const drivers *d = &s->drivers;
     sumo_events e;
@@ -553,24 +554,24 @@ dt_status drivers_step(state *s, const dt_env_io *io, double step_s)
         w->pace = 0;
     }
     for (int64_t i = 0; i < n_steps && !(has_crashed && s->config.end_at_collision); i++) {
-        DT_TRY_H(drive(s, io->act_i, io->act_f, i == 0));
+        DT_TRY_H(apply_actions(s, io->act_i, io->act_f, i == 0));
         if (s->api->step(&s->time_s) != 0) {
             return env_fail(s, DT_EIO, "SUMO stopped");
         }
-        DT_TRY_H(note_collisions(s));
-        DT_TRY_H(find(s));
+        DT_TRY_H(record_collisions(s));
+        DT_TRY_H(find_agents(s));
         scene_tell(s);
         DT_TRY_H(record_history(s));
-        all += pace(s);
+        all += mean_pace(s);
         n_done++;
         add_danger(s, 1.0 / (double)n_steps, io->cost);
         for (uint32_t k = 0; k < d->n; k++) {
             has_crashed |= d->place[k].collided > 0;
-            d->place[k].pace += pace_of(&d->place[k].last);
+            d->place[k].pace += pace_of_vehicle(&d->place[k].last);
         }
     }
     const bool is_over = env_is_over(s) || (has_crashed && s->config.end_at_collision);
-    DT_TRY_H(observe(s, io));
+    DT_TRY_H(observe_drivers(s, io));
     for (uint32_t k = 0; k < d->n; k++) {
         const place *w = &d->place[k];
         io->alive[k] = io->alive[k] && !is_over;

@@ -362,7 +362,7 @@ static dt_status check_times(state *s)
 }
 
 /* The scenario takes the place of none. */
-static dt_status load(state *s, uint32_t k, uint32_t seed)
+static dt_status load_scenario(state *s, uint32_t k, uint32_t seed)
 {
     s->now = k;
     s->config.sumocfg = s->file.path = s->scenario[k];
@@ -377,7 +377,7 @@ static dt_status load(state *s, uint32_t k, uint32_t seed)
     return s->config.control == CONTROL_VEHICLES ? drivers_create(s) : lights_create(s);
 }
 
-static void unload(state *s)
+static void unload_scenario(state *s)
 {
     lights_destroy(s);
     drivers_destroy(s);
@@ -401,12 +401,12 @@ static dt_status make_room_for_all(state *s)
     uint32_t most_phases = 0, most_lanes = 0;
     if (s->n_scenarios > 1) {
         for (uint32_t k = 0; k < s->n_scenarios; k++) {
-            DT_TRY_H(load(s, k, 1));
+            DT_TRY_H(load_scenario(s, k, 1));
             most_phases = s->n_phases > most_phases ? s->n_phases : most_phases;
             most_lanes = s->n_lanes > most_lanes ? s->n_lanes : most_lanes; /* L grows by itself */
             s->n_places = s->n_agents > s->n_places ? s->n_agents : s->n_places;
             s->most_steps = steps_of(s) > s->most_steps ? steps_of(s) : s->most_steps;
-            unload(s);
+            unload_scenario(s);
         }
     }
     s->config.max_phases = s->n_scenarios > 1 ? most_phases : s->config.max_phases;
@@ -445,7 +445,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_TRY_H(make_arguments(s));
     DT_TRY_H(name_scenarios(s));
     DT_TRY_H(make_room_for_all(s));
-    DT_TRY_H(load(s, 0, 1));
+    DT_TRY_H(load_scenario(s, 0, 1));
     s->has_told = true;
     s->api->close(); /* an instance that is only asked for its spec needs no memory */
     return DT_OK;
@@ -494,8 +494,8 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
     state *s = self;
     const uint32_t next = (uint32_t)(seed % s->n_scenarios);
     if (next != s->now) {
-        unload(s);
-        DT_TRY_H(load(s, next, sumo_seed(seed)));
+        unload_scenario(s);
+        DT_TRY_H(load_scenario(s, next, sumo_seed(seed)));
     } else if (s->api->open(&s->file, sumo_seed(seed), &s->net) != 0) {
         return env_fail(s, DT_EDATA, "SUMO cannot load it");
     }
@@ -592,7 +592,7 @@ static void destroy(void *self)
     if (s->h == NULL) {
         return;
     }
-    unload(s);
+    unload_scenario(s);
     s->h->release(s->h, s->extra);
     s->h->release(s->h, s->names);
     formulas_fini(&s->reward_formula);

@@ -40,7 +40,7 @@ static history_state *frame_of(const history *t, int64_t step)
     return t->state + step % t->frames * t->cap;
 }
 
-static dt_status widen(history *t, int64_t n)
+static dt_status widen_frame(history *t, int64_t n)
 {
     const int64_t cap = 2 * n;
     history_state *wider = t->h->alloc(t->h, (uint64_t)(t->frames * cap) * sizeof(*wider));
@@ -61,14 +61,14 @@ static dt_status widen(history *t, int64_t n)
 dt_status history_begin_step(history *t, int64_t n, history_state **frame_p)
 {
     if (n > t->cap) {
-        DT_TRY_H(widen(t, n));
+        DT_TRY_H(widen_frame(t, n));
     }
     t->n[t->now % t->frames] = n;
     *frame_p = n > 0 ? frame_of(t, t->now) : NULL;
     return DT_OK;
 }
 
-static int by_number(const void *a, const void *b)
+static int compare_numbers(const void *a, const void *b)
 {
     const history_state *v = a, *w = b;
     return (v->number > w->number) - (v->number < w->number);
@@ -78,7 +78,7 @@ void history_end_step(history *t)
 {
     const int64_t n = t->n[t->now % t->frames];
     if (n > 0) {
-        qsort(frame_of(t, t->now), (size_t)n, sizeof(*t->state), by_number);
+        qsort(frame_of(t, t->now), (size_t)n, sizeof(*t->state), compare_numbers);
     }
     t->now++;
 }
@@ -86,7 +86,7 @@ void history_end_step(history *t)
 /* ---- showing ----------------------------------------------------------------------------------------------------- */
 
 /* `back` steps of SUMO ago; NULL: it was not there. */
-static const dt_motion_pose *find(const history *t, int64_t number, int64_t back)
+static const dt_motion_pose *find_pose(const history *t, int64_t number, int64_t back)
 {
     const history_state key = {.number = number};
     const int64_t step = t->now - 1 - back;
@@ -94,7 +94,7 @@ static const dt_motion_pose *find(const history *t, int64_t number, int64_t back
         return NULL;
     }
     const history_state *s =
-        bsearch(&key, frame_of(t, step), (size_t)t->n[step % t->frames], sizeof(*t->state), by_number);
+        bsearch(&key, frame_of(t, step), (size_t)t->n[step % t->frames], sizeof(*t->state), compare_numbers);
     return s != NULL ? &s->pose : NULL;
 }
 
@@ -102,7 +102,7 @@ static const dt_motion_pose *find(const history *t, int64_t number, int64_t back
 static bool pose_at(const history *t, int64_t number, double ago_s, dt_motion_pose *out)
 {
     const double steps = ago_s / t->dt_s, whole = floor(steps + DT_MOTION_STEP_TOL), share = fmax(0, steps - whole);
-    const dt_motion_pose *newer = find(t, number, (int64_t)whole);
+    const dt_motion_pose *newer = find_pose(t, number, (int64_t)whole);
     if (newer == NULL) {
         return false;
     }
@@ -110,7 +110,7 @@ static bool pose_at(const history *t, int64_t number, double ago_s, dt_motion_po
     if (share <= DT_MOTION_STEP_TOL) {
         return true;
     }
-    const dt_motion_pose *older = find(t, number, (int64_t)whole + 1);
+    const dt_motion_pose *older = find_pose(t, number, (int64_t)whole + 1);
     if (older != NULL) {
         dt_motion_interpolate(out, older, share);
     }

@@ -14,7 +14,7 @@
 /* ---- create ------------------------------------------------------------------------------------------------------ */
 
 /* index of x in a list that it joins when it is not there */
-static uint32_t join(uint32_t *list, uint32_t *n, uint32_t x)
+static uint32_t index_or_append(uint32_t *list, uint32_t *n, uint32_t x)
 {
     uint32_t i = 0;
     while (i < *n && list[i] != x) {
@@ -55,9 +55,9 @@ static dt_status make_agent(state *s, agent *a, uint32_t signal)
     DT_TRY_H(env_reserve(s, &a->lane_of_link, n, sizeof(*a->lane_of_link)));
     DT_TRY_H(env_reserve(s, &a->out, n, sizeof(*a->out)));
     for (uint32_t i = 0; i < n; i++) {
-        a->lane_of_link[i] = g->from[i] != SUMO_NONE ? join(a->lane, &a->n_lanes, g->from[i]) : SUMO_NONE;
+        a->lane_of_link[i] = g->from[i] != SUMO_NONE ? index_or_append(a->lane, &a->n_lanes, g->from[i]) : SUMO_NONE;
         if (g->to[i] != SUMO_NONE) {
-            (void)join(a->out, &a->n_out, g->to[i]);
+            (void)index_or_append(a->out, &a->n_out, g->to[i]);
         }
     }
     DT_TRY_H(env_reserve(s, &a->green, (uint64_t)a->n_phases * n, 1));
@@ -81,7 +81,7 @@ static dt_status make_agent(state *s, agent *a, uint32_t signal)
                 uint32_t n_out = a->n_out;
                 a->green[p * n + i] = 1;
                 a->green_lane[p * a->n_lanes + a->lane_of_link[i]] = 1;
-                a->out_lane[p * a->n_out + join(a->out, &n_out, g->to[i])] = 1;
+                a->out_lane[p * a->n_out + index_or_append(a->out, &n_out, g->to[i])] = 1;
             }
         }
     }
@@ -90,7 +90,7 @@ static dt_status make_agent(state *s, agent *a, uint32_t signal)
 }
 
 /* does traffic of one signal come to another next? */
-static bool feeds(const state *s, const agent *from, const agent *to)
+static bool leads_traffic_to(const state *s, const agent *from, const agent *to)
 {
     for (uint32_t i = 0; i < from->n_out; i++) {
         if (s->net->lane[from->out[i]].next == to->signal) {
@@ -111,7 +111,7 @@ static void find_neighbours(state *s, uint32_t k)
     }
     for (uint32_t j = 0; j < s->n_agents; j++) {
         const sumo_signal *there = &s->net->signal[s->agent[j].signal];
-        if (j == k || !feeds(s, &s->agent[j], a)) {
+        if (j == k || !leads_traffic_to(s, &s->agent[j], a)) {
             continue;
         }
         double d = hypot(there->x - here->x, there->y - here->y);
@@ -137,7 +137,7 @@ typedef struct kept {
     uint32_t n, n_named;
 } kept;
 
-static void keep_program(const state *s, const sumo_signal *g, const agent *a, const char *wrong, kept *k)
+static void store_program(const state *s, const sumo_signal *g, const agent *a, const char *wrong, kept *k)
 {
     if (wrong != NULL || g->foe == NULL) {
         dt_logf(s->h, 2, "signal %s has %u green phases, %s, and keeps its program", g->id, a->n_phases,
@@ -167,7 +167,7 @@ static dt_status find_agents(state *s)
         a->n_phases = signal_phases(g, a->state_of_phase, a->phase_of_state);
         const char *wrong = signal_wrong(g);
         if (a->n_phases < 2 || g->foe == NULL || wrong != NULL) { /* SUMO runs it by itself */
-            keep_program(s, g, a, wrong, &others);
+            store_program(s, g, a, wrong, &others);
             s->h->release(s->h, a->state_of_phase);
             s->h->release(s->h, a->phase_of_state);
             memset(a, 0, sizeof(*a));
@@ -225,7 +225,7 @@ static dt_status make_room(state *s)
 }
 
 /* for agents, in this scenario and the others */
-static uint32_t places(const state *s)
+static uint32_t count_places(const state *s)
 {
     return s->n_places > s->n_agents ? s->n_places : s->n_agents;
 }
@@ -245,7 +245,7 @@ static void make_ports(state *s)
         s->port[s->n_ports++] = (dt_port){"col", "E", DT_I32, DT_PORT_INDEX(1)};
         s->port[s->n_ports++] = (dt_port){"edges", "E 4", DT_F32, 0};
         s->port[s->n_ports++] = (dt_port){"agent_node", "A", DT_I32, DT_PORT_INDEX(1)};
-        const int64_t n = s->config.max_vehicles + places(s);
+        const int64_t n = s->config.max_vehicles + count_places(s);
         s->symbol[0] = (dt_dim){"N", n};
         s->symbol[1] = (dt_dim){"E", n * DT_NEIGHBOURS};
     }
@@ -294,7 +294,7 @@ void lights_spec(state *s, dt_env_spec *out)
 {
     static const char *const costs[] = {"conflicting_greens", "starvation", "collisions", "emergency_braking"};
     s->choices = (int32_t)s->n_phases;
-    out->n_agents = places(s);
+    out->n_agents = count_places(s);
     out->n_symbols = s->config.features == FEATURES_GRAPH ? 2 : 0;
     out->choices = &s->choices;
     out->n_heads = 1;
@@ -350,7 +350,7 @@ static const char *letters_of(const state *s, const agent *a, uint32_t phase)
     return s->net->signal[a->signal].state[a->state_of_phase[phase]];
 }
 
-static dt_status show(state *s, agent *a, const char *letters)
+static dt_status show_letters(state *s, agent *a, const char *letters)
 {
     if (letters != a->shown) {
         memcpy(a->shown, letters, a->n_links + 1);
@@ -362,7 +362,7 @@ static dt_status show(state *s, agent *a, const char *letters)
 }
 
 /* After a stretch of time: which were served, and did everything stay as it was shown? */
-static dt_status review(state *s, double stretch_s)
+static dt_status review_stretch(state *s, double stretch_s)
 {
     for (uint32_t k = 0; k < s->n_agents; k++) {
         agent *a = &s->agent[k];
@@ -407,7 +407,7 @@ static void follow_program(state *s)
     }
 }
 
-static dt_status advance(state *s, double stretch_s)
+static dt_status advance_simulation(state *s, double stretch_s)
 {
     const double from_s = s->time_s, step_s = s->net->step_s;
     const int64_t n = llround(stretch_s / step_s);
@@ -417,11 +417,11 @@ static dt_status advance(state *s, double stretch_s)
         }
         scene_tell(s);
         if (s->config.control == CONTROL_PROGRAM) {
-            DT_TRY_H(review(s, step_s));
+            DT_TRY_H(review_stretch(s, step_s));
             follow_program(s);
         }
     }
-    return s->config.control == CONTROL_PROGRAM ? DT_OK : review(s, s->time_s - from_s);
+    return s->config.control == CONTROL_PROGRAM ? DT_OK : review_stretch(s, s->time_s - from_s);
 }
 
 /* May the phase be left? The one that an episode begins with may at once. */
@@ -473,22 +473,22 @@ static dt_status control_signals(state *s, const int32_t *action, double step_s)
         }
         a->phase_end_s[a->phase] = s->time_s;
         const bool ends = s->config.yellow_s > 0 && signal_yellow(a->shown, letters_of(s, a, next), a->wanted);
-        DT_TRY_H(show(s, a, ends ? a->wanted : letters_of(s, a, next)));
+        DT_TRY_H(show_letters(s, a, ends ? a->wanted : letters_of(s, a, next)));
         a->since_s = ends ? s->time_s + s->config.yellow_s : s->time_s;
         a->phase = next;
         has_yellow |= ends;
     }
     if (!has_yellow || step_s <= s->config.yellow_s) {
-        return advance(s, step_s);
+        return advance_simulation(s, step_s);
     }
-    DT_TRY_H(advance(s, s->config.yellow_s));
+    DT_TRY_H(advance_simulation(s, s->config.yellow_s));
     for (uint32_t k = 0; k < s->n_agents; k++) {
         agent *a = &s->agent[k];
         if (strcmp(a->shown, letters_of(s, a, a->phase)) != 0) {
-            DT_TRY_H(show(s, a, letters_of(s, a, a->phase)));
+            DT_TRY_H(show_letters(s, a, letters_of(s, a, a->phase)));
         }
     }
-    return advance(s, step_s - s->config.yellow_s);
+    return advance_simulation(s, step_s - s->config.yellow_s);
 }
 
 /* ---- episodes ---------------------------------------------------------------------------------------------------- */
@@ -514,11 +514,11 @@ dt_status lights_reset(state *s, const dt_env_io *io)
             a->first[i] = -1;
         }
         if (s->config.control == CONTROL_SIGNALS) {
-            DT_TRY_H(show(s, a, letters_of(s, a, a->phase)));
+            DT_TRY_H(show_letters(s, a, letters_of(s, a, a->phase)));
         }
         io->alive[k] = 1;
     }
-    for (uint32_t k = s->n_agents; k < places(s); k++) {
+    for (uint32_t k = s->n_agents; k < count_places(s); k++) {
         io->alive[k] = 0;
     }
     DT_TRY_H(read_traffic(s));
@@ -554,7 +554,8 @@ static dt_status write_costs(state *s, const dt_env_io *io)
 
 dt_status lights_step(state *s, const dt_env_io *io, double step_s)
 {
-    DT_TRY_H(s->config.control == CONTROL_PROGRAM ? advance(s, step_s) : control_signals(s, io->act_i, step_s));
+    DT_TRY_H(s->config.control == CONTROL_PROGRAM ? advance_simulation(s, step_s)
+                                                  : control_signals(s, io->act_i, step_s));
     DT_TRY_H(read_traffic(s));
     if (s->reward != REWARD_FORMULA) {
         reward_agents(s, step_s, io->reward);

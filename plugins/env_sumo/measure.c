@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The number after name=" within one element; 0 where it is missing. */
-static double attribute(const char *element, const char *end, const char *name)
+static double read_attribute(const char *element, const char *end, const char *name)
 {
     const size_t n = strlen(name);
     for (const char *c = element; c + n + 3 < end; c++) {
@@ -29,12 +29,12 @@ void measure(const sumo_result *r, double end_s, measures *out)
     for (const char *e = strstr(r->tripinfo, open); e != NULL; e = strstr(e + 1, open)) {
         const char *end = strchr(e, '>');
         end = end != NULL ? end : e + strlen(e);
-        const double depart = attribute(e, end, "depart"), delay = attribute(e, end, "departDelay");
-        out->trip_time_s += attribute(e, end, "duration");
-        way += attribute(e, end, "routeLength");
-        out->waiting_s += attribute(e, end, "waitingTime");
-        out->finished += attribute(e, end, "arrival") >= 0;
-        lost += attribute(e, end, "timeLoss");
+        const double depart = read_attribute(e, end, "depart"), delay = read_attribute(e, end, "departDelay");
+        out->trip_time_s += read_attribute(e, end, "duration");
+        way += read_attribute(e, end, "routeLength");
+        out->waiting_s += read_attribute(e, end, "waitingTime");
+        out->finished += read_attribute(e, end, "arrival") >= 0;
+        lost += read_attribute(e, end, "timeLoss");
         late += delay;
         n++;
         if (depart > last_entry) {

@@ -42,7 +42,7 @@ static dt_status grow_past(state *s)
     return DT_OK;
 }
 
-static void note_vehicle(const state *s, const sumo_vehicle *v, link_view *link, lane_view *lane)
+static void record_vehicle(const state *s, const sumo_vehicle *v, link_view *link, lane_view *lane)
 {
     const uint32_t is_near = v->stop_distance <= s->config.near_m, stands = v->speed < STANDING_MPS;
     link->n++;
@@ -63,7 +63,7 @@ static void note_vehicle(const state *s, const sumo_vehicle *v, link_view *link,
     }
 }
 
-static void note_for_formulas(const sumo_vehicle *v, signal_view *view)
+static void record_for_formulas(const sumo_vehicle *v, signal_view *view)
 {
     view->n++;
     view->waiting_s += v->waiting_s;
@@ -91,7 +91,7 @@ static double red_of_lane(const state *s, const agent *a, uint32_t lane)
 }
 
 /* Time lost since the decision before counts for the agent that the vehicle was heading for then. */
-static void note_loss(state *s, const sumo_vehicle *v, uint32_t heading_for)
+static void record_time_loss(state *s, const sumo_vehicle *v, uint32_t heading_for)
 {
     past *p = &s->past[v->number];
     const uint32_t blamed = p->agent != SUMO_NONE ? p->agent : heading_for;
@@ -166,12 +166,12 @@ dt_status read_traffic(state *s)
             s->view[k].heading++;
             s->view[k].stayed += s->past[v->number].agent == k;
         }
-        note_loss(s, v, k);
+        record_time_loss(s, v, k);
         if (k != SUMO_NONE && v->stop_distance <= s->config.detection_m && v->link < s->agent[k].n_links) {
             const agent *a = &s->agent[k];
             const uint32_t lane = a->lane_of_link[v->link];
-            note_for_formulas(v, &s->view[k]);
-            note_vehicle(s, v, links_of(s, a) + v->link, lane != SUMO_NONE ? lanes_of(s, a) + lane : NULL);
+            record_for_formulas(v, &s->view[k]);
+            record_vehicle(s, v, links_of(s, a) + v->link, lane != SUMO_NONE ? lanes_of(s, a) + lane : NULL);
         }
     }
     for (uint32_t k = 0; k < s->n_agents; k++) {
@@ -346,7 +346,7 @@ static bool is_green(const state *s, const agent *a, uint32_t phase)
 }
 
 /* Does the phase let the link do the most that any phase does? */
-static bool serves(const agent *a, uint32_t phase, uint32_t link)
+static bool serves_link(const agent *a, uint32_t phase, uint32_t link)
 {
     return a->best[link] != SIGNAL_RED && a->letter[phase * a->n_links + link] == a->best[link];
 }
@@ -359,9 +359,9 @@ static void write_service(const state *s, const agent *a, float *out)
         out[2] = (float)c->yellow_s;
         out[3] = (float)least_s;
         for (uint32_t i = 0; i < a->n_links && p < a->n_phases; i++) {
-            const float red_s = serves(a, p, i) ? (float)red_of(s, a, i) : 0;
+            const float red_s = serves_link(a, p, i) ? (float)red_of(s, a, i) : 0;
             out[4] = fmaxf(out[4], red_s);
-            if (a->is_lonely[i] && serves(a, p, i)) {
+            if (a->is_lonely[i] && serves_link(a, p, i)) {
                 out[0] = 1;
                 out[1] = fmaxf(out[1], red_s);
             }
@@ -420,7 +420,7 @@ static void write_phases(const state *s, const agent *a, const uint8_t *mask, fl
                 out[SIGNAL_COLUMN_GOING] += (float)link[i].n;
                 out[SIGNAL_COLUMN_GOING_NEAR] += (float)link[i].near;
             }
-            if (serves(a, p, i) && signal_letter(a->shown[i]) < SIGNAL_YIELD) {
+            if (serves_link(a, p, i) && signal_letter(a->shown[i]) < SIGNAL_YIELD) {
                 waited_s = fmax(waited_s, red_of(s, a, i));
             }
         }

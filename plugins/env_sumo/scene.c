@@ -28,7 +28,7 @@ static bool read_roads(const state *s, sumo_roads *out)
     return is_read;
 }
 
-static void roads(const void *self, dt_scene_roads *out)
+static void draw_roads(const void *self, dt_scene_roads *out)
 {
     const state *s = self;
     sumo_roads r;
@@ -161,7 +161,7 @@ static bool has_letters(state *s)
     return s->picture.letters != NULL;
 }
 
-static void look_now(state *s, dt_scene *out)
+static void draw_current_moment(state *s, dt_scene *out)
 {
     sumo_roads r;
     out->time_s = s->time_s - s->begin_s;
@@ -193,13 +193,13 @@ static void draw_scene(const void *self, dt_scene *out)
     state *s = (state *)(uintptr_t)self;
     s->picture.is_drawn = true;
     if (s->has_episode) {
-        look_now(s, out);
+        draw_current_moment(s, out);
     } else {
         copy_last(s, out);
     }
 }
 
-static void watch(void *self, void (*each)(void *user), void *user)
+static void set_watcher(void *self, void (*each)(void *user), void *user)
 {
     state *s = self;
     s->picture.each = each;
@@ -222,12 +222,12 @@ dt_status scene_record(state *s)
         return DT_OK;
     }
     forget_last(s);
-    look_now(s, last);
+    draw_current_moment(s, last);
     last->cap_vehicles = last->n_vehicles;
     last->cap_signals = last->n_signals;
     DT_TRY_H(env_reserve(s, &last->vehicle, last->cap_vehicles, sizeof(*last->vehicle)));
     DT_TRY_H(env_reserve(s, &last->signal, last->cap_signals, sizeof(*last->signal)));
-    look_now(s, last);
+    draw_current_moment(s, last);
     return DT_OK;
 }
 
@@ -239,7 +239,7 @@ void scene_forget(state *s)
 }
 
 const dt_scene_api scene_api = {.struct_size = sizeof(dt_scene_api),
-                                .roads = roads,
+                                .roads = draw_roads,
                                 .capture = draw_scene,
-                                .set_observer = watch,
+                                .set_observer = set_watcher,
                                 .labels = &dt_traffic_labels};

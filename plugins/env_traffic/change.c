@@ -94,7 +94,7 @@ static int has_room(const sim *s, const gap *g)
 }
 
 /* Is it safe, and is it worth it or needed? */
-static int wants(const sim *s, int32_t lane, int32_t p, const gap *g, int must)
+static int is_change_wanted(const sim *s, int32_t lane, int32_t p, const gap *g, int must)
 {
     const double safe = -s->c->safe_decel_mps2;
     if (!has_room(s, g)) {
@@ -129,7 +129,7 @@ static int is_steered(const sim *s, const vehicle *w)
 }
 
 /* The vehicle in slot p looks at one adjacent lane; 1 when it is there now. j_p: vehicles of that lane ahead of it. */
-static int try_side(sim *s, int32_t lane, int32_t p, int32_t to, int32_t *j_p)
+static int try_change_to_side(sim *s, int32_t lane, int32_t p, int32_t to, int32_t *j_p)
 {
     const lane_state *l = &s->lane[to];
     const vehicle *w = &s->vehicle[s->who[p]];
@@ -146,7 +146,7 @@ static int try_side(sim *s, int32_t lane, int32_t p, int32_t to, int32_t *j_p)
         return 0;
     }
     gap g;
-    if (!find_adjacent_gap(s, w, to, *j_p, s->x[p], s->length[p], &g) || !wants(s, lane, p, &g, must)) {
+    if (!find_adjacent_gap(s, w, to, *j_p, s->x[p], s->length[p], &g) || !is_change_wanted(s, lane, p, &g, must)) {
         return 0;
     }
     const int32_t vid = s->who[p];
@@ -164,10 +164,10 @@ static void change_lane(sim *s, int32_t lane)
     int32_t left = 0, right = 0;
     for (int32_t i = 0; i < s->lane[lane].n;) {
         const int32_t p = slot_front(&s->lane[lane]) + i;
-        if (n->left != NET_NONE && try_side(s, lane, p, n->left, &left)) {
+        if (n->left != NET_NONE && try_change_to_side(s, lane, p, n->left, &left)) {
             continue;
         }
-        if (n->right != NET_NONE && try_side(s, lane, p, n->right, &right)) {
+        if (n->right != NET_NONE && try_change_to_side(s, lane, p, n->right, &right)) {
             continue;
         }
         i++;
@@ -246,7 +246,7 @@ int change_to(sim *s, int32_t vid, int side)
     return 1;
 }
 
-static void yield_by(sim *s, int32_t p, double gap_m, double leader)
+static void yield_to_change(sim *s, int32_t p, double gap_m, double leader)
 {
     s->a[p] = least(s->a[p], most(follow_slot(s, p, gap_m, leader), -s->driver.b));
 }
@@ -274,12 +274,12 @@ void change_cooperate(sim *s)
             continue;
         }
         if (j > 0 && g.ahead > -s->length[p]) {
-            yield_by(s, p, g.ahead, g.ahead_v);
+            yield_to_change(s, p, g.ahead, g.ahead_v);
         }
         /* not one that stands so close that it is in the way */
         if (g.follower != NET_NONE && g.follower_lane == to && g.behind > 0 &&
             (g.behind >= 0.5 * s->driver.s0 || s->v[g.follower] > HALTING_MPS)) {
-            yield_by(s, g.follower, g.behind, s->v[p]);
+            yield_to_change(s, g.follower, g.behind, s->v[p]);
         }
     }
 }

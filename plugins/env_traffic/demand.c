@@ -107,7 +107,7 @@ static int32_t draw_trip(const sim *s, int32_t k, uint64_t i)
 }
 
 /* Vehicles that the i-th one becomes by the scale of its type: SUMO's quota, exact over a thousand of them. */
-static int32_t quota(double scale, uint64_t i)
+static int32_t scaled_count(double scale, uint64_t i)
 {
     const uint64_t part = (uint64_t)((scale - floor(scale)) * 1000 + 0.5);
     return (int32_t)floor(scale) + (i % 1000 * part % 1000 < part);
@@ -120,7 +120,7 @@ static void add_vehicle(sim *s, int32_t k, uint64_t i, double due)
     if (t->source == NET_NONE) {
         return;
     }
-    for (int32_t n = quota(PLAN_TYPE(&s->plan, t->type)->scale, (uint64_t)k + i); n > 0; n--) {
+    for (int32_t n = scaled_count(PLAN_TYPE(&s->plan, t->type)->scale, (uint64_t)k + i); n > 0; n--) {
         add_due(&s->source[t->source], due, trip);
     }
 }
@@ -169,7 +169,7 @@ static void draw_flow(sim *s, int32_t k)
     }
 }
 
-static int by_due(const void *x, const void *y)
+static int compare_due(const void *x, const void *y)
 {
     const arrival *a = x, *b = y;
     return a->due != b->due ? (a->due < b->due ? -1 : 1) : (a->number > b->number) - (a->number < b->number);
@@ -199,7 +199,7 @@ void demand_reset(sim *s)
     }
     if (s->plan.flows.n > 0) {
         for (int32_t k = 0; k < s->n_sources; k++) {
-            qsort(s->source[k].due, (size_t)s->source[k].n, sizeof(arrival), by_due);
+            qsort(s->source[k].due, (size_t)s->source[k].n, sizeof(arrival), compare_due);
         }
     }
 }
@@ -269,7 +269,7 @@ static double speed_wanted(const sim *s, const newcomer *c, int32_t lane)
 }
 
 /* A speed that is given must be possible; others become as slow as those ahead. */
-static int is_exact(const newcomer *c)
+static int has_exact_speed(const newcomer *c)
 {
     const int32_t kind = c->trip != NULL ? c->trip->speed_kind : PLAN_SPEED_MOST;
     return kind == PLAN_SPEED_LIMIT || kind == PLAN_SPEED_WANTED || (kind == PLAN_SPEED_GIVEN && c->trip->speed > 0);
@@ -295,7 +295,7 @@ static int can_stop_at_line(const sim *s, const newcomer *c, int32_t lane, entry
     const double v = move_entry_speed(s, &w, &by);
     const int is_slower = v < out->v;
     out->v = v;
-    return !is_slower || !is_exact(c);
+    return !is_slower || !has_exact_speed(c);
 }
 
 /* Gap to the vehicle ahead of it, FREE_GAP; on the lane that is the one before slot `behind`, else past its end. */
@@ -331,7 +331,7 @@ static int can_enter(const sim *s, const newcomer *c, int32_t lane, entry *out)
             return 0;
         }
         if (follow(&s->driver, wish, most(wish, GAP_LEAST), ahead, leader) < -SAFE_BRAKE) {
-            if (is_exact(c) || follow(&s->driver, slow, most(wish, GAP_LEAST), ahead, leader) < -SAFE_BRAKE) {
+            if (has_exact_speed(c) || follow(&s->driver, slow, most(wish, GAP_LEAST), ahead, leader) < -SAFE_BRAKE) {
                 return 0;
             }
             out->v = slow;
@@ -396,7 +396,7 @@ static int find_entry(const sim *s, const newcomer *c, int32_t lane, entry *out)
 }
 
 /* The first in the queue of a source enters, where the gap is widest. */
-static int enter(sim *s, source *q)
+static int enter_first(sim *s, source *q)
 {
     const net_edge *e = &s->net.edge[q->edge];
     const arrival *a = &q->due[q->taken];
@@ -457,7 +457,7 @@ void demand_step(sim *s)
     for (int32_t k = 0; k < s->n_sources; k++) {
         for (int32_t i; !s->source[k].is_sibling && (i = next_source(s, k)) != NET_NONE;) {
             source *q = &s->source[i];
-            q->is_shut = !enter(s, q);
+            q->is_shut = !enter_first(s, q);
             q->taken += !q->is_shut;
         }
     }

@@ -662,7 +662,7 @@ static void destroy(void *self)
     }
 }
 
-static void roads(const void *self, dt_scene_roads *out)
+static void draw_roads(const void *self, dt_scene_roads *out)
 {
     scene_roads(&((const state *)self)->sim, out);
 }
@@ -673,7 +673,7 @@ static void draw_scene(const void *self, dt_scene *out)
     scene_now(&s->sim, (int32_t)s->n_signals, s->frame, s->n_frame, out);
 }
 
-static void watch(void *self, void (*each)(void *user), void *user)
+static void set_watcher(void *self, void (*each)(void *user), void *user)
 {
     state *s = self;
     s->each = each;
@@ -681,9 +681,9 @@ static void watch(void *self, void (*each)(void *user), void *user)
 }
 
 static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api),
-                                   .roads = roads,
+                                   .roads = draw_roads,
                                    .capture = draw_scene,
-                                   .set_observer = watch,
+                                   .set_observer = set_watcher,
                                    .labels = &dt_traffic_labels};
 
 static const char *const results[] = {"metrics/strict_delay_s||s|lower|time lost per vehicle, with those not inserted",

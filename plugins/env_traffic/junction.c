@@ -38,7 +38,7 @@ static double travel_s(double d, double v, double a, double want)
 }
 
 /* Deceleration that stops a vehicle within `rest`. */
-static double braking(double v, double rest)
+static double braking_deceleration(double v, double rest)
 {
     return v * v / (2 * most(rest, GAP_LEAST));
 }
@@ -46,7 +46,7 @@ static double braking(double v, double rest)
 /* The same under Euler's rule, where a vehicle moves at the speed that it has after the step. */
 static double braking_in_steps(const driver *d, double v, double rest)
 {
-    return braking(v, d->model == MODEL_KRAUSS ? rest + 0.5 * v * d->dt : rest);
+    return braking_deceleration(v, d->model == MODEL_KRAUSS ? rest + 0.5 * v * d->dt : rest);
 }
 
 /* When and how fast a vehicle enters and leaves a path. */
@@ -81,7 +81,7 @@ static double arrival_s(const sim *s, const crossing *c, double at)
 }
 
 /* Will a vehicle with this much of its way out of an area left be gone when c is there? */
-static int clears(const sim *s, const crossing *c, double left, double v, double mine)
+static int clears_in_time(const sim *s, const crossing *c, double left, double v, double mine)
 {
     return left <= 0 || (v > CRAWL_MPS && left / v + CLEAR_S <= arrival_s(s, c, mine));
 }
@@ -163,14 +163,14 @@ static int is_occupied(const sim *s, const crossing *c, int32_t f)
     }
     const double out = net_area_of(c->j, f, c->link->bit)->out, mine = net_area_of(c->j, c->link->bit, f)->in;
     for (int32_t p = slot_front(via); p <= slot_back(via); p++) {
-        if (!waits_for(s, c, other, s->x[p]) && !clears(s, c, out - (s->x[p] - s->length[p]), s->v[p], mine)) {
+        if (!waits_for(s, c, other, s->x[p]) && !clears_in_time(s, c, out - (s->x[p] - s->length[p]), s->v[p], mine)) {
             return 1;
         }
     }
     if (after->n > 0) { /* one that has left the path, but for its rear */
         const int32_t p = slot_back(after);
         const double rear = s->net.lane[other->via].length + s->x[p] - s->length[p];
-        return !clears(s, c, out - rear, s->v[p], mine);
+        return !clears_in_time(s, c, out - rear, s->v[p], mine);
     }
     return 0;
 }
@@ -203,7 +203,7 @@ static int comes_first_at_light(const sim *s, const crossing *c, int32_t f, int3
     const double v = s->v[p], own = net_area_of(c->j, c->link->bit, f)->out + c->by.length;
     const net_show *g = &s->signal[c->link->junction].show;
     const int is_late = c->by.rest < 0 && is_over(s, c->link);
-    if ((is_late || net_has(&g->yellow, f)) && braking(v, rest) < most(YELLOW_BRAKE, s->driver.b)) {
+    if ((is_late || net_has(&g->yellow, f)) && braking_deceleration(v, rest) < most(YELLOW_BRAKE, s->driver.b)) {
         return 0; /* it stops at yellow, or lets c clear the junction after its green */
     }
     const double comes = travel_s(rest + net_area_of(c->j, f, c->link->bit)->in, v, s->driver.a, s->want[p]);
@@ -373,7 +373,7 @@ static int is_at_line(const crossing *c)
 
 /* What a light shows link c: 1 continue and check, 0 stop, -1 pass. first_p: links that go first, because the light
  * shows so. */
-static int obey(const sim *s, const crossing *c, double need, net_links *first_p)
+static int obey_light(const sim *s, const crossing *c, double need, net_links *first_p)
 {
     const net_show *g = &s->signal[c->link->junction].show;
     const int32_t bit = c->link->bit;
@@ -451,11 +451,12 @@ double junction_stop(const sim *s, const net_link *link, const comer *by)
     const net_junction *j = &s->net.junction[link->junction];
     crossing c = {.j = j, .link = link, .by = *by, .rest = by->rest + link->hold};
     c.by.want = least(by->want, s->net.lane[link->via].limit);
-    const double need = j->n_phases > 0 ? braking(by->v, by->rest) : braking_in_steps(&s->driver, by->v, by->rest);
+    const double need =
+        j->n_phases > 0 ? braking_deceleration(by->v, by->rest) : braking_in_steps(&s->driver, by->v, by->rest);
     const double line = by->rest - (j->n_phases > 0 ? STOP_MARGIN_M : YIELD_MARGIN_M);
     net_links first = j->n_phases > 0 ? j->yields[link->bit] : j->responds[link->bit];
     if (by->rest >= 0 && j->n_phases > 0) {
-        const int go = obey(s, &c, need, &first);
+        const int go = obey_light(s, &c, need, &first);
         if (go <= 0) {
             return go != 0 ? FREE_GAP : line;
         }

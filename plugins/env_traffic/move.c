@@ -253,7 +253,7 @@ static double accelerate_first(const sim *s, int32_t lane, int32_t p)
     return least(follow(&s->driver, s->v[p], s->want[p], gap, leader), limit_of_end(s, lane, p));
 }
 
-static int nears_junction(const sim *s, int32_t lane, int32_t p)
+static int is_near_junction(const sim *s, int32_t lane, int32_t p)
 {
     const net_lane *l = &s->net.lane[lane];
     if (l->via_of != NET_NONE) {
@@ -266,12 +266,12 @@ static int nears_junction(const sim *s, int32_t lane, int32_t p)
  * would find out too late. */
 static int must_watch_junction(const sim *s, int32_t lane, int32_t p)
 {
-    return s->vehicle[s->who[p]].next >= 0 && nears_junction(s, lane, p);
+    return s->vehicle[s->who[p]].next >= 0 && is_near_junction(s, lane, p);
 }
 
 static void brake_for_junction(sim *s, int32_t lane)
 {
-    for (int32_t p = slot_front(&s->lane[lane]) + 1; p <= slot_back(&s->lane[lane]) && nears_junction(s, lane, p);
+    for (int32_t p = slot_front(&s->lane[lane]) + 1; p <= slot_back(&s->lane[lane]) && is_near_junction(s, lane, p);
          p++) {
         s->a[p] = must_watch_junction(s, lane, p) ? least(s->a[p], limit_of_end(s, lane, p)) : s->a[p];
     }
@@ -301,7 +301,7 @@ static void follow_lane(const driver *d, int32_t n, const double *restrict x, co
     }
 }
 
-static void dawdle(sim *s, const lane_state *l)
+static void dawdle_at_random(sim *s, const lane_state *l)
 {
     const double most_of_it = s->driver.a * s->sigma;
     for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
@@ -311,7 +311,7 @@ static void dawdle(sim *s, const lane_state *l)
 }
 
 /* Agents' actions instead of the model's; the ends of lanes hold for them too. */
-static void steer(sim *s)
+static void apply_agent_actions(sim *s)
 {
     for (int32_t k = 0; k < s->n_places; k++) {
         const place *w = &s->place[k];
@@ -343,10 +343,10 @@ void move_accelerate(sim *s)
     change_cooperate(s);
     if (s->driver.model == MODEL_KRAUSS && s->sigma > 0) {
         for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
-            dawdle(s, &s->lane[lane]);
+            dawdle_at_random(s, &s->lane[lane]);
         }
     }
-    steer(s);
+    apply_agent_actions(s);
 }
 
 /* ---- motion ------------------------------------------------------------------------------------------------------ */
@@ -398,7 +398,7 @@ static lane_sums advance_lane(int32_t n, double dt, double half, double hard_mps
 }
 
 /* A bumper past a bumper: counted, and the follower is put where they touch. */
-static void touch(sim *s, int32_t lane, int32_t p, double overlap, double leader, int32_t other)
+static void record_touch(sim *s, int32_t lane, int32_t p, double overlap, double leader, int32_t other)
 {
     s->sum.collisions++;
     s->lane[lane].n_collisions++;
@@ -420,7 +420,7 @@ static void check_lane(sim *s, int32_t lane)
     double leader;
     const double gap = ahead_of_first(s, lane, front, &leader);
     if (gap < 0 && s->v[front] > 0) {
-        touch(s, lane, front, -gap, leader, NET_NONE);
+        record_touch(s, lane, front, -gap, leader, NET_NONE);
     }
     double worst = 0;
     for (int32_t p = front + 1; p < front + l->n; p++) {
@@ -429,7 +429,7 @@ static void check_lane(sim *s, int32_t lane)
     for (int32_t p = front + 1; worst < 0 && p < front + l->n; p++) {
         const double apart = s->x[p - 1] - s->length[p - 1] - s->x[p];
         if (apart < 0 && s->v[p] > 0) {
-            touch(s, lane, p, -apart, s->v[p - 1], s->who[p - 1]);
+            record_touch(s, lane, p, -apart, s->v[p - 1], s->who[p - 1]);
         }
     }
 }

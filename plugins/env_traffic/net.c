@@ -219,7 +219,7 @@ typedef struct path {
     int n;
 } path;
 
-static void walk(const net_lane *l, path *out)
+static void walk_lane_path(const net_lane *l, path *out)
 {
     double turned;
     out->n = (int)fmin(ceil(l->length / WALK_M) + 1, POINTS_MAX);
@@ -262,7 +262,7 @@ static net_area area_of(const net_lane *a, const net_lane *b, int64_t *n_p)
 {
     path other;
     double turned;
-    walk(b, &other);
+    walk_lane_path(b, &other);
     net_area area = {a->length + 1, -1};
     const int n_a = (int)fmin(ceil(a->length / WALK_M) + 1, WALKS_MAX);
     for (int i = 0; i < n_a; i++) {

@@ -438,12 +438,12 @@ static dt_status open_connection(netfile *f, xml *x)
 
 typedef dt_status (*element_reader)(netfile *f, xml *x);
 
-static dt_status skip(netfile *f, xml *x)
+static dt_status skip_element(netfile *f, xml *x)
 {
     return DT_OK;
 }
 
-static dt_status begin(xml *x)
+static dt_status begin_element(xml *x)
 {
     static const struct {
         const char *element;
@@ -455,11 +455,11 @@ static dt_status begin(xml *x)
                  {"phase", open_phase},
                  {"tlLogic", open_signal},
                  {"connection", open_connection},
-                 {"location", skip},
-                 {"type", skip},
-                 {"param", skip},
-                 {"roundabout", skip},
-                 {"restriction", skip}};
+                 {"location", skip_element},
+                 {"type", skip_element},
+                 {"param", skip_element},
+                 {"roundabout", skip_element},
+                 {"restriction", skip_element}};
     netfile *f = x->user;
     if (x->depth == 0) {
         if (!xml_is(x, "net")) {
@@ -475,7 +475,7 @@ static dt_status begin(xml *x)
     return file_leave_out(&f->notes, x, "is left out: not simulated");
 }
 
-static dt_status end(xml *x)
+static dt_status end_element(xml *x)
 {
     netfile *f = x->user;
     if (xml_is(x, "tlLogic")) {
@@ -488,7 +488,7 @@ static dt_status end(xml *x)
 
 dt_status netfile_read(netfile *f, const dt_host *h, const xml_text *text)
 {
-    static const xml_calls calls = {.begin = begin, .end = end};
+    static const xml_calls calls = {.begin = begin_element, .end = end_element};
     *f = (netfile){.h = h, .path = text->path, .program = NET_NONE, .junction = NET_NONE};
     DT_TRY_H(xml_read(h, text, &calls, f));
     file_report_notes(h, &f->notes);

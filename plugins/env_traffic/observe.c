@@ -201,7 +201,7 @@ typedef struct detected {
 } detected;
 
 /* Vehicles within detector_m of the end of a lane; via: of these the ones that go that way, NET_NONE for all. */
-static detected detect(const sim *s, int32_t lane, int32_t via)
+static detected count_detected(const sim *s, int32_t lane, int32_t via)
 {
     const lane_state *l = &s->lane[lane];
     const double end = s->net.lane[lane].length, from = end - s->c->detector_m;
@@ -274,14 +274,14 @@ static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *
             continue;
         }
         if (link->from != lane) { /* links of a lane lie together: every lane once */
-            const detected d = detect(s, lane = link->from, NET_NONE);
+            const detected d = count_detected(s, lane = link->from, NET_NONE);
             sum[0] += d.n;
             sum[1] += d.standing;
             sum[2] += d.standing;
             near += d.near;
             longest = most(longest, s->lane[lane].stood_s);
         }
-        const detected d = detect(s, link->from, link->via);
+        const detected d = count_detected(s, link->from, link->via);
         going[0] += d.n;
         going[1] += d.near;
         const int has_green = net_letter(&s->net, j, &g->show, k) >= NET_YIELD;
@@ -389,7 +389,7 @@ static void observe_row(const sim *s, int32_t junction, float *out)
     for (int a = 0; a < j->n_arms; a++) {
         const net_edge *e = &s->net.edge[j->arm[a]];
         for (int32_t i = 0; i < e->n_lanes; i++) {
-            const detected d = detect(s, e->lane + i, NET_NONE);
+            const detected d = count_detected(s, e->lane + i, NET_NONE);
             float *row = out + light_width(&s->net) + LANE_FEATURES * (j->slot[a] + i);
             row[LANE_VEHICLES] = (float)d.n;
             row[LANE_STANDING] = (float)d.standing;

@@ -64,7 +64,7 @@ static void put_slot(sim *s, int32_t p, const mover *m)
 }
 
 /* Appends; two that come from different lanes in one step are put in the order of their positions. */
-static int append(sim *s, int32_t lane, const mover *m)
+static int append_vehicle(sim *s, int32_t lane, const mover *m)
 {
     lane_state *l = &s->lane[lane];
     if (!make_room(s, l)) {
@@ -330,7 +330,7 @@ int32_t place_insert(sim *s, int32_t lane, double x, double v, double due, int32
     mover m = {.x = x, .v = v, .length = type != NULL ? type->length : s->c->vehicle_m, .who = vid};
     set_lane(s, &m, lane);
     m.v = least(v, m.want);
-    append(s, lane, &m);
+    append_vehicle(s, lane, &m);
     s->n_vehicles++;
     s->sum.inserted++;
     s->sum.loss_s += s->elapsed_s - due;
@@ -457,7 +457,7 @@ void place_move_on(sim *s)
             }
             m.x -= end;
             set_lane(s, &m, next);
-            append(s, next, &m);
+            append_vehicle(s, next, &m);
         }
     }
 }

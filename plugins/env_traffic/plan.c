@@ -59,7 +59,7 @@ static void end_interval(planfile *r)
     r->to = r->end;
 }
 
-static dt_status begin(xml *x)
+static dt_status begin_element(xml *x)
 {
     planfile *r = x->user;
     if (x->depth == 0) {
@@ -102,7 +102,7 @@ static dt_status begin(xml *x)
     return skip_element(r, x);
 }
 
-static dt_status end(xml *x)
+static dt_status end_element(xml *x)
 {
     planfile *r = x->user;
     if (r->skip_depth != NET_NONE) {
@@ -123,7 +123,7 @@ static dt_status end(xml *x)
 
 static dt_status read_all(planfile *r, const xml_text *text)
 {
-    static const xml_calls calls = {.begin = begin, .end = end};
+    static const xml_calls calls = {.begin = begin_element, .end = end_element};
     r->file_edge = r->h->alloc(r->h, ((uint64_t)r->n->n_edges + 1) * sizeof(*r->file_edge));
     if (r->file_edge == NULL) {
         return DT_FAIL_H(r->h, DT_ENOMEM, "no memory for %d edges", (int)r->n->n_edges);

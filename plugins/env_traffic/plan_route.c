@@ -21,7 +21,7 @@ static dt_status find_edge(planfile *r, const xml *x, const char *name, size_t n
                : NO_WAY(r, XML_AT "edge \"%s\" of %s has no lane for cars", XML_HERE(x), id, r->f->path);
 }
 
-static int leads_to(const net *n, int32_t from, int32_t to)
+static int is_edge_connected(const net *n, int32_t from, int32_t to)
 {
     const net_edge *e = &n->edge[from];
     for (int32_t lane = e->lane; lane < e->lane + e->n_lanes; lane++) {
@@ -54,7 +54,7 @@ dt_status plan_read_edges(planfile *r, const xml *x, int32_t *edge_p, int32_t *n
     for (size_t n; (n = xml_word(&at, &word)) > 0; ++*n_p) {
         int32_t edge;
         TRY_DRIVE(find_edge(r, x, word, n, &edge));
-        if (*n_p > 0 && !leads_to(r->n, PLAN_EDGE(r->p, r->p->edges.n - 1), edge)) {
+        if (*n_p > 0 && !is_edge_connected(r->n, PLAN_EDGE(r->p, r->p->edges.n - 1), edge)) {
             return NO_WAY(r, XML_AT "edge \"%.*s\" does not lead to \"%.*s\"", XML_HERE(x), (int)n_before, before,
                           (int)n, word);
         }
@@ -150,7 +150,7 @@ typedef struct way_end {
     const char *id;  /* NULL: the element does not have it */
 } way_end;
 
-static way_end end_of(const xml *x, int is_to)
+static way_end end_of_way(const xml *x, int is_to)
 {
     way_end e = {.is_to = is_to};
     for (; e.kind < N_PLACES && (e.id = xml_get(x, place_names[is_to][e.kind])) == NULL; e.kind++) {
@@ -160,7 +160,7 @@ static way_end end_of(const xml *x, int is_to)
 
 int plan_has_way(const xml *x)
 {
-    return end_of(x, 0).id != NULL;
+    return end_of_way(x, 0).id != NULL;
 }
 
 static dt_status add_place(planfile *r, list *out, int32_t edge)
@@ -229,14 +229,14 @@ static dt_status places_of(planfile *r, const xml *x, const way_end *e, list *ou
 }
 
 /* A number of a place, for searches that end there; each kind of them has its own. */
-static int32_t key_of(const planfile *r, const way_end *e)
+static int32_t key_of_way_end(const planfile *r, const way_end *e)
 {
     const names *all = e->kind == AT_ZONE ? &r->zone_names : &r->f->junction_names;
     return NET_NONE - 1 - (2 * names_find(all, e->id) + (e->kind == AT_ZONE)); /* lists count to LIST_MOST */
 }
 
 /* Continues from the last edge of a way, or begins it at one of r->starts, to where the search ends. */
-static dt_status go_to(planfile *r, const xml *x, option *way, const char *name, size_t n)
+static dt_status search_way_to(planfile *r, const xml *x, option *way, const char *name, size_t n)
 {
     const route_search *s = r->search;
     int32_t at = NET_NONE;
@@ -259,7 +259,7 @@ static dt_status go_to(planfile *r, const xml *x, option *way, const char *name,
         }
     }
     if (at == NET_NONE || !(s->cost[at] < INFINITY)) {
-        const way_end from = end_of(x, 0);
+        const way_end from = end_of_way(x, 0);
         return NO_WAY(r, XML_AT "there is no route for cars from \"%s\" to \"%.*s\"", XML_HERE(x), from.id, (int)n,
                       name);
     }
@@ -276,7 +276,7 @@ static dt_status go_to(planfile *r, const xml *x, option *way, const char *name,
 
 static dt_status search_route(planfile *r, const xml *x, option *out)
 {
-    const way_end from = end_of(x, 0), to = end_of(x, 1);
+    const way_end from = end_of_way(x, 0), to = end_of_way(x, 1);
     const char *via = xml_get(x, "via"), *at = via != NULL ? via : "", *word;
     *out = (option){.at = r->p->edges.n, .weight = 1};
     TRY_DRIVE(places_of(r, x, &from, &r->starts));
@@ -284,20 +284,20 @@ static dt_status search_route(planfile *r, const xml *x, option *out)
         int32_t edge;
         TRY_DRIVE(find_edge(r, x, word, n, &edge));
         route_find(r->search, r->n, edge);
-        TRY_DRIVE(go_to(r, x, out, word, n));
+        TRY_DRIVE(search_way_to(r, x, out, word, n));
     }
     TRY_DRIVE(places_of(r, x, &to, &r->ends));
     if (to.kind == AT_EDGE) {
         route_find(r->search, r->n, ((const int32_t *)r->ends.items)[0]);
     } else {
-        route_find_any(r->search, r->n, r->ends.items, r->ends.n, key_of(r, &to));
+        route_find_any(r->search, r->n, r->ends.items, r->ends.n, key_of_way_end(r, &to));
     }
-    return go_to(r, x, out, to.id, strlen(to.id));
+    return search_way_to(r, x, out, to.id, strlen(to.id));
 }
 
 dt_status plan_find_way(planfile *r, const xml *x)
 {
-    const way_end from = end_of(x, 0), to = end_of(x, 1);
+    const way_end from = end_of_way(x, 0), to = end_of_way(x, 1);
     const char *via = xml_get(x, "via");
     if (from.id == NULL || to.id == NULL) {
         return DT_FAIL_H(r->h, DT_EDATA,

@@ -48,19 +48,19 @@ static int is_before(const route_search *r, int32_t a, int32_t b)
     return r->cost[a] < r->cost[b] || (r->cost[a] == r->cost[b] && a < b);
 }
 
-static void put(route_search *r, int32_t at, int32_t edge)
+static void put_in_heap(route_search *r, int32_t at, int32_t edge)
 {
     r->heap[at] = edge;
     r->place[edge] = at;
 }
 
-static void rise(route_search *r, int32_t at)
+static void rise_in_heap(route_search *r, int32_t at)
 {
     const int32_t edge = r->heap[at];
     for (; at > 0 && is_before(r, edge, r->heap[(at - 1) / 2]); at = (at - 1) / 2) {
-        put(r, at, r->heap[(at - 1) / 2]);
+        put_in_heap(r, at, r->heap[(at - 1) / 2]);
     }
-    put(r, at, edge);
+    put_in_heap(r, at, edge);
 }
 
 static int32_t pop_nearest(route_search *r)
@@ -73,10 +73,10 @@ static int32_t pop_nearest(route_search *r)
         if (!is_before(r, r->heap[child], last)) {
             break;
         }
-        put(r, at, r->heap[child]);
+        put_in_heap(r, at, r->heap[child]);
     }
     if (r->n_heap > 0) {
-        put(r, at, last);
+        put_in_heap(r, at, last);
     }
     return least;
 }
@@ -106,8 +106,8 @@ void route_find_any(route_search *r, const net *n, const int32_t *targets, int32
     for (int32_t k = 0; k < n_targets; k++) {
         if (r->place[targets[k]] == NET_NONE) {
             r->cost[targets[k]] = 0;
-            put(r, r->n_heap++, targets[k]);
-            rise(r, r->n_heap - 1);
+            put_in_heap(r, r->n_heap++, targets[k]);
+            rise_in_heap(r, r->n_heap - 1);
         }
     }
     while (r->n_heap > 0) {
@@ -124,9 +124,9 @@ void route_find_any(route_search *r, const net *n, const int32_t *targets, int32
             r->cost[from] = cost;
             r->after[from] = e;
             if (r->place[from] == NET_NONE) {
-                put(r, r->n_heap++, from);
+                put_in_heap(r, r->n_heap++, from);
             }
-            rise(r, r->place[from]);
+            rise_in_heap(r, r->place[from]);
         }
     }
 }

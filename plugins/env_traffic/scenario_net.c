@@ -179,7 +179,7 @@ static dt_status number_junctions(const builder *b)
     return DT_OK;
 }
 
-static int by_junction(const void *x, const void *y)
+static int compare_junctions(const void *x, const void *y)
 {
     const file_connection *a = *(file_connection *const *)x, *b = *(file_connection *const *)y;
     const int64_t ka[3] = {a->group, a->from, a->request}, kb[3] = {b->group, b->from, b->request};
@@ -359,7 +359,7 @@ static dt_status read_state(const builder *b, int32_t signal, const char *state,
 }
 
 /* Links that have no light of their own are no reason to call a state a phase. */
-static net_links without_light(const builder *b, int32_t signal)
+static net_links links_without_light(const builder *b, int32_t signal)
 {
     const net_junction *j = &b->n->junction[FILE_ITEM(b->f, signal, signal)->junction];
     net_links links = {0};
@@ -416,7 +416,7 @@ static dt_status add_program(const builder *b, int32_t signal)
     const file_signal *g = FILE_ITEM(f, signal, signal);
     net_junction *j = &n->junction[g->junction];
     net_step *step = n->step + n->n_steps;
-    const net_links free = without_light(b, signal);
+    const net_links free = links_without_light(b, signal);
     double cycle = 0;
     for (int32_t k = 0; k < g->n_steps; k++, n->n_steps++) {
         const file_step *from = FILE_ITEM(f, step, g->step + k);
@@ -566,7 +566,7 @@ static dt_status make_room(const builder *b)
     return net_init(b->n, f->h, size);
 }
 
-static dt_status build(builder *b)
+static dt_status build_network(builder *b)
 {
     netfile *f = b->f;
     DT_TRY_H(make_room(b));
@@ -582,7 +582,7 @@ static dt_status build(builder *b)
     for (int32_t k = 0; k < f->connections.n; k++) {
         b->order[k] = FILE_ITEM(f, connection, k);
     }
-    qsort(b->order, (size_t)f->connections.n, sizeof(*b->order), by_junction);
+    qsort(b->order, (size_t)f->connections.n, sizeof(*b->order), compare_junctions);
     DT_TRY_H(add_links(b));
     return add_signals(b);
 }
@@ -706,7 +706,7 @@ dt_status scenario_build_from(sim *s, const xml_text *roads, const xml_text *rou
     builder b = {.s = s, .n = &s->net, .f = &f};
     dt_status st = netfile_read(&f, s->h, roads);
     if (st == DT_OK) {
-        st = build(&b);
+        st = build_network(&b);
     }
     if (st == DT_OK) {
         st = route_init(&s->search, &s->net, s->h);

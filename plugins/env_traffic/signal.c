@@ -7,7 +7,7 @@
 #define TIME_TOL 1e-9 /* s, sums of steps against whole seconds */
 #define LINE_M   1.0  /* before a line, for vehicles that stop at it */
 
-static void show(sim *s, int32_t junction)
+static void show_signal(sim *s, int32_t junction)
 {
     const net_junction *j = &s->net.junction[junction];
     signal_state *g = &s->signal[junction];
@@ -26,7 +26,7 @@ void signal_reset(sim *s)
     for (int32_t k = 0; k < s->net.n_signals; k++) {
         s->signal[k] = (signal_state){.stage = STAGE_GREEN};
         s->signal[k].phase = s->signal[k].next = signal_program(s, k);
-        show(s, k);
+        show_signal(s, k);
     }
 }
 
@@ -67,7 +67,7 @@ int signal_request(sim *s, int32_t junction, int32_t p)
         if (s->c->yellow_s + s->c->all_red_s <= 0) {
             start_green(s, g);
         }
-        show(s, junction);
+        show_signal(s, junction);
     }
     return 1;
 }
@@ -224,7 +224,7 @@ void signal_step(sim *s)
         if (g->stage == STAGE_ALL_RED && g->stage_s >= s->c->all_red_s - TIME_TOL) {
             start_green(s, g);
         }
-        show(s, k);
+        show_signal(s, k);
     }
     for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
         lane_state *l = &s->lane[lane];

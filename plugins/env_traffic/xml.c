@@ -56,7 +56,7 @@ void list_fini(const dt_host *h, list *l)
 
 /* As FNV-1a, but from numbers unknown to the author of a file: all names of it in one bucket would take for ever.
  * Nothing that is seen depends on them. */
-static uint32_t hash(const names *n, const char *s)
+static uint32_t hash_name(const names *n, const char *s)
 {
     uint64_t x = n->secret[0];
     for (; *s != '\0'; s++) {
@@ -76,7 +76,7 @@ static int32_t *bucket_of(const names *n, const char *name)
 {
     int32_t *bucket = n->bucket.items;
     const uint32_t last = (uint32_t)n->bucket.cap - 1;
-    uint32_t k = hash(n, name) & last;
+    uint32_t k = hash_name(n, name) & last;
     while (bucket[k] != 0 && strcmp(names_get(n, bucket[k] - 1), name) != 0) {
         k = (k + 1) & last;
     }
@@ -173,7 +173,7 @@ static dt_status read_document(const dt_host *h, const xml_text *text, const xml
                                includes *in);
 
 /* The document of <include href>, whose path begins where this one is, as if its elements stood here. */
-static dt_status include(const reader *r)
+static dt_status read_include(const reader *r)
 {
     const dt_host *h = r->x.h;
     const char *href, *slash = strrchr(r->x.path, '/');
@@ -200,7 +200,7 @@ static dt_status include(const reader *r)
     return st;
 }
 
-static void XMLCALL begin(void *data, const XML_Char *name, const XML_Char **attributes)
+static void XMLCALL begin_element(void *data, const XML_Char *name, const XML_Char **attributes)
 {
     reader *r = data;
     if (r->status == DT_OK) {
@@ -211,13 +211,13 @@ static void XMLCALL begin(void *data, const XML_Char *name, const XML_Char **att
         if (!r->is_including) {
             stop_at(r, r->calls->begin(&r->x));
         } else if (r->x.depth == 1) {
-            stop_at(r, include(r));
+            stop_at(r, read_include(r));
         }
         r->x.depth++;
     }
 }
 
-static void XMLCALL end(void *data, const XML_Char *name)
+static void XMLCALL end_element(void *data, const XML_Char *name)
 {
     static const char *const none[] = {NULL};
     reader *r = data;
@@ -232,8 +232,8 @@ static void XMLCALL end(void *data, const XML_Char *name)
 }
 
 /* What could be declared there makes small files large; SUMO writes none. */
-static void XMLCALL doctype(void *data, const XML_Char *name, const XML_Char *system, const XML_Char *public,
-                            int has_subset)
+static void XMLCALL reject_doctype(void *data, const XML_Char *name, const XML_Char *system, const XML_Char *public,
+                                   int has_subset)
 {
     reader *r = data;
     stop_at(r, DT_FAIL_H(r->x.h, DT_EDATA, "%s:%d: a DOCTYPE; files of SUMO have none", r->x.path,
@@ -241,7 +241,7 @@ static void XMLCALL doctype(void *data, const XML_Char *name, const XML_Char *sy
 }
 
 /* The next piece of the document into room; *n_p 0 at its end. */
-static dt_status fill(reader *r, void *room, int *n_p)
+static dt_status fill_buffer(reader *r, void *room, int *n_p)
 {
     const dt_host *h = r->x.h;
     if (r->file == NULL) {
@@ -266,7 +266,7 @@ static dt_status fill(reader *r, void *room, int *n_p)
                            r->x.path, (long long)packed, (unsigned long long)r->unpacked, DT_UNPACK_MOST_RATIO);
 }
 
-static dt_status parse(reader *r)
+static dt_status parse_document(reader *r)
 {
     const dt_host *h = r->x.h;
     int64_t read = 0;
@@ -275,7 +275,7 @@ static dt_status parse(reader *r)
         if (room == NULL) {
             return DT_FAIL_H(h, DT_ENOMEM, "%s: no memory to read it", r->x.path);
         }
-        DT_TRY_H(fill(r, room, &n));
+        DT_TRY_H(fill_buffer(r, room, &n));
         if (XML_ParseBuffer(r->parser, n, n == 0) != XML_STATUS_OK) {
             return r->status != DT_OK ? r->status
                                       : DT_FAIL_H(h, DT_EDATA, "%s:%d: not well-formed XML: %s", r->x.path,
@@ -329,9 +329,9 @@ static dt_status read_document(const dt_host *h, const xml_text *text, const xml
         st = DT_FAIL_H(h, DT_ENOMEM, "%s: no memory to read it", text->path);
     } else {
         XML_SetUserData(r.parser, &r);
-        XML_SetElementHandler(r.parser, begin, end);
-        XML_SetStartDoctypeDeclHandler(r.parser, doctype);
-        st = parse(&r);
+        XML_SetElementHandler(r.parser, begin_element, end_element);
+        XML_SetStartDoctypeDeclHandler(r.parser, reject_doctype);
+        st = parse_document(&r);
         XML_ParserFree(r.parser);
     }
     if (r.file != NULL) {

@@ -47,8 +47,8 @@ typedef struct parser {
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
-static void append(char *text, size_t bytes, const char *format, ...) DT_PRINTF(3, 4);
-static void append(char *text, size_t bytes, const char *format, ...)
+static void append_format(char *text, size_t bytes, const char *format, ...) DT_PRINTF(3, 4);
+static void append_format(char *text, size_t bytes, const char *format, ...)
 {
     const size_t n = strlen(text);
     va_list ap;
@@ -59,24 +59,24 @@ static void append(char *text, size_t bytes, const char *format, ...)
 
 static void list_names(char *text, const parser *p)
 {
-    append(text, MESSAGE_BYTES, ". Quantities of a signal:");
+    append_format(text, MESSAGE_BYTES, ". Quantities of a signal:");
     for (uint32_t i = 0; i < N_SIGNAL_QUANTITIES; i++) {
-        append(text, MESSAGE_BYTES, "%s %s [%s]", i > 0 ? "," : "", signal_quantities[i].name,
-               signal_quantities[i].unit);
+        append_format(text, MESSAGE_BYTES, "%s %s [%s]", i > 0 ? "," : "", signal_quantities[i].name,
+                      signal_quantities[i].unit);
     }
-    append(text, MESSAGE_BYTES, ". Quantities of a phase:");
+    append_format(text, MESSAGE_BYTES, ". Quantities of a phase:");
     for (uint32_t i = 0; i < p->n_columns; i++) {
-        append(text, MESSAGE_BYTES, "%s phase.%s [%s]", i > 0 ? "," : "", signal_columns[i].name,
-               signal_columns[i].unit);
+        append_format(text, MESSAGE_BYTES, "%s phase.%s [%s]", i > 0 ? "," : "", signal_columns[i].name,
+                      signal_columns[i].unit);
     }
-    append(text, MESSAGE_BYTES, ". Functions:");
+    append_format(text, MESSAGE_BYTES, ". Functions:");
     for (uint32_t i = 0; i < N_FUNCTIONS; i++) {
-        append(text, MESSAGE_BYTES, "%s %s", i > 0 ? "," : "", functions[i].name);
+        append_format(text, MESSAGE_BYTES, "%s %s", i > 0 ? "," : "", functions[i].name);
     }
 }
 
 /* The name with the most first letters in common; NULL: none is close. */
-static const char *nearest(const formula_name *all, uint32_t n, const char *text, size_t bytes)
+static const char *nearest_name(const formula_name *all, uint32_t n, const char *text, size_t bytes)
 {
     enum { CLOSE = 3 };
     const char *best = NULL;
@@ -95,13 +95,14 @@ static const char *nearest(const formula_name *all, uint32_t n, const char *text
 }
 
 /* with_names: followed by all that is allowed there */
-static dt_status refuse(const parser *p, const char *at, bool with_names, const char *format, ...) DT_PRINTF(4, 5);
-static dt_status refuse(const parser *p, const char *at, bool with_names, const char *format, ...)
+static dt_status fail_formula(const parser *p, const char *at, bool with_names, const char *format, ...)
+    DT_PRINTF(4, 5);
+static dt_status fail_formula(const parser *p, const char *at, bool with_names, const char *format, ...)
 {
     char text[MESSAGE_BYTES] = "";
     va_list ap;
-    append(text, sizeof(text), "%s = \"%.200s%s\": character %zu: ", p->key, p->text,
-           strlen(p->text) > 200 ? "..." : "", (size_t)(at - p->text) + 1);
+    append_format(text, sizeof(text), "%s = \"%.200s%s\": character %zu: ", p->key, p->text,
+                  strlen(p->text) > 200 ? "..." : "", (size_t)(at - p->text) + 1);
     const size_t n = strlen(text);
     va_start(ap, format);
     vsnprintf(text + n, sizeof(text) - n, format, ap);
@@ -176,17 +177,17 @@ static dt_status make_node(parser *p, formula_node node, operand *out)
 {
     formulas *f = p->f;
     if (f->n_nodes == MOST_NODES) {
-        return refuse(p, p->at, false, "more than %d numbers, names and operations", MOST_NODES);
+        return fail_formula(p, p->at, false, "more than %d numbers, names and operations", MOST_NODES);
     }
     out->node = (uint16_t)f->n_nodes;
     f->node[f->n_nodes++] = node;
     return DT_OK;
 }
 
-static dt_status join(parser *p, uint32_t what, const char *at, operand a, operand b, operand *out)
+static dt_status join_operands(parser *p, uint32_t what, const char *at, operand a, operand b, operand *out)
 {
     if (what == OVER && b.low <= 0 && b.high >= 0) {
-        return refuse(
+        return fail_formula(
             p, at, false,
             "the divisor may be 0 (its range is %g to %g); write max(..., 1) around it, or divide by a number", b.low,
             b.high);
@@ -195,7 +196,7 @@ static dt_status join(parser *p, uint32_t what, const char *at, operand a, opera
     DT_TRY_H(make_node(p, (formula_node){.what = (uint16_t)what, .a = a.node, .b = b.node}, out));
     range_of(what, a, b, out);
     if (!(out->low < INFINITY && out->high > -INFINITY)) {
-        return refuse(p, at, false, "the value is too large for a number");
+        return fail_formula(p, at, false, "the value is too large for a number");
     }
     out->is_by_phase = !is_over_all && (a.is_by_phase || b.is_by_phase);
     return DT_OK;
@@ -232,11 +233,11 @@ static dt_status read_number(parser *p, operand *out)
     char *end = NULL;
     const double x = strtod(from, &end);
     if (end != p->at || is_of_name(*p->at)) {
-        return refuse(p, from, false, "\"%.*s\" is not a number", (int)(p->at - from) + (is_of_name(*p->at) ? 1 : 0),
-                      from);
+        return fail_formula(p, from, false, "\"%.*s\" is not a number",
+                            (int)(p->at - from) + (is_of_name(*p->at) ? 1 : 0), from);
     }
     if (!(x <= MOST_NUMBER)) {
-        return refuse(p, from, false, "the number %g is above %g", x, MOST_NUMBER);
+        return fail_formula(p, from, false, "the number %g is above %g", x, MOST_NUMBER);
     }
     *out = (operand){.low = x, .high = x};
     return make_node(p, (formula_node){.what = NUMBER, .number = x}, out);
@@ -259,36 +260,37 @@ static dt_status read_arguments(parser *p, uint32_t k, const char *from, operand
             arg[n <= 3 ? n - 1 : 2] = x;
         } else if (n <= functions[k].most) {
             const operand before = arg[0];
-            DT_TRY_H(join(p, functions[k].what, at, before, x, &arg[0]));
+            DT_TRY_H(join_operands(p, functions[k].what, at, before, x, &arg[0]));
         }
         skip_blanks(p);
     } while (*p->at == ',');
     if (*p->at != ')') {
-        return refuse(p, p->at, false, "expected , or ) after an argument of %s", functions[k].name);
+        return fail_formula(p, p->at, false, "expected , or ) after an argument of %s", functions[k].name);
     }
     p->at++;
     if (n < functions[k].least || n > functions[k].most) {
-        return refuse(p, from, false, "%s takes %u%s argument%s, not %u", functions[k].name, functions[k].least,
-                      functions[k].most > functions[k].least ? " or more" : "", functions[k].least > 1 ? "s" : "", n);
+        return fail_formula(p, from, false, "%s takes %u%s argument%s, not %u", functions[k].name, functions[k].least,
+                            functions[k].most > functions[k].least ? " or more" : "", functions[k].least > 1 ? "s" : "",
+                            n);
     }
     if (functions[k].what == 0) { /* clip */
         if (arg[1].low > arg[2].high) {
-            return refuse(p, from, false, "the lower bound of clip, %g, is above the upper one, %g", arg[1].low,
-                          arg[2].high);
+            return fail_formula(p, from, false, "the lower bound of clip, %g, is above the upper one, %g", arg[1].low,
+                                arg[2].high);
         }
         operand raised;
-        DT_TRY_H(join(p, MAX, from, arg[0], arg[1], &raised));
-        return join(p, MIN, from, raised, arg[2], out);
+        DT_TRY_H(join_operands(p, MAX, from, arg[0], arg[1], &raised));
+        return join_operands(p, MIN, from, raised, arg[2], out);
     }
     if (functions[k].most > 1) {
         *out = arg[0];
         return DT_OK;
     }
     if (functions[k].what >= SUM_ALL && !arg[0].is_by_phase) {
-        return refuse(p, from, false, "%s expects a quantity of a phase, such as %s(phase.near)", functions[k].name,
-                      functions[k].name);
+        return fail_formula(p, from, false, "%s expects a quantity of a phase, such as %s(phase.near)",
+                            functions[k].name, functions[k].name);
     }
-    return join(p, functions[k].what, from, arg[0], arg[0], out);
+    return join_operands(p, functions[k].what, from, arg[0], arg[0], out);
 }
 
 static dt_status read_name(parser *p, operand *out)
@@ -308,7 +310,7 @@ static dt_status read_name(parser *p, operand *out)
                 return read_arguments(p, k, from, out);
             }
         }
-        return refuse(p, from, true, "\"%.*s\" is not a function", (int)(n < MOST_NAME ? n : MOST_NAME), from);
+        return fail_formula(p, from, true, "\"%.*s\" is not a function", (int)(n < MOST_NAME ? n : MOST_NAME), from);
     }
     p->at = end;
     const size_t prefix = sizeof(by_phase) - 1;
@@ -321,10 +323,10 @@ static dt_status read_name(parser *p, operand *out)
             return make_node(p, (formula_node){.what = is_column ? COLUMN : QUANTITY, .index = (uint16_t)i}, out);
         }
     }
-    const char *close = nearest(all, n_all, from + (is_column ? prefix : 0), n - (is_column ? prefix : 0));
-    return refuse(p, from, true, "\"%.*s\" is not a quantity%s%s%s", (int)(n < MOST_NAME ? n : MOST_NAME), from,
-                  close != NULL ? "; did you mean " : "", close != NULL && is_column ? by_phase : "",
-                  close != NULL ? close : "");
+    const char *close = nearest_name(all, n_all, from + (is_column ? prefix : 0), n - (is_column ? prefix : 0));
+    return fail_formula(p, from, true, "\"%.*s\" is not a quantity%s%s%s", (int)(n < MOST_NAME ? n : MOST_NAME), from,
+                        close != NULL ? "; did you mean " : "", close != NULL && is_column ? by_phase : "",
+                        close != NULL ? close : "");
 }
 
 static dt_status read_primary(parser *p, operand *out)
@@ -336,14 +338,15 @@ static dt_status read_primary(parser *p, operand *out)
         return read_name(p, out);
     }
     if (*p->at != '(') {
-        return *p->at == '\0' ? refuse(p, p->at, false, "the formula ends where a number or a quantity is expected")
-                              : refuse(p, p->at, false, "expected a number, a quantity or (");
+        return *p->at == '\0'
+                   ? fail_formula(p, p->at, false, "the formula ends where a number or a quantity is expected")
+                   : fail_formula(p, p->at, false, "expected a number, a quantity or (");
     }
     const char *from = p->at++;
     DT_TRY_H(read_sum(p, out));
     skip_blanks(p);
     if (*p->at != ')') {
-        return refuse(p, from, false, "this ( has no )");
+        return fail_formula(p, from, false, "this ( has no )");
     }
     p->at++;
     return DT_OK;
@@ -353,7 +356,7 @@ static dt_status read_factor(parser *p, operand *out)
 {
     skip_blanks(p);
     if (++p->depth > MOST_DEPTH) {
-        return refuse(p, p->at, false, "more than %d parentheses and signs within each other", MOST_DEPTH);
+        return fail_formula(p, p->at, false, "more than %d parentheses and signs within each other", MOST_DEPTH);
     }
     if (*p->at == '-' || *p->at == '+') {
         const char *from = p->at++;
@@ -361,7 +364,7 @@ static dt_status read_factor(parser *p, operand *out)
         DT_TRY_H(read_factor(p, &x));
         if (*from == '-') {
             DT_TRY_H(make_node(p, (formula_node){.what = NUMBER}, &zero));
-            DT_TRY_H(join(p, SUBTRACT, from, zero, x, out));
+            DT_TRY_H(join_operands(p, SUBTRACT, from, zero, x, out));
         } else {
             *out = x;
         }
@@ -380,7 +383,7 @@ static dt_status read_product(parser *p, operand *out)
         operand right;
         const operand left = *out;
         DT_TRY_H(read_factor(p, &right));
-        DT_TRY_H(join(p, *at == '*' ? TIMES : OVER, at, left, right, out));
+        DT_TRY_H(join_operands(p, *at == '*' ? TIMES : OVER, at, left, right, out));
     }
     return DT_OK;
 }
@@ -393,7 +396,7 @@ static dt_status read_sum(parser *p, operand *out)
         operand right;
         const operand left = *out;
         DT_TRY_H(read_product(p, &right));
-        DT_TRY_H(join(p, *at == '+' ? ADD : SUBTRACT, at, left, right, out));
+        DT_TRY_H(join_operands(p, *at == '+' ? ADD : SUBTRACT, at, left, right, out));
     }
     return DT_OK;
 }
@@ -405,13 +408,13 @@ static dt_status read_item(parser *p)
     skip_blanks(p);
     const char *from = p->at;
     if (f->n == FORMULA_MOST_ITEMS) {
-        return refuse(p, from, false, "more than %d items", FORMULA_MOST_ITEMS);
+        return fail_formula(p, from, false, "more than %d items", FORMULA_MOST_ITEMS);
     }
     DT_TRY_H(read_sum(p, &x));
     if (x.is_by_phase && !p->is_list) {
-        return refuse(p, from, false,
-                      "the formula has a value per phase, and one per signal is expected; write phase_sum(), "
-                      "phase_mean(), phase_min() or phase_max() around quantities of a phase");
+        return fail_formula(p, from, false,
+                            "the formula has a value per phase, and one per signal is expected; write phase_sum(), "
+                            "phase_mean(), phase_min() or phase_max() around quantities of a phase");
     }
     const char *end = p->at;
     while (end > from && strchr(" \t\r\n", end[-1]) != NULL) {
@@ -419,8 +422,8 @@ static dt_status read_item(parser *p)
     }
     skip_blanks(p);
     if (*p->at != '\0' && (*p->at != ',' || !p->is_list)) {
-        return refuse(p, p->at, false, "expected %s the end of the formula",
-                      p->is_list ? "an operator, a comma or" : "an operator or");
+        return fail_formula(p, p->at, false, "expected %s the end of the formula",
+                            p->is_list ? "an operator, a comma or" : "an operator or");
     }
     const formula_node *root = &f->node[x.node];
     f->text[end - p->text] = '\0';

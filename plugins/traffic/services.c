@@ -32,7 +32,7 @@ typedef struct opened {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static opened *all;
 
-static opened *find(const dt_host *h, const char *path, const dt_store_view *v)
+static opened *find_opened(const dt_host *h, const char *path, const dt_store_view *v)
 {
     pthread_mutex_lock(&lock);
     opened *o = all;
@@ -44,7 +44,7 @@ static opened *find(const dt_host *h, const char *path, const dt_store_view *v)
     return o;
 }
 
-static void add(opened *o)
+static void add_opened(opened *o)
 {
     pthread_mutex_lock(&lock);
     o->next = all;
@@ -63,12 +63,12 @@ static void unlink_store(const opened *o)
     pthread_mutex_unlock(&lock);
 }
 
-static void scatter(void *store)
+static void scatter_store(void *store)
 {
     dt_store_scatter(store);
 }
 
-static void forget(void *store)
+static void forget_store(void *store)
 {
     dt_store_forget(store);
 }
@@ -92,7 +92,7 @@ static dt_status mark_of(const char *path, uint64_t digest, uint64_t *mark_p)
     return st;
 }
 
-static dt_status report(const dt_host *h, dt_store *store)
+static dt_status report_opened_store(const dt_host *h, dt_store *store)
 {
     const dt_datasets_api *host = h->service(h, DT_SVC_DATASETS);
     uint64_t mark = 0;
@@ -106,13 +106,13 @@ static dt_status report(const dt_host *h, dt_store *store)
                                          .mark = mark,
                                          .bytes = dt_store_bytes(store),
                                          .self = store,
-                                         .prepare_random_reads = scatter,
-                                         .release_pages = forget});
+                                         .prepare_random_reads = scatter_store,
+                                         .release_pages = forget_store});
 }
 
 static dt_status open_store(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out)
 {
-    opened *o = find(h, path, NULL);
+    opened *o = find_opened(h, path, NULL);
     if (o != NULL) {
         o->users++;
         *out = dt_store_view_of(o->store);
@@ -124,7 +124,7 @@ static dt_status open_store(const dt_host *h, const char *path, uint64_t cache_b
     }
     dt_status st = dt_store_open_cached(path, cache_bytes > 0 ? cache_bytes : DT_STORE_CACHE_BYTES, &o->store);
     if (st == DT_OK) {
-        st = report(h, o->store);
+        st = report_opened_store(h, o->store);
     }
     if (st != DT_OK) {
         dt_store_close(o->store);
@@ -133,14 +133,14 @@ static dt_status open_store(const dt_host *h, const char *path, uint64_t cache_b
     }
     o->host = h;
     o->users = 1;
-    add(o);
+    add_opened(o);
     *out = dt_store_view_of(o->store);
     return DT_OK;
 }
 
 static void close_view(const dt_host *h, const dt_store_view *v)
 {
-    opened *o = find(h, NULL, v);
+    opened *o = find_opened(h, NULL, v);
     if (o == NULL || --o->users > 0) {
         return;
     }

@@ -91,12 +91,12 @@ static void test_did_you_mean(void **state)
 {
     (void)state;
     static const char *const keys[] = {"epochs", "learning_rate", "weight_decay", "lr", NULL};
-    assert_string_equal(dt_did_you_mean("epoch", keys), "epochs");
-    assert_string_equal(dt_did_you_mean("learnin_rat", keys), "learning_rate");
-    assert_string_equal(dt_did_you_mean("weight_deacy", keys), "weight_decay");
-    assert_null(dt_did_you_mean("momentum", keys));
-    assert_null(dt_did_you_mean("xy", keys)); /* nothing of "lr" is in it */
-    assert_null(dt_did_you_mean("", keys));
+    assert_string_equal(dt_suggest_word("epoch", keys), "epochs");
+    assert_string_equal(dt_suggest_word("learnin_rat", keys), "learning_rate");
+    assert_string_equal(dt_suggest_word("weight_deacy", keys), "weight_decay");
+    assert_null(dt_suggest_word("momentum", keys));
+    assert_null(dt_suggest_word("xy", keys)); /* nothing of "lr" is in it */
+    assert_null(dt_suggest_word("", keys));
 }
 
 static void test_whole_numbers(void **state)

@@ -96,7 +96,7 @@ static void test_list(void **state)
     dt_str_clear(&out);
     assert_int_equal(dt_tools_list(loader, true, &out), DT_OK);
     out_says("\"id\":\"good_model\",\"kind\":\"model\",\"role\":\"world\"");
-    assert_int_equal(n_keys("id"), dt_loader_n(loader));
+    assert_int_equal(n_keys("id"), dt_loader_count(loader));
     assert_int_equal(n_keys("refused"), 1);
 }
 

@@ -21,7 +21,7 @@ static dt_status swap_pieces(dt_comm *c, uint32_t round)
     uint32_t sent[DT_CALLS_MAX_RANKS][MOST], got[DT_CALLS_MAX_RANKS][MOST];
     dt_comm_out out[DT_CALLS_MAX_RANKS];
     dt_comm_in in[DT_CALLS_MAX_RANKS];
-    uint64_t bytes = dt_comm_sent(c);
+    uint64_t bytes = dt_comm_sent_bytes(c);
     memset(got, 0xff, sizeof(got));
     for (uint32_t r = 0; r < size; r++) {
         out[r] = (dt_comm_out){sent[r], (me + 2 * r + round) % (MOST + 1) * sizeof(uint32_t)};
@@ -40,7 +40,7 @@ static dt_status swap_pieces(dt_comm *c, uint32_t round)
             }
         }
     }
-    return dt_comm_sent(c) == bytes ? DT_OK : DT_FAIL(DT_EDATA, "bytes sent are not counted");
+    return dt_comm_sent_bytes(c) == bytes ? DT_OK : DT_FAIL(DT_EDATA, "bytes sent are not counted");
 }
 
 dt_status dt_calls_all(dt_comm *c, void *user)

@@ -250,7 +250,7 @@ static dt_status train_step(dt_comm *c, trained *t, uint32_t step)
         }
         DT_TRY(dt_world_work(c, 1e-4));
     }
-    const uint32_t n = dt_tree_nodes(t->tree, 0, mine);
+    const uint32_t n = dt_tree_list_nodes(t->tree, 0, mine);
     for (uint32_t k = 0; k < PARTS; k++) {
         DT_TRY(dt_tree_sum_start(t->sum[k], c, mine, n, part_of_vector[k]));
     }

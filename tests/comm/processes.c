@@ -65,7 +65,7 @@ static dt_status sum_leaves(dt_comm *c, dt_tree *t, dt_tree_sum *sum, float *buf
     }
     dt_tree_node mine[DT_TREE_MAX_NODES];
     const dt_range range = {.begin = 0, .end = COUNT};
-    const uint32_t n = dt_tree_nodes(t, 0, mine);
+    const uint32_t n = dt_tree_list_nodes(t, 0, mine);
     DT_TRY(dt_tree_sum_start(sum, c, mine, n, range));
     DT_TRY(dt_tree_sum_finish(sum));
     DT_TRY(dt_tree_sum_all_gather(sum, c, mine[0].value, range));

@@ -162,15 +162,15 @@ static void test_calls_as_text(void **state)
 {
     (void)state;
     char text[64];
-    dt_board_call_text(&(dt_board_call){.op = "barrier", .root = UINT32_MAX}, text, sizeof(text));
+    dt_board_describe_call(&(dt_board_call){.op = "barrier", .root = UINT32_MAX}, text, sizeof(text));
     assert_string_equal(text, "barrier");
-    dt_board_call_text(&(dt_board_call){.op = "all_gather", .bytes = 512, .root = UINT32_MAX}, text, sizeof(text));
+    dt_board_describe_call(&(dt_board_call){.op = "all_gather", .bytes = 512, .root = UINT32_MAX}, text, sizeof(text));
     assert_string_equal(text, "all_gather of 512 bytes");
-    dt_board_call_text(&(dt_board_call){.op = "broadcast", .bytes = 8, .root = 0}, text, sizeof(text));
+    dt_board_describe_call(&(dt_board_call){.op = "broadcast", .bytes = 8, .root = 0}, text, sizeof(text));
     assert_string_equal(text, "broadcast of 8 bytes from rank 0");
-    dt_board_call_text(&(dt_board_call){.op = "broadcast", .bytes = 8, .root = 0}, text, 14);
+    dt_board_describe_call(&(dt_board_call){.op = "broadcast", .bytes = 8, .root = 0}, text, 14);
     assert_string_equal(text, "broadcast of ");
-    dt_board_call_text(&(dt_board_call){.op = "broadcast", .bytes = 8, .root = 0}, text, 5);
+    dt_board_describe_call(&(dt_board_call){.op = "broadcast", .bytes = 8, .root = 0}, text, 5);
     assert_string_equal(text, "broa");
 }
 
@@ -187,7 +187,7 @@ static void test_a_process_that_is_held_or_gone(void **state)
     await_stopped(b, 2, false);
     end_child(child);
     assert_int_equal(seen(b, 2).state, DT_BOARD_GONE);
-    assert_int_equal(dt_board_kill(b), 0); /* its number may be somebody else's */
+    assert_int_equal(dt_board_kill_processes(b), 0); /* its number may be somebody else's */
     dt_board_close(b);
 }
 
@@ -198,7 +198,7 @@ static void test_what_is_left_is_ended(void **state)
     const pid_t one = child_as(b, 0), two = child_as(b, 2);
     dt_board_mark_left(b, 2, 0); /* it said so, and did not end */
     int how = 0;
-    assert_int_equal(dt_board_kill(b), 2);
+    assert_int_equal(dt_board_kill_processes(b), 2);
     assert_int_equal(waitpid(one, &how, 0), one);
     assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
     assert_int_equal(waitpid(two, &how, 0), two);

@@ -47,7 +47,7 @@ static void run_ranks(uint32_t ranks, double timeout_s, dt_status (*body)(dt_com
 {
     dt_comm *comms[MAX_RANKS];
     pthread_t threads[MAX_RANKS];
-    assert_int_equal(dt_comm_sim(ranks, timeout_s, comms), DT_OK);
+    assert_int_equal(dt_comm_create_simulated(ranks, timeout_s, comms), DT_OK);
     for (uint32_t r = 0; r < ranks; r++) {
         jobs[r] = (rank_job){.comm = comms[r], .body = body, .user = user};
         assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &jobs[r]), 0);
@@ -98,10 +98,10 @@ static void test_imagined_ranks_meet_nobody(void **state)
 {
     (void)state;
     dt_comm *c = NULL;
-    assert_int_equal(dt_comm_planned(1, 1, 1, &c), DT_OK);
+    assert_int_equal(dt_comm_create_planned(1, 1, 1, &c), DT_OK);
     assert_true(dt_comm_size(c) == 1 && dt_comm_barrier(c) == DT_OK);
     dt_comm_destroy(c);
-    assert_int_equal(dt_comm_planned(6, 1, 3, &c), DT_OK);
+    assert_int_equal(dt_comm_create_planned(6, 1, 3, &c), DT_OK);
     assert_true(dt_comm_size(c) == 6 && dt_comm_rank(c) == 0);
     assert_true(dt_comm_process_size(c) == 1 && dt_comm_local_size(c) == 3);
     assert_int_equal(dt_comm_barrier(c), DT_ECOMM);
@@ -114,7 +114,7 @@ static void test_null_is_a_single_rank(void **state)
 {
     (void)state;
     dt_comm *c = NULL;
-    assert_int_equal(dt_comm_null(&c), DT_OK);
+    assert_int_equal(dt_comm_create_null(&c), DT_OK);
     assert_int_equal(dt_calls_all(c, NULL), DT_OK);
     assert_int_equal(dt_calls_in_flight(c, NULL), DT_OK);
     (void)DT_FAIL(DT_EDIVERGED, "loss is not finite");
@@ -125,7 +125,7 @@ static void test_null_is_a_single_rank(void **state)
     assert_non_null(strstr(dt_error_text(), "sends itself 4 bytes and expects 3"));
     assert_int_equal(dt_comm_broadcast(c, 7, &x, 4), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "rank 7, there are ranks 0 to 0"));
-    assert_true(dt_comm_sent(c) == 0);
+    assert_true(dt_comm_sent_bytes(c) == 0);
     assert_int_equal(dt_comm_all_reduce(c, NULL, (size_t)DT_COMM_MOST_SUMMED + 1), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "2147483648"));
     dt_comm_abort(c, NULL);
@@ -138,7 +138,7 @@ static void test_steady_calls_allocate_nothing(void **state)
 {
     (void)state;
     dt_comm *c = NULL;
-    assert_int_equal(dt_comm_sim(1, 10, &c), DT_OK);
+    assert_int_equal(dt_comm_create_simulated(1, 10, &c), DT_OK);
     uint64_t before = dt_alloc_count();
     assert_int_equal(dt_calls_all(c, NULL), DT_OK);
     assert_int_equal(dt_alloc_count(), before);
@@ -277,15 +277,15 @@ static void test_creation(void **state)
 {
     (void)state;
     dt_comm *c[3];
-    assert_int_equal(dt_comm_sim(0, 1, c), DT_EINVAL);
+    assert_int_equal(dt_comm_create_simulated(0, 1, c), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "0 ranks"));
-    assert_int_equal(dt_comm_sim(2, 0, c), DT_EINVAL);
+    assert_int_equal(dt_comm_create_simulated(2, 0, c), DT_EINVAL);
     uint64_t live = dt_alloc_live_bytes(), fired = 1;
     for (int n = 1; fired != 0; n++) {
         char spec[32];
         snprintf(spec, sizeof(spec), "alloc:%d", n);
         dt_fault_reset(spec);
-        dt_status st = dt_comm_sim(3, 1, c);
+        dt_status st = dt_comm_create_simulated(3, 1, c);
         fired = dt_fault_count();
         assert_int_equal(st, fired != 0 ? DT_ENOMEM : DT_OK);
         for (int r = 0; st == DT_OK && r < 3; r++) {
@@ -294,9 +294,9 @@ static void test_creation(void **state)
         assert_int_equal(dt_alloc_live_bytes(), live);
     }
     dt_fault_reset("alloc:1");
-    assert_int_equal(dt_comm_null(&c[0]), DT_ENOMEM);
+    assert_int_equal(dt_comm_create_null(&c[0]), DT_ENOMEM);
     dt_fault_reset("alloc:2");
-    assert_int_equal(dt_comm_null(&c[0]), DT_ENOMEM);
+    assert_int_equal(dt_comm_create_null(&c[0]), DT_ENOMEM);
     dt_fault_reset(NULL);
     assert_int_equal(dt_alloc_live_bytes(), live);
 }

@@ -43,15 +43,15 @@ static void test_the_formulas(void **state)
     const dt_cost_model quick = {.parameters = 1e6, .step_s = 0.0012, .bucket_bytes = 1e6, .leaves = 8};
     dt_cost_predict(&l, &quick, 4, &p);
     assert_true(fabs(p.hidden_s - 1e-4) < 1e-12);
-    assert_int_equal(dt_cost_useful_ranks(&l, &quick), 1);
+    assert_int_equal(dt_cost_find_useful_ranks(&l, &quick), 1);
     /* two ranks: 0.5 of the step and 4 ms of exchange, which is 0.45 of it: 0.95, not worth a second one */
     const dt_cost_links wide = {.latency_s = 0, .bytes_per_s = 1e9};
     const dt_cost_model barely = {.parameters = 1e6, .step_s = 0.004 / 0.45, .bucket_bytes = 1e6, .leaves = 8};
     dt_cost_predict(&wide, &barely, 2, &p);
     assert_true(fabs(p.step_s - 0.95 * barely.step_s) < 1e-9);
-    assert_int_equal(dt_cost_useful_ranks(&wide, &barely), 1);
+    assert_int_equal(dt_cost_find_useful_ranks(&wide, &barely), 1);
     const dt_cost_model slow = {.parameters = 1e4, .step_s = 100, .bucket_bytes = 1e6, .leaves = 8};
-    assert_in_range(dt_cost_useful_ranks(&l, &slow), 256, 4096);
+    assert_in_range(dt_cost_find_useful_ranks(&l, &slow), 256, 4096);
 }
 
 /* ---- a world with the same links ---- */
@@ -96,7 +96,7 @@ static dt_status exchange_sums(dt_comm *c, const dt_cost_model *m)
     const dt_tree_shape shape = {.leaves = dt_comm_size(c), .ranks = dt_comm_size(c), .rank = dt_comm_rank(c)};
     dt_tree_node node[DT_TREE_MAX_NODES];
     dt_tree_sum *sum = NULL;
-    const uint32_t n_nodes = dt_tree_cover(&shape, shape.rank, node);
+    const uint32_t n_nodes = dt_tree_list_cover(&shape, shape.rank, node);
     const dt_tree_sum_desc d = {.shape = shape, .most = (int64_t)(m->bucket_bytes / sizeof(float)), .half = m->half};
     DT_TRY(dt_tree_sum_create(&d, &sum));
     node[0].value = dt_alloc_n((size_t)m->parameters, sizeof(float));

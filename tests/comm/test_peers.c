@@ -97,7 +97,7 @@ static void pair_meet(pair *a)
     pthread_t threads[RANKS];
     meeting m[RANKS];
     words_reset();
-    assert_int_equal(dt_comm_sim(RANKS, 10, a->comm), DT_OK);
+    assert_int_equal(dt_comm_create_simulated(RANKS, 10, a->comm), DT_OK);
     for (uint32_t r = 0; r < RANKS; r++) {
         m[r] = (meeting){.all = a, .rank = r};
         a->peers[r] = peers_of(r, RANKS, NULL);
@@ -366,7 +366,7 @@ static void test_too_little_memory(void **state)
     }
     assert_true(dt_alloc_live_bytes() == live);
     dt_comm *c = NULL;
-    assert_int_equal(dt_comm_null(&c), DT_OK);
+    assert_int_equal(dt_comm_create_null(&c), DT_OK);
     p = peers_of(0, 1, NULL);
     dt_fault_reset("alloc:1");
     assert_int_equal(dt_peers_exchange_hosts(p, c), DT_ENOMEM);
@@ -381,7 +381,7 @@ static void test_a_meeting_that_fails(void **state)
 {
     (void)state;
     dt_comm *c[RANKS];
-    assert_int_equal(dt_comm_sim(RANKS, 10, c), DT_OK);
+    assert_int_equal(dt_comm_create_simulated(RANKS, 10, c), DT_OK);
     dt_comm_abandon(c[1], "it never came");
     dt_peers *p = peers_of(0, RANKS, NULL);
     assert_int_equal(dt_peers_exchange_hosts(p, c[0]), DT_EPEER);
@@ -396,7 +396,7 @@ static void test_without_shared_memory(void **state)
 {
     (void)state;
     dt_comm *c = NULL;
-    assert_int_equal(dt_comm_null(&c), DT_OK);
+    assert_int_equal(dt_comm_create_null(&c), DT_OK);
     words_reset();
     dt_peers *p = peers_of(0, 1, NULL);
     dt_fault_reset("alloc:2"); /* the board's; names come first */

@@ -95,7 +95,7 @@ static void offer_leaf(dt_tree *t, const dt_tree_shape *s, uint32_t half, uint32
     dt_tree_merge merge;
     dt_tree_round_leaf(s, half, buffer, at);
     while (dt_tree_insert(t, 0, &node, &merge)) {
-        dt_tree_add(s, half, merge.parent.height, merge.left, merge.right, at);
+        dt_tree_add_siblings(s, half, merge.parent.height, merge.left, merge.right, at);
         node = merge.parent;
     }
 }
@@ -107,7 +107,7 @@ static dt_status sum_of_all(dt_tree_sum *s, dt_tree *t, dt_comm *c, size_t count
 {
     dt_tree_node node[DT_TREE_MAX_NODES];
     const dt_range range = {.begin = 0, .end = (int64_t)count};
-    const uint32_t n = dt_tree_nodes(t, 0, node);
+    const uint32_t n = dt_tree_list_nodes(t, 0, node);
     DT_TRY(dt_tree_sum_start(s, c, node, n, range));
     DT_TRY(dt_tree_sum_finish(s));
     *out_p = node[0].value;
@@ -167,11 +167,11 @@ static dt_status reduce_as_rank(rank_job *job)
             }
             offer_leaf(t, &shape, w->half, leaf, b, w->count);
         }
-        job->sent = dt_comm_sent(job->comm);
+        job->sent = dt_comm_sent_bytes(job->comm);
         st = sum_of_all(sum, t, job->comm, w->count, &out);
-        job->sent = dt_comm_sent(job->comm) - job->sent;
+        job->sent = dt_comm_sent_bytes(job->comm) - job->sent;
     }
-    job->told = dt_tree_sum_sent(sum, range) + dt_tree_all_gather_sent(sum, range);
+    job->told = dt_tree_sum_sent_bytes(sum, range) + dt_tree_all_gather_sent_bytes(sum, range);
     if (st == DT_OK) {
         memcpy(job->result, out, w->count * sizeof(float));
         st = dt_tree_sum_f64(job->comm, &shape, &leaf_scalars[begin][0], N_SCALARS, room, job->scalars);
@@ -226,7 +226,7 @@ static void run_world(const world *w, rank_job *jobs)
 {
     dt_comm *comms[MAX_RANKS];
     pthread_t threads[MAX_RANKS];
-    assert_int_equal(dt_comm_sim(w->ranks, 60, comms), DT_OK);
+    assert_int_equal(dt_comm_create_simulated(w->ranks, 60, comms), DT_OK);
     for (uint32_t r = 0; r < w->ranks; r++) {
         jobs[r] = (rank_job){.w = w, .comm = comms[r], .result = dt_alloc_n(w->count, sizeof(float))};
         assert_non_null(jobs[r].result);
@@ -437,14 +437,14 @@ static dt_status sum_twice(rank_job *job, dt_tree_sum *sum, float *mine)
 {
     const dt_range range = {.begin = 0, .end = 2 * DT_SLICE_UNIT};
     for (int round = 0; round < 2; round++) {
-        const uint64_t before = dt_comm_sent(job->comm);
+        const uint64_t before = dt_comm_sent_bytes(job->comm);
         const dt_tree_node node = {.height = 1, .index = dt_comm_rank(job->comm), .value = mine};
         mine[0] = mine[DT_SLICE_UNIT] = 1.5F + (float)dt_comm_rank(job->comm) / 1024; /* bf16 has no 1025/1024 */
         dt_tree_sum_half_set(sum, round == 0 ? DT_HALF_BF16 : DT_HALF_NONE);
         DT_TRY(dt_tree_sum_start(sum, job->comm, &node, 1, range));
         DT_TRY(dt_tree_sum_finish(sum));
         job->result[round] = mine[dt_comm_rank(job->comm) * DT_SLICE_UNIT];
-        job->scalars[round] = (double)(dt_comm_sent(job->comm) - before);
+        job->scalars[round] = (double)(dt_comm_sent_bytes(job->comm) - before);
     }
     return DT_OK;
 }
@@ -474,7 +474,7 @@ static void test_halves_may_be_left_for_a_while(void **state)
     pthread_t threads[2];
     rank_job jobs[2];
     float result[2][2];
-    assert_int_equal(dt_comm_sim(2, 60, comms), DT_OK);
+    assert_int_equal(dt_comm_create_simulated(2, 60, comms), DT_OK);
     for (uint32_t r = 0; r < 2; r++) {
         jobs[r] = (rank_job){.comm = comms[r], .result = result[r]};
         assert_int_equal(pthread_create(&threads[r], NULL, switch_as_rank, &jobs[r]), 0);
@@ -523,7 +523,7 @@ static void test_a_rank_without_nodes_takes_part(void **state)
         dt_comm *comms[RANKS];
         pthread_t threads[RANKS];
         rank_job jobs[RANKS];
-        assert_int_equal(dt_comm_sim(RANKS, 60, comms), DT_OK);
+        assert_int_equal(dt_comm_create_simulated(RANKS, 60, comms), DT_OK);
         for (int i = 0; i < N; i++) {
             lent[i] = (float)i;
         }
@@ -574,7 +574,7 @@ static void test_workers_in_any_order_give_the_same_bits(void **state)
     (void)state;
     static float buffers[MAX_LEAVES][COUNT];
     dt_comm *c = NULL;
-    assert_int_equal(dt_comm_null(&c), DT_OK);
+    assert_int_equal(dt_comm_create_null(&c), DT_OK);
     for (uint64_t round = 0; round < 60; round++) {
         const uint32_t S = round % 2 == 0 ? 64 : 8;
         uint32_t order[MAX_LEAVES];
@@ -590,7 +590,7 @@ static void test_workers_in_any_order_give_the_same_bits(void **state)
             pthread_join(threads[i], NULL);
         }
         dt_tree_node nodes[DT_TREE_MAX_NODES];
-        assert_int_equal(dt_tree_nodes(t, 0, nodes), 1);
+        assert_int_equal(dt_tree_list_nodes(t, 0, nodes), 1);
         float *out = NULL;
         dt_tree_sum *sum = NULL;
         assert_int_equal(create_sum(S, 1, 0, COUNT, &sum), DT_OK);
@@ -652,7 +652,7 @@ static void test_parts_are_sums_of_their_own(void **state)
     assert_false(dt_tree_insert(t, 0, &m.parent, &m));
     assert_true(dt_tree_is_complete(t, 0));
     assert_false(dt_tree_is_complete(t, 1));
-    assert_int_equal(dt_tree_nodes(t, 0, node), 1);
+    assert_int_equal(dt_tree_list_nodes(t, 0, node), 1);
     assert_ptr_equal(node[0].value, &value[0]);
     dt_tree_destroy(t);
 }
@@ -712,8 +712,8 @@ static void test_refusals(void **state)
     dt_comm *c = NULL, *pair[2];
     dt_tree_sum *sum = NULL;
     float value = 1, *out = NULL;
-    assert_int_equal(dt_comm_null(&c), DT_OK);
-    assert_int_equal(dt_comm_sim(2, 5, pair), DT_OK);
+    assert_int_equal(dt_comm_create_null(&c), DT_OK);
+    assert_int_equal(dt_comm_create_simulated(2, 5, pair), DT_OK);
     assert_int_equal(create(2, 1, 0, 1, &t), DT_OK);
     assert_int_equal(create_sum(2, 1, 0, 1, &sum), DT_OK);
     assert_false(dt_tree_insert(t, 0, &(dt_tree_node){.index = 1, .value = &value}, NULL));

@@ -367,7 +367,7 @@ static dt_status time_out(world_rank *r, const dt_comm_slot *s)
     const uint64_t fewest = fewest_started(w);
     char mine[DT_COMM_CALL_BYTES];
     dt_str missing = {0};
-    dt_comm_describe(r->common.rank, &s->call, mine);
+    dt_comm_describe_call(r->common.rank, &s->call, mine);
     for (uint32_t q = 0; q < w->d->ranks && fewest < s->sequence; q++) {
         if (w->rank[q].started == fewest) {
             dt_str_addf(&missing, " %u", q);

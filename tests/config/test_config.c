@@ -209,7 +209,7 @@ static void test_later_work(void **state)
     assert_int_equal(dt_config_check(d, NULL), DT_OK);
     assert_int_equal(dt_config_comm(d, -1, &dealt), DT_OK);
     assert_int_equal(dealt.n_weights, 3);
-    dt_comm_weights(&dealt, weight);
+    dt_comm_list_weights(&dealt, weight);
     assert_true(weight[0] == 2 && weight[1] == 1 && weight[2] == 1000000);
     dt_config_destroy(d);
     assert_int_equal(dt_config_comm(c, -1, &comm), DT_OK);

@@ -164,7 +164,7 @@ static void test_differences(void **state)
         c = from(plain);
         assert_int_equal(dt_config_set(c, row[i].set), DT_OK);
         assert_int_equal(dt_config_check(c, NULL), DT_OK);
-        if (dt_config_differences(c, path, &names) != DT_OK) {
+        if (dt_config_list_differences(c, path, &names) != DT_OK) {
             fail_msg("%s", dt_error_text());
         }
         assert_string_equal(dt_str_text(&names), row[i].names);

@@ -267,9 +267,9 @@ DT_FUZZ(descriptor)
             fuzz_hold(*dt_error_text() != '\0');
         }
     }
-    if (dt_loader_n(l) > 0) {
+    if (dt_loader_count(l) > 0) {
         fuzz_hold(dt_config_create(&c) == DT_OK);
-        for (uint32_t i = 0; i < dt_loader_n(l); i++) {
+        for (uint32_t i = 0; i < dt_loader_count(l); i++) {
             const dt_loaded *found = NULL;
             fuzz_hold(dt_loader_find(l, 0, dt_loader_at(l, i)->desc.id, &found) == DT_OK);
             fuzz_hold(found == dt_loader_at(l, i));

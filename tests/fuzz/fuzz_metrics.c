@@ -17,8 +17,8 @@
 
 #include <string.h>
 
-static dt_phase_panel *const panels[] = {dt_panel_evaluation, dt_panel_baselines, dt_panel_costs,
-                                         dt_panel_curves,     dt_panel_time,      dt_panel_memory};
+static dt_phase_panel *const panels[] = {dt_panel_write_evaluation, dt_panel_write_baselines, dt_panel_write_costs,
+                                         dt_panel_write_curves,     dt_panel_write_time,      dt_panel_write_memory};
 enum { N_PANELS = sizeof(panels) / sizeof(panels[0]), MOST_DRAWN = 4 /* phases */ };
 
 static void check_records(const dt_records *r)
@@ -63,16 +63,17 @@ static void draw(const dt_logbook *l)
         dt_page_phase phase = {.id = l->records->phase[k].id};
         memset(phase.at, -1, sizeof(phase.at));
         phase.at[0] = (int32_t)k;
-        const dt_series *over = dt_page_series(&p, &phase, 0, "env_steps");
-        phase.has_env_steps = phase.is_over_env_steps = over != NULL && dt_curve_may_be_over(l->records, over);
+        const dt_series *over = dt_page_find_series(&p, &phase, 0, "env_steps");
+        phase.has_env_steps = phase.is_over_env_steps = over != NULL && dt_curve_may_use_axis(l->records, over);
         dt_plugin_panels_draw_one(&p, &phase, &dt_traffic_panels, "traffic");
         for (size_t i = 0; i < N_PANELS; i++) {
             fuzz_hold(panels[i](&p, &phase) == DT_OK);
         }
     }
-    fuzz_hold(dt_panel_head(&p) == DT_OK && dt_panel_config(&p) == DT_OK && dt_panel_machine(&p) == DT_OK);
+    fuzz_hold(dt_panel_write_head(&p) == DT_OK && dt_panel_write_config(&p) == DT_OK &&
+              dt_panel_write_machine(&p) == DT_OK);
     check_text(&page);
-    dt_watch_text(l, &(dt_watch_opts){.columns = 80, .rows = 24}, &view);
+    dt_watch_append_view(l, &(dt_watch_opts){.columns = 80, .rows = 24}, &view);
     check_text(&view);
     dt_str_fini(&page);
     dt_str_fini(&view);

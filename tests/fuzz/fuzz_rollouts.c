@@ -163,7 +163,7 @@ static void build(world *w, bool is_continuous)
 {
     dt_env_spec spec;
     describe(&spec, is_continuous);
-    fuzz_hold(dt_config_create(&w->config) == DT_OK && dt_comm_null(&w->stage.d.comm) == DT_OK);
+    fuzz_hold(dt_config_create(&w->config) == DT_OK && dt_comm_create_null(&w->stage.d.comm) == DT_OK);
     fuzz_hold(dt_config_declare(w->config, "fuzz_env", options, NULL) == DT_OK);
     fuzz_hold(dt_config_check(w->config, NULL) == DT_OK && dt_layout_init(&w->layout, "fuzz_env", &spec) == DT_OK);
     w->comp.desc.id = "fuzz_env";
@@ -181,7 +181,7 @@ static void build(world *w, bool is_continuous)
     w->r.d.transitions = 2;
     w->r.d.gamma = 0.9;
     w->p = (dt_replay){.r = &w->r, .ranks = 1, .is_stored = true, .d = {.n_step = 1, .gamma = 0.9}};
-    fuzz_hold(dt_replay_plan(&w->p, &w->p.d, &dt_replay_data_ops) == DT_OK);
+    fuzz_hold(dt_replay_plan_record(&w->p, &w->p.d, &dt_replay_data_ops) == DT_OK);
     w->planned = w->p;
     make_file(&w->p, &w->file);
     uint64_t header;

@@ -330,7 +330,7 @@ static void test_infeasible_is_hardest_braking(void **state)
                                  .high = &o.high[a],
                                  .drawn_f = &drawn,
                                  .executed_f = &executed};
-        const dt_dist_result result = dt_dist_draw(&d, &(dt_rng_stream){0}, 0, true, &row);
+        const dt_dist_result result = dt_dist_draw_action(&d, &(dt_rng_stream){0}, 0, true, &row);
         assert_true(o.low[a] <= o.high[a]);
         assert_int_equal(result.is_infeasible, a < 2);
         assert_int_equal(result.is_changed, a < 3);

@@ -177,8 +177,8 @@ static void test_multipliers(void **unused)
     assert_true(want.value > 0);
     is_near("multiplier", recorded_value("multipliers/a"), want.value);
     is_near("limit", recorded_value("limits/a"), 10);
-    is_near("unjudged", recorded_value("limits_unjudged/a"), 4); /* of five rounds one */
-    is_near("unjudged", recorded_value("limits_unjudged/c"), 5);
+    is_near("unjudged", recorded_value("limits_fail_unevaluated/a"), 4); /* of five rounds one */
+    is_near("unjudged", recorded_value("limits_fail_unevaluated/c"), 5);
     assert_true(isnan(recorded_value("multipliers/c")) && isnan(recorded_value("limits/b")));
     assert_int_equal(r.s.kept.multiplier[1].rounds, 0);
     assert_int_equal(r.s.kept.multiplier[2].rounds, 0);
@@ -249,7 +249,7 @@ static void test_policy_is_moved(void **unused)
     assert_int_equal(update_multipliers(&r.s, 1, &of_round), DT_OK);
     assert_true(recorded_value("multipliers/a") == 0.75 && recorded_value("multipliers/c") == 0);
     assert_true(m[0].rounds == 2 && m[2].rounds == 2 && m[1].rounds == 0 && m[0].value == 0.75);
-    assert_true(recorded_value("limits_unjudged/a") == 0 && mix[0] == 1 && mix[1] == 0);
+    assert_true(recorded_value("limits_fail_unevaluated/a") == 0 && mix[0] == 1 && mix[1] == 0);
     step_status = DT_EDIVERGED;
     step_taken.solution.nu = 9;
     n_recorded = 0;

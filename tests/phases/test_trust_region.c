@@ -261,7 +261,7 @@ static void open_rig(rig *r, double log_std, double max_kl, int64_t cg_iteration
     }
     r->start[N - 1] = (float)log_std;
     make_samples(r->start);
-    assert_int_equal(dt_comm_null(&r->comm), DT_OK);
+    assert_int_equal(dt_comm_create_null(&r->comm), DT_OK);
     assert_int_equal(dt_samples_open(&r->source, &data_ops, NULL, 64), DT_OK);
     assert_int_equal(dt_param_table_add(&r->params, "net", "w", w, 2, DT_INIT_ZERO, 0), DT_OK);
     assert_int_equal(dt_param_table_add(&r->params, "net", "b", b, 1, DT_INIT_ZERO, 0), DT_OK);

@@ -19,7 +19,7 @@ static dt_forecast forecast(const char *more, uint64_t *checkpoint_p)
     dt_forecast f;
     world w;
     world_begin(&w, settings);
-    assert_done(dt_forecast_make(w.stage, 0, &f));
+    assert_done(dt_forecast_create(w.stage, 0, &f));
     const uint64_t moments = (uint64_t)w.stage->params.base_total * dt_trainer_n_moments(w.stage->trainer);
     *checkpoint_p = ((uint64_t)w.stage->params.total + moments) * sizeof(float);
     world_close(&w);

@@ -12,7 +12,7 @@
 #define dt_trainer_steps_per_epoch fake_steps_per_epoch
 #define dt_trainer_steps           fake_steps
 #define dt_trainer_step_cost       fake_cost
-#define dt_limits_cores            fake_cores
+#define dt_limits_count_cores      fake_cores
 #define dt_comm_process_size       fake_in_process
 #define dt_comm_size               fake_size
 #define dt_stage_iterate           fake_iterate
@@ -135,18 +135,18 @@ static void test_trainer(void **state)
     dt_expected e;
     dt_forecast f = {.resident = 1000};
     dt_stage s = stage_of(false);
-    dt_expect_estimate(&s, &f, 0, true, &e);
+    dt_estimate_duration(&s, &f, 0, true, &e);
     assert_true(e.n_tried == 3 && iterated == 4 && !e.acts);
     assert_near(e.step_s, 0.125);
     assert_near(e.all_s, 125);
     s = stage_of(false);
     each_s = 0.25; /* the second one is the last that begins within half a second */
-    dt_expect_estimate(&s, &f, 0, true, &e);
+    dt_estimate_duration(&s, &f, 0, true, &e);
     assert_true(e.n_tried == 2 && iterated == 3);
     assert_near(e.all_s, 250);
     s = stage_of(false);
     each_s = 7;
-    dt_expect_estimate(&s, &f, 0, true, &e);
+    dt_estimate_duration(&s, &f, 0, true, &e);
     assert_true(e.n_tried == 1 && iterated == 2);
     assert_near(e.all_s, 7000);
     assert_true(isnan(e.evaluation_s) && isnan(e.rounds));
@@ -161,7 +161,7 @@ static void test_trainer(void **state)
         step = c[i].step;
         steps = c[i].steps;
         f.stop = (dt_stop_opts){.steps = (int64_t)c[i].stop_steps, .epochs = (int64_t)c[i].stop_epochs};
-        dt_expect_estimate(&s, &f, c[i].max_steps, true, &e);
+        dt_estimate_duration(&s, &f, c[i].max_steps, true, &e);
         assert_near(e.all_s, 0.125 * c[i].left);
     }
     f.stop = (dt_stop_opts){0};
@@ -173,18 +173,18 @@ static void test_trainer(void **state)
         steps = i == 3 ? 3 : 4;
         s.d.device_ops = i == 4 ? device : NULL;
         ranks = i == 5 ? 2 : 1;
-        dt_expect_estimate(&s, &f, 0, i != 6, &e);
+        dt_estimate_duration(&s, &f, 0, i != 6, &e);
         assert_int_equal(iterated, i == 0 ? 4 : 0);
         assert_int_equal(isnan(e.all_s) != 0, i != 0);
     }
     s = stage_of(false);
     fails_at = 3; /* one step was timed before */
-    dt_expect_estimate(&s, &f, 0, true, &e);
+    dt_estimate_duration(&s, &f, 0, true, &e);
     assert_int_equal(e.n_tried, 1);
     assert_near(e.step_s, 0.125); /* without the time of the one that failed */
     s = stage_of(false);
     fails_at = 1;
-    dt_expect_estimate(&s, &f, 0, true, &e);
+    dt_estimate_duration(&s, &f, 0, true, &e);
     assert_true(e.n_tried == 0 && isnan(e.step_s) && isnan(e.all_s));
 }
 
@@ -194,7 +194,7 @@ static void test_environments(void **state)
     dt_expected e;
     dt_stage s = stage_of(true);
     dt_forecast f = {.iterations = 20, .round = 800, .rollout = {.instances = 8, .threads = 4}};
-    dt_expect_estimate(&s, &f, 0, false, &e);
+    dt_estimate_duration(&s, &f, 0, false, &e);
     assert_true(e.acts && e.parallel == 4 && e.n_tried == 40 && tried_s == 0.3);
     assert_near(e.rounds, 20);
     assert_near(e.step_s, 0.002);
@@ -204,7 +204,7 @@ static void test_environments(void **state)
     f.rollout.instances = 2;
     f.iterations = 7;
     step = 500; /* half of the steps: four rounds */
-    dt_expect_estimate(&s, &f, 0, false, &e);
+    dt_estimate_duration(&s, &f, 0, false, &e);
     assert_int_equal(e.parallel, 2);
     assert_near(e.rounds, 4);
     assert_near(e.evaluation_s, 50 * 0.002 * 5);
@@ -212,12 +212,12 @@ static void test_environments(void **state)
     step = 0;
     ranks_here = 2;
     f.rollout.instances = 0;
-    dt_expect_estimate(&s, &f, 0, false, &e);
+    dt_estimate_duration(&s, &f, 0, false, &e);
     assert_near(e.rounds, 3);
     assert_int_equal(e.parallel, 1);
     f.rollout.instances = 4;
     steps = 0; /* open: what stops it counts */
-    dt_expect_estimate(&s, &f, 0, false, &e);
+    dt_estimate_duration(&s, &f, 0, false, &e);
     assert_near(e.rounds, 3);
     assert_int_equal(e.parallel, 8);
 }
@@ -228,26 +228,26 @@ static void test_environments_that_are_not_tried(void **state)
     dt_expected e;
     dt_stage s = stage_of(true);
     dt_forecast f = {.iterations = 20, .round = 800, .rollout = {.instances = 8, .threads = 4, .processes = 8}};
-    dt_expect_estimate(&s, &f, 0, false, &e); /* in processes, before a run */
+    dt_estimate_duration(&s, &f, 0, false, &e); /* in processes, before a run */
     assert_true(n_speeds == 0 && isnan(e.all_s) && isnan(e.step_s));
-    dt_expect_estimate(&s, &f, 0, true, &e);
+    dt_estimate_duration(&s, &f, 0, true, &e);
     assert_true(n_speeds == 1 && tried_s == 3 && e.parallel == 3); /* as many as cores */
     f.rollout.processes = 1;
-    dt_expect_estimate(&s, &f, 0, true, &e);
+    dt_estimate_duration(&s, &f, 0, true, &e);
     assert_true(n_speeds == 2 && tried_s == 3 && e.parallel == 3);
     f.round = 0;
-    dt_expect_estimate(&s, &f, 0, true, &e);
+    dt_estimate_duration(&s, &f, 0, true, &e);
     assert_int_equal(n_speeds, 2);
     f.round = 800;
     f.iterations = 0; /* open */
-    dt_expect_estimate(&s, &f, 0, true, &e);
+    dt_estimate_duration(&s, &f, 0, true, &e);
     assert_int_equal(n_speeds, 2);
     f.iterations = 5;
     for (int i = 0; i < 2; i++) {
         s = stage_of(true);
         s.env.layout.spec.max_steps = i == 0 ? 0 : 50; /* of episodes without a longest length */
         phase.ops.phase.evaluate = i == 1 ? NULL : evaluates;
-        dt_expect_estimate(&s, &f, 0, true, &e);
+        dt_estimate_duration(&s, &f, 0, true, &e);
         assert_true(isnan(e.evaluation_s) && !isnan(e.all_s));
     }
 }
@@ -255,12 +255,12 @@ static void test_environments_that_are_not_tried(void **state)
 static void assert_said(const dt_expected *e, const char *want, const char *json)
 {
     dt_str text = {0};
-    dt_expect_text(e, &text);
+    dt_estimate_text(e, &text);
     assert_string_equal(dt_str_text(&text), want);
     dt_str_clear(&text);
     dt_json_out o = {.s = &text};
     dt_json_obj(&o, NULL);
-    dt_expect_json(e, &o);
+    dt_estimate_json(e, &o);
     dt_json_end(&o, '}');
     assert_string_equal(dt_str_text(&text), json);
     dt_str_fini(&text);
@@ -293,7 +293,7 @@ static void test_said(void **state)
         "{\"expected\":{\"environments_s\":0.05,\"evaluation_s\":0.1,\"step_s\":0.002,\"steps_tried\":40}}");
     e.evaluation_s = NAN;
     dt_str text = {0};
-    dt_expect_text(&e, &text);
+    dt_estimate_text(&e, &text);
     assert_null(strstr(dt_str_text(&text), "evaluation"));
     dt_str_fini(&text);
 }

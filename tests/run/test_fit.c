@@ -62,9 +62,9 @@ static void test_memory(void **state)
 {
     (void)state;
     dt_limits r;
-    assert_false(dt_limits_get(top, &r));
+    assert_false(dt_limits_read(top, &r));
     put("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 400 kB\nSwapTotal: 90 kB\nSwapFree: 50 kB\n");
-    assert_true(dt_limits_get(top, &r));
+    assert_true(dt_limits_read(top, &r));
     assert_int_equal(r.memory, 400 * 1024);
     assert_int_equal(r.total, 1000 * 1024);
     assert_int_equal(r.swap, 50 * 1024);
@@ -74,12 +74,12 @@ static void test_memory(void **state)
     put("proc/self/cgroup", "0::/a/b\n");
     put("sys/fs/cgroup/a/b/memory.max", "900000\n");
     put("sys/fs/cgroup/a/b/memory.current", "100000\n");
-    assert_true(dt_limits_get(top, &r));
+    assert_true(dt_limits_read(top, &r));
     assert_int_equal(r.memory, 400 * 1024);
     put("sys/fs/cgroup/a/memory.max", "950000\n");
     put("sys/fs/cgroup/a/memory.current", "930000\n");
     put("sys/fs/cgroup/a/memory.stat", "inactive_file 10000\n");
-    assert_true(dt_limits_get(top, &r));
+    assert_true(dt_limits_read(top, &r));
     assert_int_equal(r.memory, 30000);
     assert_int_equal(r.total, 950000);
     assert_int_equal(r.swap, 0); /* the machine's is not the group's */
@@ -88,7 +88,7 @@ static void test_memory(void **state)
     put("proc/self/cgroup", "4:memory:/job\n");
     put("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "20000\n");
     put("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "22000\n");
-    assert_true(dt_limits_get(top, &r));
+    assert_true(dt_limits_read(top, &r));
     assert_int_equal(r.memory, 0);
     assert_int_equal(r.total, 20000);
 }
@@ -99,20 +99,20 @@ static void test_limits(void **state)
     dt_limits r;
     struct rlimit before, less;
     put("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 400 kB\nCommitLimit: 70 kB\nCommitted_AS: 30 kB\n");
-    (void)dt_limits_get(top, &r);
+    (void)dt_limits_read(top, &r);
     const uint64_t mapped = r.address;
     put("proc/sys/vm/overcommit_memory", "2\n");
-    (void)dt_limits_get(top, &r);
+    (void)dt_limits_read(top, &r);
     assert_int_equal(r.address, 40 * 1024);
     assert_string_equal(r.address_by, "vm.overcommit_memory = 2");
     put("proc/sys/vm/overcommit_memory", "0\n");
-    (void)dt_limits_get(top, &r);
+    (void)dt_limits_read(top, &r);
     assert_true(r.address == mapped);
     /* what ulimit -d leaves: less than it says, for this program holds some */
     assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
     less = (struct rlimit){.rlim_cur = 1 << 30, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_DATA, &less), 0);
-    (void)dt_limits_get(top, &r);
+    (void)dt_limits_read(top, &r);
     assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
     assert_true(r.address < 1 << 30);
     if (r.address > 0) { /* with a sanitizer the program holds more than that */
@@ -122,10 +122,10 @@ static void test_limits(void **state)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     less = (struct rlimit){.rlim_cur = 64, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
-    (void)dt_limits_get(top, &r);
+    (void)dt_limits_read(top, &r);
     const int more = dup(0);
     const uint64_t files = r.files;
-    (void)dt_limits_get(top, &r);
+    (void)dt_limits_read(top, &r);
     close(more);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_in_range(files, 1, 63);
@@ -135,18 +135,18 @@ static void test_limits(void **state)
     put("sys/fs/cgroup/c/pids.max", "100\n");
     put("sys/fs/cgroup/c/pids.current", "60\n");
     put("sys/fs/cgroup/c/cpu.max", "50000 100000\n");
-    (void)dt_limits_get(top, &r);
+    (void)dt_limits_read(top, &r);
     assert_in_range(r.processes, 1, 40);
     assert_int_equal(r.cores, 1);
-    const uint32_t all = dt_limits_cores("/nowhere");
+    const uint32_t all = dt_limits_count_cores("/nowhere");
     put("sys/fs/cgroup/c/cpu.max", "100001 100000\n"); /* a part of a core is one */
-    assert_int_equal(dt_limits_cores(top), all < 2 ? all : 2);
+    assert_int_equal(dt_limits_count_cores(top), all < 2 ? all : 2);
     put("sys/fs/cgroup/c/cpu.max", "200000 100000\n");
-    assert_int_equal(dt_limits_cores(top), all < 2 ? all : 2);
+    assert_int_equal(dt_limits_count_cores(top), all < 2 ? all : 2);
     put("sys/fs/cgroup/c/cpu.max", "100000 100000\n");
-    assert_int_equal(dt_limits_cores(top), 1);
+    assert_int_equal(dt_limits_count_cores(top), 1);
     put("sys/fs/cgroup/c/cpu.max", "max 100000\n");
-    assert_int_equal(dt_limits_cores(top), dt_limits_cores("/nowhere"));
+    assert_int_equal(dt_limits_count_cores(top), dt_limits_count_cores("/nowhere"));
 }
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */

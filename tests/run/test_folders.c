@@ -27,10 +27,10 @@ static int fake_nanosleep(const struct timespec *t, struct timespec *left)
 
 static uint32_t fake_n_plugins(const dt_loader *l);
 static const dt_loaded_plugin *fake_plugin_at(const dt_loader *l, uint32_t i);
-#define dt_clock_s          fake_clock_s
-#define nanosleep           fake_nanosleep
-#define dt_loader_n_plugins fake_n_plugins
-#define dt_loader_plugin_at fake_plugin_at
+#define dt_clock_s              fake_clock_s
+#define nanosleep               fake_nanosleep
+#define dt_loader_count_plugins fake_n_plugins
+#define dt_loader_plugin_at     fake_plugin_at
 #include "../../core/run/run_meta.c"
 #include "../../core/run/rundir.c"
 
@@ -171,19 +171,19 @@ static void test_states(void **state)
     assert_int_equal(dt_rundir_check(&nowhere), DT_OK);
     assert_int_equal(dt_rundir_check(&fresh), DT_OK);
     assert_false(is_there("empty2")); /* looked at alone */
-    assert_int_equal(dt_rundir_plan(&fresh), DT_OK);
+    assert_int_equal(dt_rundir_check_open(&fresh), DT_OK);
     static const char *const opened[] = {"plan/run.lock", "plan/train.log", "plan/error.log", "plan/metrics.jsonl"};
     make("plan");
     char plan[512];
     snprintf(plan, sizeof(plan), "%s", at("plan"));
     const dt_rundir_desc planned = {.dir = plan};
-    assert_int_equal(dt_rundir_plan(&planned), DT_OK); /* files that are not there will be made */
+    assert_int_equal(dt_rundir_check_open(&planned), DT_OK); /* files that are not there will be made */
     for (int i = 1; i < 4; i++) { /* each is opened for writing, and no link leads out of the folder */
         make(opened[i]);
-        assert_true(dt_rundir_plan(&planned) < 0);
+        assert_true(dt_rundir_check_open(&planned) < 0);
         assert_int_equal(rmdir(at(opened[i])), 0);
         put(opened[i], "");
-        assert_int_equal(dt_rundir_plan(&planned), DT_OK);
+        assert_int_equal(dt_rundir_check_open(&planned), DT_OK);
         dt_error_clear();
     }
 }
@@ -341,11 +341,11 @@ static void test_fresh_names(void **state)
     assert_has("old/rank-3.log", "of rank", true);
     assert_has("old/error.log", "of rank", false);
     setenv("DTRAIN_RUN_DIR", "", 1);
-    assert_string_equal(dt_rundir_base(), "runs");
+    assert_string_equal(dt_rundir_base_folder(), "runs");
     setenv("DTRAIN_RUN_DIR", "/else", 1);
-    assert_string_equal(dt_rundir_base(), "/else");
+    assert_string_equal(dt_rundir_base_folder(), "/else");
     unsetenv("DTRAIN_RUN_DIR");
-    assert_string_equal(dt_rundir_base(), "runs");
+    assert_string_equal(dt_rundir_base_folder(), "runs");
 }
 
 /* A log that another program takes away is told of at the end, and one that stays is not. */
@@ -366,21 +366,21 @@ static void test_newest_and_latest(void **state)
 {
     (void)state;
     char *found = NULL;
-    assert_int_equal(dt_rundir_newest(at("none"), "ppo", &found), DT_OK);
+    assert_int_equal(dt_rundir_find_newest(at("none"), "ppo", &found), DT_OK);
     assert_null(found);
-    assert_int_equal(dt_rundir_latest(at("none"), &found), DT_ECONFIG);
+    assert_int_equal(dt_rundir_find_latest_checkpoint(at("none"), &found), DT_ECONFIG);
     put_run("b/ppo-20260102T000000Z-0001");
     put_run("b/ppo-20260103T000000Z-0001");
     make("b/ppo-20260104T000000Z-0001"); /* no run */
     put_run("b/ppo-20260105T000000Z-00010");
     put_run("b/ppo-2-20260106T000000Z-0001"); /* of the name ppo-2 */
-    assert_int_equal(dt_rundir_newest(at("b"), "ppo", &found), DT_OK);
+    assert_int_equal(dt_rundir_find_newest(at("b"), "ppo", &found), DT_OK);
     assert_string_equal(found, at("b/ppo-20260103T000000Z-0001"));
     dt_free(found);
-    assert_int_equal(dt_rundir_newest(at("b"), "ppo-2", &found), DT_OK);
+    assert_int_equal(dt_rundir_find_newest(at("b"), "ppo-2", &found), DT_OK);
     assert_string_equal(found, at("b/ppo-2-20260106T000000Z-0001"));
     dt_free(found);
-    assert_int_equal(dt_rundir_latest(at("b"), &found), DT_ECONFIG); /* none has a checkpoint */
+    assert_int_equal(dt_rundir_find_latest_checkpoint(at("b"), &found), DT_ECONFIG); /* none has a checkpoint */
     make("b/x/checkpoints");
     make("b/y/checkpoints");
     make("b/z/checkpoints");
@@ -391,7 +391,7 @@ static void test_newest_and_latest(void **state)
             const struct timespec when[2] = {{1000, 0}, {newest == 1 ? 1000 + (i == 1) : 1000, newest == i ? 9 : 5}};
             assert_int_equal(utimensat(AT_FDCWD, at(name[i]), when, 0), 0);
         }
-        assert_int_equal(dt_rundir_latest(at("b"), &found), DT_OK);
+        assert_int_equal(dt_rundir_find_latest_checkpoint(at("b"), &found), DT_OK);
         char want[16];
         snprintf(want, sizeof(want), "b/%c", 'x' + newest);
         assert_string_equal(found, at(want));
@@ -465,16 +465,16 @@ static void test_resume(void **state)
     char go[512];
     snprintf(go, sizeof(go), "%s", at("go"));
     dt_args a = {.has_resume = false, .run_dir = go};
-    assert_int_equal(dt_resume_find(&a, &r), DT_OK);
+    assert_int_equal(dt_resume_read(&a, &r), DT_OK);
     assert_true(r.run == NULL && r.from == NULL && r.phase == NULL && r.init_from == NULL);
     a.has_resume = true;
     char auto_text[] = "auto";
     a.resume = auto_text;
-    assert_int_equal(dt_resume_find(&a, &r), DT_OK); /* it still has to begin */
+    assert_int_equal(dt_resume_read(&a, &r), DT_OK); /* it still has to begin */
     assert_null(r.run);
     put_run("go");
     put("go/meta.json", "{\"began_with\":{\"phase\":\"p2\",\"init_from\":\"x\"}}");
-    assert_int_equal(dt_resume_find(&a, &r), DT_OK); /* no checkpoint: it begins again, as it began */
+    assert_int_equal(dt_resume_read(&a, &r), DT_OK); /* no checkpoint: it begins again, as it began */
     assert_string_equal(r.run, at("go"));
     assert_null(r.from);
     assert_string_equal(r.phase, "p2");
@@ -485,24 +485,24 @@ static void test_resume(void **state)
     snprintf(named, sizeof(named), "%s", at("go"));
     a.run_dir = NULL;
     a.resume = named;
-    assert_int_equal(dt_resume_find(&a, &r), DT_OK);
+    assert_int_equal(dt_resume_read(&a, &r), DT_OK);
     assert_true(r.run != NULL && r.phase == NULL && r.init_from == NULL);
     dt_resume_fini(&r);
     a.resume = auto_text; /* auto has to know where */
-    assert_int_equal(dt_resume_find(&a, &r), DT_ECONFIG);
+    assert_int_equal(dt_resume_read(&a, &r), DT_ECONFIG);
     setenv("DTRAIN_RUN_DIR", at("b"), 1);
     put_run("b/ppo-20260102T000000Z-0001");
     a.name = "ppo";
-    assert_int_equal(dt_resume_find(&a, &r), DT_OK);
+    assert_int_equal(dt_resume_read(&a, &r), DT_OK);
     assert_string_equal(r.run, at("b/ppo-20260102T000000Z-0001"));
     dt_resume_fini(&r);
     a.resume = NULL;
     a.name = NULL;
-    assert_int_equal(dt_resume_find(&a, &r), DT_ECONFIG); /* the latest with a checkpoint: none */
+    assert_int_equal(dt_resume_read(&a, &r), DT_ECONFIG); /* the latest with a checkpoint: none */
     unsetenv("DTRAIN_RUN_DIR");
     snprintf(named, sizeof(named), "%s", at("nothing"));
     a.resume = named;
-    assert_int_equal(dt_resume_find(&a, &r), DT_ECONFIG);
+    assert_int_equal(dt_resume_read(&a, &r), DT_ECONFIG);
     assert_null(r.run);
 }
 

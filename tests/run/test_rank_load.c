@@ -5,11 +5,11 @@
  */
 #include "run/rank.h"
 
-#define dt_clock_s        fake_clock_s
-#define dt_comm_waited    fake_waited
-#define dt_comm_sent      fake_sent
-#define dt_comm_size      fake_size
-#define dt_metrics_scalar fake_scalar
+#define dt_clock_s            fake_clock_s
+#define dt_comm_waited_s      fake_waited
+#define dt_comm_sent_bytes    fake_sent
+#define dt_comm_size          fake_size
+#define dt_metrics_add_scalar fake_scalar
 static double fake_clock_s(void);
 static double fake_waited(const dt_comm *c);
 static uint64_t fake_sent(const dt_comm *c);

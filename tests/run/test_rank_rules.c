@@ -142,7 +142,7 @@ static bool is_target_met(double value)
     char key[] = "score";
     bool is_met = false;
     if (alone == NULL) {
-        assert_int_equal(dt_comm_null(&alone), DT_OK);
+        assert_int_equal(dt_comm_create_null(&alone), DT_OK);
     }
     memset(&stage, 0, sizeof(stage));
     stage.results.n = 1;
@@ -261,41 +261,41 @@ static void test_part_done(void **state)
 {
     dt_progress p = {.step = 25};
     (void)state;
-    assert_true(isnan(part_done(&k, &p)));
+    assert_true(isnan(compute_part_done(&k, &p)));
     p.steps = 100;
-    assert_float_equal(part_done(&k, &p), 0.25, 0);
+    assert_float_equal(compute_part_done(&k, &p), 0.25, 0);
     k.stop.steps = 50;
-    assert_float_equal(part_done(&k, &p), 0.5, 0);
+    assert_float_equal(compute_part_done(&k, &p), 0.5, 0);
     desc.max_steps = 40;
-    assert_float_equal(part_done(&k, &p), 0.625, 0);
+    assert_float_equal(compute_part_done(&k, &p), 0.625, 0);
     k.stop.iterations = 8;
     p.iterations = 6;
-    assert_float_equal(part_done(&k, &p), 0.75, 0);
+    assert_float_equal(compute_part_done(&k, &p), 0.75, 0);
     k.stop.time = 10;
     phase_s = 9;
-    assert_float_equal(part_done(&k, &p), 0.9, 0);
+    assert_float_equal(compute_part_done(&k, &p), 0.9, 0);
     phase_s = 11;
-    assert_float_equal(part_done(&k, &p), 1, 0);
+    assert_float_equal(compute_part_done(&k, &p), 1, 0);
 }
 
 static void test_trend(void **state)
 {
     dt_trend t = {.n = 0};
     (void)state;
-    assert_true(isnan(trend_last(&t)));
+    assert_true(isnan(last_of_trend(&t)));
     for (int i = 1; i <= 3; i++) {
-        trend_add(&t, i);
-        trend_add(&t, NAN); /* a round without an episode */
-        assert_true(isnan(trend_change(&t)));
+        add_to_trend(&t, i);
+        add_to_trend(&t, NAN); /* a round without an episode */
+        assert_true(isnan(change_of_trend(&t)));
     }
-    assert_float_equal(trend_last(&t), 3, 0);
-    trend_add(&t, 10);
-    assert_float_equal(trend_change(&t), (10 + 3 - 2 - 1) / 2.0, 1e-12);
+    assert_float_equal(last_of_trend(&t), 3, 0);
+    add_to_trend(&t, 10);
+    assert_float_equal(change_of_trend(&t), (10 + 3 - 2 - 1) / 2.0, 1e-12);
     for (int i = 0; i < 10; i++) {
-        trend_add(&t, i * i);
+        add_to_trend(&t, i * i);
     }
-    assert_float_equal(trend_change(&t), (81 + 64 + 49 + 36 + 25 - 16 - 9 - 4 - 1 - 0) / 5.0, 1e-12);
-    assert_float_equal(trend_last(&t), 81, 0);
+    assert_float_equal(change_of_trend(&t), (81 + 64 + 49 + 36 + 25 - 16 - 9 - 4 - 1 - 0) / 5.0, 1e-12);
+    assert_float_equal(last_of_trend(&t), 81, 0);
 }
 
 static bool is_histogram_due(uint64_t epoch, bool epoch_end, uint64_t step)

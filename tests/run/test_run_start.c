@@ -251,7 +251,7 @@ static void test_retryable(void **state)
 
 static void assert_phases(const char *wanted, int64_t first, int64_t last)
 {
-    assert_int_equal(choose_phases(&s, wanted), DT_OK);
+    assert_int_equal(select_phases(&s, wanted), DT_OK);
     assert_int_equal(s.first, first);
     assert_int_equal(s.last, last);
 }
@@ -270,10 +270,10 @@ static void test_choice_of_phases(void **state)
     assert_phases("2-2", 1, 2);
     assert_phases("one-two", 0, 2);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_int_equal(choose_phases(&s, bad[i]), DT_ECONFIG);
+        assert_int_equal(select_phases(&s, bad[i]), DT_ECONFIG);
     }
     s.n_phases = 0;
-    assert_int_equal(choose_phases(&s, NULL), DT_ECONFIG);
+    assert_int_equal(select_phases(&s, NULL), DT_ECONFIG);
 }
 
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
@@ -395,7 +395,7 @@ static void test_planned_shapes(void **state)
     dt_param first[] = {{.name = w, .dim = {2, 3}, .n_dims = 2}, {.name = b, .dim = {4, 5, 6}, .n_dims = 3}};
     dt_param then[] = {{.name = w, .dim = {2, 3}, .n_dims = 2},
                        {.name = b, .dim = {4, 5, 6}, .n_dims = 3},
-                       {.name = target, .dim = {9}, .n_dims = 1, .is_shadow = true},
+                       {.name = target, .dim = {9}, .n_dims = 1, .is_target = true},
                        {.name = other, .dim = {7}, .n_dims = 1}};
     (void)state;
     assert_int_equal(dt_planned_shapes_create(&p), DT_OK);

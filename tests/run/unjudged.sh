@@ -87,7 +87,7 @@ says "it has an action of an agent that does not act"
 train 2 open phase3_constrained --set sparse.alive_every=1 --set sparse.steps=1000 --set phase3_constrained.limits=worn:10
 says "the limit 10 of cost worn was never evaluated"
 [ -z "$(last open multipliers/worn)" ] || fail "a multiplier without an episode is $(last open multipliers/worn)"
-[ "$(last open limits_unjudged/worn)" = 3 ] || fail "rounds without an episode are not counted"
+[ "$(last open limits_fail_unevaluated/worn)" = 3 ] || fail "rounds without an episode are not counted"
 [ "$(last open eval/limits/worn)" = 10 ] || fail "an evaluation does not say what the limit is"
 "$dtrain" run --resume "$work/open" -q >"$work/out" 2>&1
 [ $? -eq 2 ] || fail "a resume of a phase whose limit was never evaluated: $(cat "$work/out")"

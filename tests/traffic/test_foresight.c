@@ -59,7 +59,7 @@ static void test_check(void **unused)
         dt_foresight f;
         const dt_wiring_config w = {
             .foresight = 1, .history_s = c[i].history_s, .horizon_s = c[i].horizon_s, .rate_hz = c[i].rate_hz};
-        if (init("phase_x", &w, &f) != c[i].st) {
+        if (init_foresight("phase_x", &w, &f) != c[i].st) {
             fail_msg("case %zu", i);
         }
     }
@@ -78,7 +78,7 @@ static void test_columns(void **unused)
             .foresight = 1, .history_s = 4, .horizon_s = c[i].horizon_s, .rate_hz = c[i].rate_hz};
         dt_foresight f;
         char want[DT_FORESIGHT_TEXT];
-        assert_int_equal(init("phase_x", &w, &f), DT_OK);
+        assert_int_equal(init_foresight("phase_x", &w, &f), DT_OK);
         assert_true(f.T == llround(4 * c[i].rate_hz) && f.F == c[i].F && f.dt_ms == llround(1000 / c[i].rate_hz));
         assert_true(f.n_seconds == c[i].n_seconds && f.second[0] == c[i].first);
         assert_int_equal(f.second[f.n_seconds - 1], c[i].last);
@@ -101,17 +101,17 @@ static void test_bind(void **unused)
         {"past", "S 8 7", DT_F32, DT_PORT_STEPS}, {"seq_node", "S", DT_I32, 0}, {"agent_seq", "A 2", DT_I32, 0}};
     const dt_wiring_config c = {.foresight = 1, .history_s = 4, .horizon_s = 3, .rate_hz = 2};
     dt_foresight f;
-    assert_int_equal(init("phase_x", &c, &f), DT_OK);
+    assert_int_equal(init_foresight("phase_x", &c, &f), DT_OK);
     const dt_env_spec spec = {.obs = right, .n_obs = 3};
-    assert_int_equal(bind(&host, &f, &spec, "town", 16), DT_OK);
+    assert_int_equal(bind_foresight(&host, &f, &spec, "town", 16), DT_OK);
     assert_string_equal(asked, "world: H=16 T=8 F=6 dt_ms=500 motion[8 S 6] present[8 S] latest[S 16] ->future[S 6 2] "
                                "->spread[S 6 2]");
     assert_ptr_equal(f.world, (dt_model *)(void *)asked);
-    assert_int_equal(bind(&host, &f, &spec, "town", 0), DT_OK); /* without embeddings */
+    assert_int_equal(bind_foresight(&host, &f, &spec, "town", 0), DT_OK); /* without embeddings */
     assert_string_equal(asked, "world: H=0 T=8 F=6 dt_ms=500 motion[8 S 6] present[8 S] ->future[S 6 2] "
                                "->spread[S 6 2]");
     st_of_bind = DT_ESHAPE;
-    assert_int_equal(bind(&host, &f, &spec, "town", 0), DT_ESHAPE);
+    assert_int_equal(bind_foresight(&host, &f, &spec, "town", 0), DT_ESHAPE);
     st_of_bind = DT_OK;
     for (int i = 0; i < 9; i++) { /* each port: not there, of other dims, of another type */
         dt_port wrong[3];
@@ -120,7 +120,7 @@ static void test_bind(void **unused)
         wrong[i / 3].dims = i % 3 == 1 ? "S 9" : wrong[i / 3].dims;
         wrong[i / 3].dtype = i % 3 == 2 ? DT_I64 : wrong[i / 3].dtype;
         const dt_env_spec lacks = {.obs = wrong, .n_obs = 3};
-        assert_int_equal(bind(&host, &f, &lacks, "town", 0), DT_ESHAPE);
+        assert_int_equal(bind_foresight(&host, &f, &lacks, "town", 0), DT_ESHAPE);
     }
     assert_true(has_graph(&(dt_env_spec){.obs = graph_ports, .n_obs = 2}));
     assert_false(has_graph(&(dt_env_spec){.obs = graph_ports, .n_obs = 1}));
@@ -225,7 +225,7 @@ static void check_record(double horizon_s, double rate_hz, bool has_embedding)
         .foresight = 1, .history_s = STEPS / rate_hz, .horizon_s = horizon_s, .rate_hz = rate_hz};
     char dims[DT_FORESIGHT_TEXT];
     dt_foresight f;
-    assert_int_equal(init("phase_x", &c, &f), DT_OK);
+    assert_int_equal(init_foresight("phase_x", &c, &f), DT_OK);
     f.world = (dt_model *)(void *)asked;
     assert_true(f.T == STEPS && f.F <= MOST_F);
     snprintf(dims, sizeof(dims), "S %d 2", (int)f.F);
@@ -261,7 +261,7 @@ static void check_record(double horizon_s, double rate_hz, bool has_embedding)
                                     .risk = has_embedding ? api.input(g, "risk") : NULL,
                                     .is_kept = has_embedding};
     dt_tensor *foresight = NULL, *foreseen = NULL;
-    if (record(g, &f, &in, &foresight, &foreseen) != DT_OK) {
+    if (record_foresight(g, &f, &in, &foresight, &foreseen) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }
     assert_string_equal(kept_names, has_embedding ? "foresight foreseen " : "");
@@ -350,8 +350,8 @@ static void test_scaled(void **unused)
                        {"edges", g->api->input(g, "edges")},
                        {"centre", g->api->input(g, "centre")}};
     dt_named plain[] = {seen[0], {"other", seen[0].tensor}};
-    scale(g, &spec, seen, 3);
-    scale(g, &spec, plain, 2);
+    scale_observation(g, &spec, seen, 3);
+    scale_observation(g, &spec, plain, 2);
     assert_ptr_equal(plain[1].tensor, g->api->input(g, "nodes")); /* other observations are as they were */
     (void)g->api->output(g, "centred", seen[0].tensor);
     (void)g->api->output(g, "plain", plain[0].tensor);

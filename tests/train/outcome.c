@@ -149,9 +149,9 @@ static void *rank_main(void *arg)
         outcome_restore(&r->t, r->half, r->from);
         r->o = *r->half; /* the reports up to here */
     }
-    const uint64_t before = dt_comm_sent(r->t.comm);
+    const uint64_t before = dt_comm_sent_bytes(r->t.comm);
     outcome_run(&r->t, &r->o, r->from, r->to);
-    r->o.sent = (dt_comm_sent(r->t.comm) - before) / (uint64_t)(r->to - r->from);
+    r->o.sent = (dt_comm_sent_bytes(r->t.comm) - before) / (uint64_t)(r->to - r->from);
     r->o.told = dt_trainer_sent_bytes(r->t.trainer);
     outcome_keep(&r->t, &r->o);
     return NULL;
@@ -162,7 +162,7 @@ void outcome_of_ranks(toy_change *change, const outcome *half, int from, int to,
     rank_run *r = calloc(n, sizeof(*r));
     dt_comm *comm[MAX_RANKS];
     assert_in_range(n, 1, MAX_RANKS);
-    assert_int_equal(dt_comm_sim(n, RANK_TIMEOUT_S, comm), DT_OK);
+    assert_int_equal(dt_comm_create_simulated(n, RANK_TIMEOUT_S, comm), DT_OK);
     for (uint32_t i = 0; i < n; i++) {
         change_toy(change, &r[i].t);
         r[i].half = half;

@@ -370,20 +370,20 @@ static dt_status look(void *user, const dt_rows *rows)
     seen *o = user;
     int64_t dim[DT_MAX_DIMS];
     uint32_t rank = 0, n = 0;
-    const float *y = dt_rows_get(rows, "y_hat", dim, &rank);
+    const float *y = dt_rows_get_output(rows, "y_hat", dim, &rank);
     assert_non_null(y);
     assert_int_equal(rank, 2);
     assert_int_equal(dim[1], 2);
     memcpy(o->y + o->n_y, y, (size_t)(dim[0] * 2) * sizeof(float));
     o->n_y += dim[0] * 2;
-    const float *x = dt_rows_get(rows, "x", dim, &rank);
+    const float *x = dt_rows_get_output(rows, "x", dim, &rank);
     memcpy(o->x + o->n_x, x, (size_t)(dim[0] * 5) * sizeof(float));
     o->n_x += dim[0] * 5;
     const uint64_t *sample = dt_rows_samples(rows, &n);
     memcpy(o->sample + o->n_samples, sample, n * sizeof(*sample));
     o->n_samples += n;
     o->n_calls++;
-    assert_null(dt_rows_get(rows, "no such name", dim, &rank));
+    assert_null(dt_rows_get_output(rows, "no such name", dim, &rank));
     return DT_OK;
 }
 
@@ -539,7 +539,7 @@ static void fail_on_ranks(failing *f, int ranks, int64_t broken_sample, int64_t 
     enum { MOST = 4 };
     dt_comm *comm[MOST];
     assert_in_range(ranks, 1, MOST);
-    assert_int_equal(dt_comm_sim((uint32_t)ranks, 30, comm), DT_OK);
+    assert_int_equal(dt_comm_create_simulated((uint32_t)ranks, 30, comm), DT_OK);
     for (int i = 0; i < ranks; i++) {
         memset(&f[i], 0, sizeof(f[i]));
         toy_init(&f[i].t);

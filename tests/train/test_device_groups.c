@@ -194,7 +194,7 @@ static dt_status keep_acts(void *user, const dt_rows *rows)
     acts *k = user;
     int64_t dim[DT_MAX_DIMS];
     uint32_t rank = 0;
-    const float *a = dt_rows_get(rows, "a", dim, &rank), *past = dt_rows_get(rows, "a_past", dim, &rank);
+    const float *a = dt_rows_get_output(rows, "a", dim, &rank), *past = dt_rows_get_output(rows, "a_past", dim, &rank);
     const int64_t n = dim[0] * dim[1];
     assert_true(k->n + n <= 2000);
     memcpy(k->a + k->n, a, (size_t)n * sizeof(*a));

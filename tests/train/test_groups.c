@@ -78,7 +78,7 @@ static int64_t differ(const toy *t, const char *role, const copy *a, const copy 
     for (uint32_t i = 0; i < t->params.n; i++) {
         const dt_param *p = &t->params.param[i];
         const size_t length = strlen(role);
-        if (p->is_shadow || strncmp(p->name, role, length) != 0 || p->name[length] != '.') {
+        if (p->is_target || strncmp(p->name, role, length) != 0 || p->name[length] != '.') {
             continue;
         }
         for (int k = 0; k < 3; k++) {
@@ -344,8 +344,8 @@ static void test_shadows_follow_their_group(void **state)
     const dt_param *of_actor = NULL, *of_critic = NULL;
     for (uint32_t i = t.params.n; i-- > 0;) {
         const dt_param *p = &t.params.param[i];
-        of_actor = p->is_shadow && p->shadow == 0 ? p : of_actor;
-        of_critic = p->is_shadow && p->shadow == 1 ? p : of_critic;
+        of_actor = p->is_target && p->shadow == 0 ? p : of_actor;
+        of_critic = p->is_target && p->shadow == 1 ? p : of_critic;
     }
     const float *now = dt_trainer_params(t.trainer);
     assert_int_equal(step_of(&t, BOTH, &r), DT_OK);

@@ -133,7 +133,7 @@ static void join(const dt_samples *s, const uint64_t *index, const uint64_t *key
     dt_join_init(&j, s, total);
     for (uint32_t i = 0; i < n; i += each) {
         const uint32_t some = n - i < each ? n - i : each;
-        assert_int_equal(dt_join_read(&j, &ops, NULL, index + i, key + i, some, out), DT_OK);
+        assert_int_equal(dt_join_append_read(&j, &ops, NULL, index + i, key + i, some, out), DT_OK);
     }
     dt_join_fini(&j);
 }
@@ -145,7 +145,7 @@ static void test_join(void **state)
     uint64_t index[SAMPLES], key[SAMPLES];
     void *whole[N_FIELDS], *joined[N_FIELDS];
     assert_int_equal(dt_samples_open(&s, &ops, (void *)(uintptr_t)&c, 1000), DT_OK);
-    assert_null(dt_join_obstacle(&s));
+    assert_null(dt_join_find_obstacle(&s));
     for (uint32_t i = 0; i < SAMPLES; i++) {
         index[i] = i * 9 % SAMPLES;
         key[i] = i + 1000;
@@ -171,10 +171,10 @@ static void obstacle(const dt_port *p, bool is_one)
     dt_samples s;
     assert_int_equal(dt_samples_open(&s, &ops, (void *)(uintptr_t)&c, 1000), DT_OK);
     if (is_one) {
-        assert_non_null(dt_join_obstacle(&s));
-        assert_string_equal(dt_join_obstacle(&s), p->name);
+        assert_non_null(dt_join_find_obstacle(&s));
+        assert_string_equal(dt_join_find_obstacle(&s), p->name);
     } else {
-        assert_null(dt_join_obstacle(&s));
+        assert_null(dt_join_find_obstacle(&s));
     }
 }
 

@@ -46,9 +46,9 @@ static void test_faces(void **state)
     pair_init(&live, &stored);
     assert_int_equal(dt_mixed_create(&live.source, &stored.source, N, &m), DT_OK);
     const dt_samples *s = dt_mixed_samples(m);
-    assert_true(dt_mixed_is(m, s));
-    assert_false(dt_mixed_is(m, &live.source));
-    assert_false(dt_mixed_is(NULL, s));
+    assert_true(dt_mixed_contains(m, s));
+    assert_false(dt_mixed_contains(m, &live.source));
+    assert_false(dt_mixed_contains(NULL, s));
     assert_int_equal(s->count, LIVE);
     assert_int_equal(s->n_fields, 8);
     assert_int_equal(s->n_symbols, 2);
@@ -119,7 +119,7 @@ static void test_all_before_one_again(void **state)
     live.source.keyed = -1;
     assert_int_equal(dt_mixed_create(&live.source, &stored.source, STORED, &m), DT_OK);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        dt_mixed_draw(m, 5, 1, epoch);
+        dt_mixed_draw_stored(m, 5, 1, epoch);
         read_all(dt_mixed_samples(m), STORED, x[epoch], key, &rows[epoch]);
     }
     uint64_t index[STORED], use[STORED] = {0};
@@ -136,7 +136,7 @@ static void test_all_before_one_again(void **state)
         qsort(x[e], (size_t)rows[0], IN * sizeof(float), by_bits);
         assert_memory_equal(x[e], plain, (size_t)rows[0] * IN * sizeof(float));
     }
-    dt_mixed_draw(m, 5, 1, 0);
+    dt_mixed_draw_stored(m, 5, 1, 0);
     read_all(dt_mixed_samples(m), STORED, x[0], key, &rows[0]);
     read_all(dt_mixed_samples(m), STORED, x[1], key, &rows[1]);
     assert_memory_equal(x[0], x[1], (size_t)rows[0] * IN * sizeof(float));
@@ -271,7 +271,7 @@ static dt_status count_rows(void *user, const dt_rows *r)
 {
     int64_t dim[DT_MAX_DIMS];
     uint32_t rank = 0;
-    assert_non_null(dt_rows_get(r, "y_hat", dim, &rank));
+    assert_non_null(dt_rows_get_output(r, "y_hat", dim, &rank));
     *(int64_t *)user += dim[0];
     return DT_OK;
 }

@@ -21,15 +21,15 @@
 static uint64_t at(const dt_sampler *s, uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t position)
 {
     dt_sampler_epoch e;
-    dt_sampler_begin(&e, s, seed, phase, epoch);
-    return dt_sampler_at(&e, position);
+    dt_sampler_begin_epoch(&e, s, seed, phase, epoch);
+    return dt_sampler_sample_at(&e, position);
 }
 
 static uint64_t key_at(uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t position)
 {
     const dt_sampler s = {.count = 1000, .batch = 1};
     dt_sampler_epoch e;
-    dt_sampler_begin(&e, &s, seed, phase, epoch);
+    dt_sampler_begin_epoch(&e, &s, seed, phase, epoch);
     return dt_sampler_key(&e, position);
 }
 
@@ -153,16 +153,16 @@ static void test_place_of_a_draw(void **state)
     assert_int_equal(init(&s, weight, 2), DT_OK);
     for (uint64_t position = 0; position < 16; position++) {
         uint32_t r[4];
-        dt_sampler_begin(&e, &s, 9, 2, 5);
+        dt_sampler_begin_epoch(&e, &s, 9, 2, 5);
         dt_rng_stream_block(&e.draw, position, 0, r);
         const double u = ldexp((double)r[0], -32) + ldexp((double)(r[1] >> 11), -53);
         for (int i = -1; i <= 1; i++) { /* sums of multiples of 2^-53 up to 1 are exact */
             s.sum[0] = u + i * 0x1p-53;
             s.sum[1] = 1;
-            assert_int_equal(dt_sampler_at(&e, position), i > 0 ? 0 : 1);
+            assert_int_equal(dt_sampler_sample_at(&e, position), i > 0 ? 0 : 1);
             s.sum[0] *= 8;
             s.sum[1] *= 8;
-            assert_int_equal(dt_sampler_at(&e, position), i > 0 ? 0 : 1);
+            assert_int_equal(dt_sampler_sample_at(&e, position), i > 0 ? 0 : 1);
         }
     }
     dt_sampler_fini(&s);
@@ -171,7 +171,7 @@ static void test_place_of_a_draw(void **state)
         many[i] = i % 3 == 0 ? 0 : i;
     }
     assert_int_equal(init(&s, many, 11), DT_OK);
-    dt_sampler_begin(&e, &s, 9, 2, 5);
+    dt_sampler_begin_epoch(&e, &s, 9, 2, 5);
     for (uint64_t position = 0; position < 200; position++) {
         uint32_t r[4];
         uint64_t k = 0;
@@ -180,7 +180,7 @@ static void test_place_of_a_draw(void **state)
         for (sum = many[0]; sum <= u; sum += many[k]) {
             k++;
         }
-        assert_int_equal(dt_sampler_at(&e, position), k);
+        assert_int_equal(dt_sampler_sample_at(&e, position), k);
     }
     dt_sampler_fini(&s);
 }
@@ -257,10 +257,10 @@ static void test_windows(void **state)
             uint64_t many[WINDOW], is_moved = 0;
             uint8_t seen[WINDOW] = {0};
             dt_sampler_epoch e;
-            dt_sampler_begin(&e, &s, 5, 0, window);
-            dt_sampler_run(&e, 0, WINDOW, many);
+            dt_sampler_begin_epoch(&e, &s, 5, 0, window);
+            dt_sampler_list_samples(&e, 0, WINDOW, many);
             for (uint64_t p = 0; p < WINDOW; p++) {
-                assert_int_equal(many[p], dt_sampler_at(&e, p));
+                assert_int_equal(many[p], dt_sampler_sample_at(&e, p));
                 assert_in_range(many[p], window * WINDOW, window * WINDOW + WINDOW - 1);
                 assert_int_equal(seen[many[p] % WINDOW]++, 0);
                 is_moved += many[p] != window * WINDOW + p;

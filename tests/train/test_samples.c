@@ -133,17 +133,17 @@ static void test_cut_and_read(void **state)
     const uint64_t big[] = {3, 7, 11, 15, 19}, key[5] = {0};
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
     uint32_t take = 0;
-    assert_int_equal(dt_samples_cut(&s, big, 5, &take, size), DT_OK);
+    assert_int_equal(dt_samples_cut_micro_batch(&s, big, 5, &take, size), DT_OK);
     assert_int_equal(take, 4);
     assert_int_equal(size[0], 16);
     assert_int_equal(size[1], 32);
     assert_int_equal(size[2], 4);
-    assert_int_equal(dt_samples_cut(&s, big + 4, 1, &take, size), DT_OK);
+    assert_int_equal(dt_samples_cut_micro_batch(&s, big + 4, 1, &take, size), DT_OK);
     assert_int_equal(take, 1);
 
     /* one sample beyond any capacity is a slice of its own */
     s.slice_cap[0] = 2;
-    assert_int_equal(dt_samples_cut(&s, big, 5, &take, size), DT_OK);
+    assert_int_equal(dt_samples_cut_micro_batch(&s, big, 5, &take, size), DT_OK);
     assert_int_equal(take, 1);
     assert_int_equal(dt_samples_field_bytes(&s, 0, size), 4 * 3 * sizeof(float));
     assert_int_equal(dt_samples_field_bytes(&s, 1, size), 2 * sizeof(int64_t));
@@ -179,13 +179,13 @@ static void test_parts(void **state)
     s.part = part_of_ten;
     for (uint32_t at = 0, i = 0; at < 6; at += takes[i++]) {
         uint32_t take = 0;
-        assert_int_equal(dt_samples_cut(&s, index + at, 6 - at, &take, size), DT_OK);
+        assert_int_equal(dt_samples_cut_micro_batch(&s, index + at, 6 - at, &take, size), DT_OK);
         assert_int_equal(take, takes[i]);
         assert_int_equal(size[s.n_symbols], takes[i]);
     }
     s.part = NULL;
     uint32_t take = 0;
-    assert_int_equal(dt_samples_cut(&s, index, 6, &take, size), DT_OK);
+    assert_int_equal(dt_samples_cut_micro_batch(&s, index, 6, &take, size), DT_OK);
     assert_int_equal(take, 6);
 }
 

@@ -48,7 +48,7 @@ static void move(const toy *t, uint64_t update, float *expected)
     const float *now = dt_trainer_params(t->trainer);
     for (uint32_t i = 0; i < t->params.n; i++) {
         const dt_param *p = &t->params.param[i];
-        if (!p->is_shadow || t->shadow[p->shadow].every == 0 || update % t->shadow[p->shadow].every != 0) {
+        if (!p->is_target || t->shadow[p->shadow].every == 0 || update % t->shadow[p->shadow].every != 0) {
             continue;
         }
         for (int64_t k = 0; k < p->count; k++) {
@@ -65,7 +65,7 @@ static void same_shadows(const toy *t, const float *expected)
     const float *now = dt_trainer_params(t->trainer);
     for (uint32_t i = 0; i < t->params.n; i++) {
         const dt_param *p = &t->params.param[i];
-        if (p->is_shadow) {
+        if (p->is_target) {
             assert_memory_equal(now + p->offset, expected + p->offset, (size_t)p->count * sizeof(*now));
         }
     }
@@ -100,7 +100,7 @@ static void test_they_follow_their_models(void **state)
     as_pair(&t);
     toy_start(&t);
     float *expected = copy_of(&t), *first = copy_of(&t);
-    dt_param_table_copy_shadows(&t.params, NULL, expected); /* they begin as their models */
+    dt_param_table_copy_targets(&t.params, NULL, expected); /* they begin as their models */
     same_shadows(&t, expected);
     for (uint64_t i = 1; i <= STEPS; i++) {
         assert_int_equal(step(&t), DT_OK);
@@ -146,11 +146,11 @@ static void test_a_copy_is_exact(void **state)
     assert_int_equal(step(&t), DT_OK);
     float *before = copy_of(&t);
     assert_int_equal(dt_trainer_copy_to_targets(t.trainer, "past"), DT_OK);
-    dt_param_table_copy_shadows(&t.params, "past", before);
+    dt_param_table_copy_targets(&t.params, "past", before);
     same_shadows(&t, before);
     assert_int_equal(changed(&t, "a", before) + changed(&t, "c", before), 0); /* nothing else */
     assert_int_equal(dt_trainer_copy_to_targets(t.trainer, "target"), DT_OK);
-    dt_param_table_copy_shadows(&t.params, "target", before); /* of both models */
+    dt_param_table_copy_targets(&t.params, "target", before); /* of both models */
     same_shadows(&t, before);
     assert_int_equal(dt_trainer_copy_to_targets(t.trainer, "ghost"), DT_EINVAL);
     assert_error_has("there is no target network \"ghost\"; there are target, target, past");
@@ -247,7 +247,8 @@ static dt_status compare_acts(void *user, const dt_rows *rows)
     acts *a = user;
     int64_t dim[DT_MAX_DIMS];
     uint32_t rank = 0;
-    const float *now = dt_rows_get(rows, "a", dim, &rank), *past = dt_rows_get(rows, "a_past", dim, &rank);
+    const float *now = dt_rows_get_output(rows, "a", dim, &rank),
+                *past = dt_rows_get_output(rows, "a_past", dim, &rank);
     for (int64_t i = 0; i < dim[0] * OUT; i++) {
         a->differ += now[i] != past[i];
     }
@@ -312,7 +313,7 @@ static void test_a_policy_holds_them(void **state)
         assert_int_equal(dt_policy_allocate_frozen(p[i]), DT_OK);
     }
     assert_int_equal(step(&t), DT_OK);
-    assert_int_equal(dt_policy_freeze(p[0]), DT_OK);
+    assert_int_equal(dt_policy_freeze_params(p[0]), DT_OK);
     act_of_past(p[0], held);
     assert_int_equal(step(&t), DT_OK); /* the shadow goes on */
     act_of_past(p[0], later);
@@ -388,8 +389,8 @@ static void test_arenas_end_before_them(void **state)
     assert_true(t.params.count < t.params.base_total);
     for (uint32_t i = 0; i < t.params.n; i++) {
         const dt_param *p = &t.params.param[i];
-        assert_int_equal(p->is_shadow, p->offset >= t.params.base_total);
-        assert_true(p->frozen == p->is_shadow);
+        assert_int_equal(p->is_target, p->offset >= t.params.base_total);
+        assert_true(p->frozen == p->is_target);
     }
     toy_fini(&t);
     toy_init(&t);

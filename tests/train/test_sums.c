@@ -271,7 +271,7 @@ static void test_weights_that_leave_a_rank_without_work(void **state)
 {
     static const uint32_t small[] = {100, 1};
     dt_comm *comm[2];
-    assert_int_equal(dt_comm_sim(2, 5, comm), DT_OK);
+    assert_int_equal(dt_comm_create_simulated(2, 5, comm), DT_OK);
     toy t;
     toy_init(&t);
     t.comm = comm[0];
@@ -298,7 +298,7 @@ static uint64_t exchange_of(const toy *t, uint32_t ranks, uint32_t rank)
     const dt_tree_shape shape = {.leaves = t->config.shards, .ranks = ranks, .rank = rank};
     const uint64_t each = t->config.half != DT_HALF_NONE ? 2 : 4;
     dt_tree_node node[DT_TREE_MAX_NODES];
-    const uint64_t n_nodes = t->config.fast_sums ? 1 : dt_tree_cover(&shape, rank, node);
+    const uint64_t n_nodes = t->config.fast_sums ? 1 : dt_tree_list_cover(&shape, rank, node);
     uint64_t sent = 0;
     for (int64_t at = 0; at < count_of(t); at += most) {
         const dt_range bucket = {at, at + most < count_of(t) ? at + most : count_of(t)};

@@ -268,7 +268,7 @@ static dt_status sum_rows(void *user, const dt_rows *rows)
     int64_t dim[DT_MAX_DIMS];
     uint32_t rank = 0, n = 0;
     int64_t *total = user;
-    const float *y = dt_rows_get(rows, "y_hat", dim, &rank);
+    const float *y = dt_rows_get_output(rows, "y_hat", dim, &rank);
     assert_non_null(y);
     assert_int_equal(rank, 2);
     assert_int_equal(dim[1], 2);
@@ -276,8 +276,8 @@ static dt_status sum_rows(void *user, const dt_rows *rows)
     assert_int_equal(index[0], (uint64_t)total[1]); /* in order, nothing twice */
     total[0] += dim[0];
     total[1] += n;
-    assert_non_null(dt_rows_get(rows, "x", dim, &rank));
-    assert_null(dt_rows_get(rows, "nothing", dim, &rank));
+    assert_non_null(dt_rows_get_output(rows, "x", dim, &rank));
+    assert_null(dt_rows_get_output(rows, "nothing", dim, &rank));
     return DT_OK;
 }
 
@@ -316,9 +316,9 @@ static dt_status hash_rows(void *user, const dt_rows *rows)
     look_of_rank *l = user;
     int64_t dim[DT_MAX_DIMS];
     uint32_t rank = 0;
-    const float *y = dt_rows_get(rows, "y_hat", dim, &rank);
+    const float *y = dt_rows_get_output(rows, "y_hat", dim, &rank);
     l->hash = dt_hash64(y, (size_t)(dim[0] * dim[1]) * sizeof(*y), l->hash);
-    const float *x = dt_rows_get(rows, "x", dim, &rank);
+    const float *x = dt_rows_get_output(rows, "x", dim, &rank);
     l->hash = dt_hash64(x, (size_t)(dim[0] * dim[1]) * sizeof(*x), l->hash);
     if (l->stumbles && l->total[1] > 60) {
         return DT_FAIL(DT_EINTERRUPTED, "asked to stop in the middle");
@@ -339,7 +339,7 @@ static void look_on_ranks(uint32_t n, uint32_t stumbling, uint64_t want)
 {
     static look_of_rank l[4];
     dt_comm *comm[4];
-    assert_int_equal(dt_comm_sim(n, 30, comm), DT_OK);
+    assert_int_equal(dt_comm_create_simulated(n, 30, comm), DT_OK);
     memset(l, 0, sizeof(l));
     for (uint32_t i = 0; i < n; i++) {
         toy_init(&l[i].t);
@@ -439,7 +439,7 @@ static void fail_on_a_rank(toy_change *mode)
     static failing_rank f[RANKS];
     dt_comm *comm[RANKS];
     uint32_t n_named = 0;
-    assert_int_equal(dt_comm_sim(RANKS, 30, comm), DT_OK);
+    assert_int_equal(dt_comm_create_simulated(RANKS, 30, comm), DT_OK);
     memset(f, 0, sizeof(f));
     for (uint32_t i = 0; i < RANKS; i++) {
         toy_init(&f[i].t);

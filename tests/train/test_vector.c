@@ -153,7 +153,7 @@ static void test_threads_and_ranks_change_no_bit(void **state)
     }
     rank_run r[RANKS];
     dt_comm *comm[RANKS];
-    assert_int_equal(dt_comm_sim(RANKS, 20, comm), DT_OK);
+    assert_int_equal(dt_comm_create_simulated(RANKS, 20, comm), DT_OK);
     for (uint32_t i = 0; i < RANKS; i++) {
         toy_init(&r[i].t);
         with_hidden(&r[i].t);
@@ -192,7 +192,7 @@ static void test_halves_are_for_steps_alone(void **state)
     look(&t, &halves);
     toy_fini(&t);
     assert_memory_equal(&whole, &halves, sizeof(whole));
-    assert_int_equal(dt_comm_sim(RANKS, 20, comm), DT_OK);
+    assert_int_equal(dt_comm_create_simulated(RANKS, 20, comm), DT_OK);
     for (uint32_t i = 0; i < RANKS; i++) {
         toy_init(&r[i].t);
         with_halves(&r[i].t);

@@ -215,9 +215,9 @@ static void pair_params(toy *t)
     assert_int_equal(dt_param_table_add(p, "critic", "b1", w1, 1, DT_INIT_ZERO, 0), DT_OK);
     assert_int_equal(dt_param_table_add(p, "critic", "w2", w2, 2, DT_INIT_FAN_IN, 1), DT_OK);
     assert_int_equal(dt_param_table_add(p, "critic", "b2", w2, 1, DT_INIT_ZERO, 0), DT_OK);
-    assert_int_equal(dt_param_table_shadow(p, "actor", "target"), DT_OK);
-    assert_int_equal(dt_param_table_shadow(p, "critic", "target"), DT_OK);
-    assert_int_equal(dt_param_table_shadow(p, "actor", "past"), DT_OK);
+    assert_int_equal(dt_param_table_add_target(p, "actor", "target"), DT_OK);
+    assert_int_equal(dt_param_table_add_target(p, "critic", "target"), DT_OK);
+    assert_int_equal(dt_param_table_add_target(p, "actor", "past"), DT_OK);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -285,7 +285,7 @@ static void net_params(toy *t)
 dt_status toy_try_start(toy *t)
 {
     if (t->comm == NULL) {
-        assert_int_equal(dt_comm_null(&t->comm), DT_OK);
+        assert_int_equal(dt_comm_create_null(&t->comm), DT_OK);
     }
     assert_int_equal(dt_samples_open(&t->source, &t->ops, t, t->config.slice_rows), DT_OK);
     t->source.is_live = t->is_live;

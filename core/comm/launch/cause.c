@@ -21,7 +21,7 @@
 
 enum { LAST_LINES = 50, LAST_BYTES = 32768, MAX_LOGGED = 8 };
 
-dt_status dt_cause_make(uint32_t n, dt_cause *out)
+dt_status dt_cause_init(uint32_t n, dt_cause *out)
 {
     *out = (dt_cause){.n = n, .was = dt_alloc_n(n, sizeof(*out->was))};
     return out->was != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", n);
@@ -46,7 +46,7 @@ static void describe_call(const dt_board_rank *r, double now, char *out, size_t 
         snprintf(out, bytes, "it has called no collective yet");
         return;
     }
-    dt_board_call_text(&r->last, call, sizeof(call));
+    dt_board_describe_call(&r->last, call, sizeof(call));
     const bool is_over = r->last.end_s > 0;
     snprintf(out, bytes, "%s collective %llu (%s), %s %.1f s before", is_over ? "its last was" : "it was in",
              (unsigned long long)r->last.number, call, is_over ? "which ended" : "begun",
@@ -55,7 +55,7 @@ static void describe_call(const dt_board_rank *r, double now, char *out, size_t 
 
 /* The rank that is not in the collective that all others are in: the least that a rank has come to, if others came
  * further. */
-static bool find_absent(const dt_cause *c, uint32_t *rank_p)
+static bool find_absent_rank(const dt_cause *c, uint32_t *rank_p)
 {
     uint64_t least = UINT64_MAX, most = 0;
     for (uint32_t r = 0; r < c->n; r++) {
@@ -73,7 +73,7 @@ static bool find_absent(const dt_cause *c, uint32_t *rank_p)
     return least < most;
 }
 
-static void log_gone(const dt_cause *c)
+static void log_lost_rank(const dt_cause *c)
 {
     char text[192];
     const dt_board_rank *w = &c->was[c->rank];
@@ -111,9 +111,9 @@ void dt_cause_update(dt_cause *c, const dt_board *b)
         c->is_known = n_gone == 1 && n_never == 0;
         c->is_open = !c->is_known;
         if (c->is_known) {
-            log_gone(c);
+            log_lost_rank(c);
         }
-    } else if (waited_in_vain && find_absent(c, &c->rank)) {
+    } else if (waited_in_vain && find_absent_rank(c, &c->rank)) {
         c->is_known = true;
         c->seen_s = dt_clock_s();
     }
@@ -136,7 +136,7 @@ void dt_cause_decide(dt_cause *c, int heard, bool has_all)
     }
     c->is_open = false;
     c->is_known = true;
-    log_gone(c);
+    log_lost_rank(c);
 }
 
 void dt_cause_set_lost_machine(dt_cause *c, const dt_board *b, const char *node)
@@ -176,7 +176,7 @@ static void log_last_lines(const char *name, char *text, size_t bytes)
 }
 
 /* The end of the rank's log. */
-static void log_tail(uint32_t rank, const char *run)
+static void log_rank_log_tail(uint32_t rank, const char *run)
 {
     dt_str path = {0};
     int fd = -1;
@@ -228,6 +228,6 @@ void dt_cause_log(const dt_cause *c, const char *run)
         dt_log(DT_LOG_ERROR, "and %u more ranks", n_logged - MAX_LOGGED);
     }
     if (is_rank && run[0] != '\0') {
-        log_tail(c->rank, run);
+        log_rank_log_tail(c->rank, run);
     }
 }

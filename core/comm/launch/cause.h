@@ -18,7 +18,7 @@ typedef struct dt_cause {
     dt_board_rank *was; /* [n] at that moment */
 } dt_cause;
 
-dt_status dt_cause_make(uint32_t n, dt_cause *out) DT_NODISCARD;
+dt_status dt_cause_init(uint32_t n, dt_cause *out) DT_NODISCARD;
 void dt_cause_fini(dt_cause *c);
 void dt_cause_clear(dt_cause *c);
 /* Looks for the first trouble, and logs at once which rank is gone, where that is certain; then nothing more is looked

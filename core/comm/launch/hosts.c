@@ -23,7 +23,7 @@ static uint32_t slots_of(const dt_launch_host *h, double now, bool is_next)
 }
 
 /* use: [n] processes of each host. is_next: of the attempt after this one, which does without what was just lost. */
-static uint32_t choose(const dt_launch_hosts *h, double now, bool is_next, uint32_t *use)
+static uint32_t choose_hosts(const dt_launch_hosts *h, double now, bool is_next, uint32_t *use)
 {
     uint32_t n = 0, n_hosts = 0;
     const uint32_t most_hosts = h->machines.max > 0 ? h->machines.max : DT_HOSTS_MOST;
@@ -39,8 +39,8 @@ static uint32_t choose(const dt_launch_hosts *h, double now, bool is_next, uint3
 uint32_t dt_hosts_choose(dt_launch_hosts *h, double now)
 {
     uint32_t use[DT_HOSTS_MOST];
-    uint32_t n = choose(h, now, true, use);
-    n = n > 0 ? n : choose(h, now, false, use);
+    uint32_t n = choose_hosts(h, now, true, use);
+    n = n > 0 ? n : choose_hosts(h, now, false, use);
     for (uint32_t i = 0; i < h->n && n > 0; i++) {
         h->host[i].n_used = use[i];
         h->host[i].is_fresh = false;
@@ -51,7 +51,7 @@ uint32_t dt_hosts_choose(dt_launch_hosts *h, double now)
 uint32_t dt_hosts_find_change(const dt_launch_hosts *h, double now)
 {
     uint32_t use[DT_HOSTS_MOST];
-    const uint32_t n = choose(h, now, false, use);
+    const uint32_t n = choose_hosts(h, now, false, use);
     bool changes = false;
     for (uint32_t i = 0; i < h->n; i++) {
         changes = changes || use[i] != h->host[i].n_used;

@@ -118,7 +118,7 @@ static bool has_run_dir(const job *j)
 
 /* Of the folder of run.lock: that one is held by rank 0, and for a while longer than a launcher that was
  * killed has lived; this one as long as a launcher sees to the run. */
-static dt_status lock_run(const char *run, int *fd_p)
+static dt_status lock_run_folder(const char *run, int *fd_p)
 {
     dt_str path = {0};
     dt_str_addf(&path, "%s/launch.lock", run);
@@ -140,7 +140,7 @@ static dt_status check_unlocked(const dt_launch_desc *d)
     dt_status st = DT_OK;
     dt_str_addf(&path, "%s/launch.lock", run != NULL ? run : "");
     if (run != NULL && dt_fs_is_dir(run) && dt_beneath_guard(run) == DT_OK && dt_lock_is_held(dt_str_text(&path))) {
-        st = lock_run(run, &fd);
+        st = lock_run_folder(run, &fd);
         dt_lock_release(fd);
     }
     dt_str_fini(&path);
@@ -151,7 +151,7 @@ static dt_status check_unlocked(const dt_launch_desc *d)
     return DT_OK;
 }
 
-static void find_run(job *j)
+static void find_run_dir(job *j)
 {
     const char *run = dt_board_run_dir(j->board);
     if (run[0] != '\0' && (j->run == NULL || strcmp(j->run, run) != 0)) {
@@ -160,7 +160,7 @@ static void find_run(job *j)
         dt_launch_notes_open(&j->notes, run);
         dt_lock_release(j->lock);
         j->lock = -1;
-        if (lock_run(run, &j->lock) != DT_OK) { /* the other lock still holds */
+        if (lock_run_folder(run, &j->lock) != DT_OK) { /* the other lock still holds */
             dt_error_clear();
         }
     }
@@ -185,7 +185,7 @@ static void forward_signals(job *j)
 static void update_ranks(job *j)
 {
     dt_cause_update(&j->cause, j->board);
-    find_run(j);
+    find_run_dir(j);
     for (uint32_t r = 0; r < j->n; r++) {
         const dt_board_rank *w = &j->cause.was[r];
         const bool has_failed = w->state == DT_BOARD_GONE || (w->state == DT_BOARD_LEFT && w->code != DT_EXIT_DONE &&
@@ -289,7 +289,7 @@ static void end_remaining_processes(job *j)
         const struct timespec nap = {.tv_nsec = 20000000};
         nanosleep(&nap, NULL);
     }
-    const uint32_t n = dt_board_kill(j->board);
+    const uint32_t n = dt_board_kill_processes(j->board);
     if (n > 0) {
         dt_log(DT_LOG_WARN, "ended %u process%s that mpirun had left running", n, n == 1 ? "" : "es");
     }
@@ -324,7 +324,7 @@ static bool was_stopped_twice(const job *j, int code)
 }
 
 /* From outside: no fault of a program sends itself SIGKILL. */
-static bool was_killed(const job *j)
+static bool was_launcher_killed(const job *j)
 {
     return j->killed_by > 0 || j->heard.signal == SIGKILL;
 }
@@ -335,7 +335,7 @@ static int find_lost_rank(const job *j)
     return j->heard.rank >= 0 ? j->heard.rank : j->cause.is_known ? (int)j->cause.rank : -1;
 }
 
-static void log_lost(const job *j, int code)
+static void log_lost_process(const job *j, int code)
 {
     char who[96] = "a process";
     if (j->killed_by > 0) {
@@ -579,10 +579,10 @@ static void log_no_more_restarts(const job *j, uint64_t n)
 /* Processes were lost: n restarts so far. Returns whether to start them again. */
 static bool prepare_restart(job *j, uint64_t n, int *code_p)
 {
-    log_lost(j, *code_p);
+    log_lost_process(j, *code_p);
     leave_out_lost(j);
     *code_p = DT_EXIT_PEER; /* what mpirun ends with then is one of its own numbers */
-    if (j->run == NULL && !j->had_ranks && !was_killed(j)) {
+    if (j->run == NULL && !j->had_ranks && !was_launcher_killed(j)) {
         return false; /* nothing ran: it would fail alike */
     }
     if (n >= j->d->max_restarts) {
@@ -658,7 +658,7 @@ static dt_status run_job(job *j, int *code_p)
             return st;
         }
     }
-    DT_TRY(dt_cause_make(processes.max, &j->cause));
+    DT_TRY(dt_cause_init(processes.max, &j->cause));
     DT_TRY(dt_board_create(processes.max, &j->board));
     DT_TRY(set_environment(j));
     return run_attempts(j, code_p);

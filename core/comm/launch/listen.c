@@ -20,7 +20,7 @@ static void copy_to_user(const dt_listen *l, const char *bytes, size_t n)
     }
 }
 
-static void forward(const dt_listen *l, const char *bytes, size_t n)
+static void forward_bytes(const dt_listen *l, const char *bytes, size_t n)
 {
     copy_to_user(l, bytes, n);
     while (n > 0) {
@@ -33,7 +33,7 @@ static void forward(const dt_listen *l, const char *bytes, size_t n)
     }
 }
 
-static bool is_rule(const char *line, size_t n)
+static bool is_separator_line(const char *line, size_t n)
 {
     size_t dashes = strspn(line, "-");
     return dashes >= DASHES && dashes + 1 >= n;
@@ -41,7 +41,7 @@ static bool is_rule(const char *line, size_t n)
 
 /* "mpirun noticed that process rank 1 with PID 0 on node x exited on signal 9 (Killed)."
  * "... process rank 2 with PID 7 on node x exiting improperly", "Process name: [[5,1],2]", "Exit code: 9" */
-static void read_block(dt_listen *l)
+static void parse_notice(dt_listen *l)
 {
     const char *rank = strstr(l->block, "process rank "), *name = strstr(l->block, "Process name: [["),
                *number = strstr(l->block, "exited on signal ");
@@ -56,7 +56,7 @@ static void read_block(dt_listen *l)
 }
 
 /* "ORTE has lost communication with a remote daemon. ... Remote daemon: [[5,0],1] on node x" */
-static void read_node(dt_listen *l)
+static void parse_lost_node(dt_listen *l)
 {
     const char *lost = strstr(l->block, "lost communication with a remote daemon");
     const char *daemon = lost != NULL ? strstr(lost, "Remote daemon: ") : NULL;
@@ -67,13 +67,13 @@ static void read_node(dt_listen *l)
     }
 }
 
-static bool is_of_mpirun(const dt_listen *l)
+static bool is_mpirun_notice(const dt_listen *l)
 {
     return strstr(l->block, "mpirun") != NULL || strstr(l->block, "Primary job") != NULL ||
            strstr(l->block, "lost communication with a remote daemon") != NULL;
 }
 
-static void hold_block(dt_listen *l)
+static void buffer_notice(dt_listen *l)
 {
     const size_t room = sizeof(l->kept) - 1 - l->n_kept, n = l->n_block < room ? l->n_block : room;
     copy_to_user(l, l->block, l->n_block);
@@ -90,32 +90,32 @@ static bool is_forwarding_notice(const char *line)
 }
 
 /* Of a line without an end: may it still become what is kept back? */
-static bool may_be_held(const dt_listen *l)
+static bool may_be_buffered(const dt_listen *l)
 {
     static const char mpirun[] = "mpirun: ";
     const size_t n = l->n < sizeof(mpirun) - 1 ? l->n : sizeof(mpirun) - 1;
     return l->line[0] == '-' || memcmp(l->line, mpirun, n) == 0;
 }
 
-static void end_block(dt_listen *l)
+static void finish_notice(dt_listen *l)
 {
     l->block[l->n_block] = '\0';
-    read_block(l);
-    read_node(l);
-    if (!is_of_mpirun(l)) { /* such as what it prints before anything runs: why it cannot */
-        forward(l, l->block, l->n_block);
+    parse_notice(l);
+    parse_lost_node(l);
+    if (!is_mpirun_notice(l)) { /* such as what it prints before anything runs: why it cannot */
+        forward_bytes(l, l->block, l->n_block);
     } else {
-        hold_block(l);
+        buffer_notice(l);
     }
     l->n_block = 0;
 }
 
-static void end_line(dt_listen *l)
+static void finish_line(dt_listen *l)
 {
     l->line[l->n] = '\0';
-    if (is_rule(l->line, l->n)) {
+    if (is_separator_line(l->line, l->n)) {
         if (l->is_inside) {
-            end_block(l);
+            finish_notice(l);
         }
         l->is_inside = !l->is_inside;
     } else if (l->is_inside) {
@@ -123,7 +123,7 @@ static void end_line(dt_listen *l)
         memcpy(l->block + l->n_block, l->line, n);
         l->n_block += n;
     } else if (!is_forwarding_notice(l->line)) {
-        forward(l, l->line, l->n);
+        forward_bytes(l, l->line, l->n);
     }
     l->n = 0;
 }
@@ -133,11 +133,11 @@ void dt_listen_add(dt_listen *l, const char *bytes, size_t n)
     for (size_t i = 0; i < n; i++) {
         l->line[l->n++] = bytes[i];
         if (bytes[i] == '\n' || l->n + 1 == sizeof(l->line)) {
-            end_line(l);
+            finish_line(l);
         }
     }
-    if (!l->is_inside && l->n > 0 && !may_be_held(l)) { /* a line that is drawn again and again has no end */
-        forward(l, l->line, l->n);
+    if (!l->is_inside && l->n > 0 && !may_be_buffered(l)) { /* a line that is drawn again and again has no end */
+        forward_bytes(l, l->line, l->n);
         l->n = 0;
     }
 }
@@ -145,10 +145,10 @@ void dt_listen_add(dt_listen *l, const char *bytes, size_t n)
 void dt_listen_end(dt_listen *l)
 {
     if (l->n > 0) {
-        end_line(l);
+        finish_line(l);
     }
     if (l->is_inside) {
-        end_block(l);
+        finish_notice(l);
         l->is_inside = false;
     }
 }

@@ -83,7 +83,7 @@ static void append_word(const char **word, uint32_t *n, const char *text)
 
 /* mpirun's own words. More processes than cores are what the user requested; mpirun rejects root without an option, and
  * starting dtrain as root was a decision. */
-static uint32_t launcher_words(const dt_mpirun_desc *d, char count[16], const char **word)
+static uint32_t append_launcher_words(const dt_mpirun_desc *d, char count[16], const char **word)
 {
     uint32_t n = 0;
     snprintf(count, 16, "%u", d->n);
@@ -113,13 +113,13 @@ static uint32_t launcher_words(const dt_mpirun_desc *d, char count[16], const ch
     return n;
 }
 
-static dt_status make_words(const dt_mpirun_desc *d, char count[16], const char ***out_p)
+static dt_status build_command(const dt_mpirun_desc *d, char count[16], const char ***out_p)
 {
     const char **word = dt_alloc_n(d->n_arg + (size_t)MOST_WORDS, sizeof(*word));
     if (word == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a command line");
     }
-    uint32_t n = launcher_words(d, count, word);
+    uint32_t n = append_launcher_words(d, count, word);
     for (uint32_t i = 0; i < d->n_arg; i++) {
         append_word(word, &n, d->arg[i]);
     }
@@ -159,7 +159,7 @@ dt_status dt_mpirun_start(const dt_mpirun_desc *d, pid_t *pid_p, int *err_p)
     const char **word = NULL;
     char count[16];
     int end[2];
-    DT_TRY(make_words(d, count, &word));
+    DT_TRY(build_command(d, count, &word));
     if (pipe2(end, O_CLOEXEC) != 0) {
         dt_free(word);
         return DT_FAIL(DT_EIO, "cannot make a pipe: %s", strerror(errno));

@@ -15,7 +15,7 @@
 enum { MOST_WAITING = 1 << 20 };
 static const uint64_t MOST_BYTES = 16u << 20; /* of a file, of which the last three are kept */
 
-static void add_line(dt_launch_notes *n, char *line)
+static void append_note_line(dt_launch_notes *n, char *line)
 {
     dt_mask_message(line);
     if (n->file != NULL) {
@@ -31,7 +31,7 @@ static void write_log_line(void *user, int level, const char *line)
     (void)level;
     dt_str_add(&copy, line);
     if (copy.text != NULL) {
-        add_line(user, copy.text);
+        append_note_line(user, copy.text);
     }
     dt_str_fini(&copy);
 }
@@ -45,7 +45,7 @@ void dt_launch_notes_add(void *user, const char *bytes, size_t count)
         } else if (bytes[i] != '\n') {
             dt_str_add_n(&n->line, bytes + i, 1);
         } else if (n->line.bytes > 0) {
-            add_line(n, n->line.text);
+            append_note_line(n, n->line.text);
             dt_str_clear(&n->line);
         }
     }
@@ -56,7 +56,7 @@ void dt_launch_notes_begin(dt_launch_notes *n)
     dt_log_sink_set(write_log_line, n);
 }
 
-static dt_status open_file(const dt_str *path, const char *run, dt_logfile **out_p)
+static dt_status open_note_file(const dt_str *path, const char *run, dt_logfile **out_p)
 {
     const dt_logfile_opts o = {.max_bytes = MOST_BYTES, .keep = 3};
     DT_TRY(dt_str_status(path));
@@ -71,7 +71,7 @@ void dt_launch_notes_open(dt_launch_notes *n, const char *run)
         return;
     }
     dt_str_addf(&path, "%s/launch.log", run);
-    const dt_status st = open_file(&path, run, &n->file);
+    const dt_status st = open_note_file(&path, run, &n->file);
     dt_str_fini(&path);
     if (st < 0) {
         n->has_failed = true;

@@ -33,7 +33,7 @@ typedef union request_word {
 } request_word;
 _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "a request fits into a word");
 
-static dt_status fail(int code, const char *what)
+static dt_status fail_mpi_call(int code, const char *what)
 {
     char text[MPI_MAX_ERROR_STRING] = "no reason given";
     int n = 0;
@@ -45,7 +45,7 @@ static dt_status make_request(int code, const char *what, MPI_Request r, uint64_
 {
     request_word w = {.word = 0};
     if (code != MPI_SUCCESS) {
-        return fail(code, what);
+        return fail_mpi_call(code, what);
     }
     w.request = r;
     *out_p = (dt_transport_request){.word = w.word, .bytes = bytes};
@@ -94,24 +94,24 @@ static dt_status open_library(dt_transport_info *out)
         snprintf(out->library, sizeof(out->library), "%.*s", (int)sizeof(out->library) - 1, text);
     }
     code = make_communicators(out);
-    return code == MPI_SUCCESS ? DT_OK : fail(code, "making communicators");
+    return code == MPI_SUCCESS ? DT_OK : fail_mpi_call(code, "making communicators");
 }
 
-static dt_status send(uint32_t to, const void *data, uint64_t bytes, uint32_t tag, dt_transport_request *out_p)
+static dt_status start_send(uint32_t to, const void *data, uint64_t bytes, uint32_t tag, dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Isend(data, (int)bytes, MPI_BYTE, (int)to, (int)tag, messages, &r);
     return make_request(code, "a send", r, UINT64_MAX, out_p);
 }
 
-static dt_status receive(uint32_t from, void *data, uint64_t bytes, uint32_t tag, dt_transport_request *out_p)
+static dt_status start_receive(uint32_t from, void *data, uint64_t bytes, uint32_t tag, dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, (int)tag, messages, &r);
     return make_request(code, "a receive", r, bytes, out_p);
 }
 
-static dt_status all_gather(const void *mine, uint64_t bytes, void *all, dt_transport_request *out_p)
+static dt_status start_all_gather(const void *mine, uint64_t bytes, void *all, dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const bool is_there = mine == (const char *)all + (uint64_t)own_rank * bytes;
@@ -120,41 +120,41 @@ static dt_status all_gather(const void *mine, uint64_t bytes, void *all, dt_tran
     return make_request(code, "all_gather", r, UINT64_MAX, out_p);
 }
 
-static dt_status broadcast(uint32_t root, void *data, uint64_t bytes, dt_transport_request *out_p)
+static dt_status start_broadcast(uint32_t root, void *data, uint64_t bytes, dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Ibcast(data, (int)bytes, MPI_BYTE, (int)root, collectives, &r);
     return make_request(code, "broadcast", r, UINT64_MAX, out_p);
 }
 
-static dt_status barrier(dt_transport_request *out_p)
+static dt_status start_barrier(dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     return make_request(MPI_Ibarrier(collectives, &r), "barrier", r, UINT64_MAX, out_p);
 }
 
-static dt_status all_reduce(float *data, uint64_t n, dt_transport_request *out_p)
+static dt_status start_all_reduce(float *data, uint64_t n, dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Iallreduce(MPI_IN_PLACE, data, (int)n, MPI_FLOAT, MPI_SUM, collectives, &r);
     return make_request(code, "all_reduce", r, UINT64_MAX, out_p);
 }
 
-static dt_status reduce_scatter(const float *all, const uint32_t *n, float *mine, dt_transport_request *out_p)
+static dt_status start_reduce_scatter(const float *all, const uint32_t *n, float *mine, dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Ireduce_scatter(all, mine, (const int *)n, MPI_FLOAT, MPI_SUM, collectives, &r);
     return make_request(code, "reduce_scatter", r, UINT64_MAX, out_p);
 }
 
-static dt_status largest(uint64_t word[2], dt_transport_request *out_p)
+static dt_status start_all_reduce_max(uint64_t word[2], dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Iallreduce(MPI_IN_PLACE, word, 2, MPI_UINT64_T, MPI_MAX, comparisons, &r);
     return make_request(code, "a comparison", r, UINT64_MAX, out_p);
 }
 
-static dt_status test(dt_transport_request *request, uint32_t n, bool *done_p)
+static dt_status test_requests(dt_transport_request *request, uint32_t n, bool *done_p)
 {
     for (uint32_t i = 0; i < n; i++) {
         request_word w = {.word = request[i].word};
@@ -166,7 +166,7 @@ static dt_status test(dt_transport_request *request, uint32_t n, bool *done_p)
         const int code = MPI_Test(&w.request, &is_done, &status);
         if (code != MPI_SUCCESS) {
             request[i].word = 0;
-            return fail(code, "a transfer");
+            return fail_mpi_call(code, "a transfer");
         }
         if (!is_done) {
             *done_p = false;
@@ -186,7 +186,7 @@ static dt_status test(dt_transport_request *request, uint32_t n, bool *done_p)
 }
 
 /* Small enough to leave at once; that it arrives is not waited for. */
-static void tell(const char *text)
+static void send_notice(const char *text)
 {
     char *word = farewell[n_told++ % MOST_TOLD];
     snprintf(word, TEXT_BYTES, "%s", text);
@@ -199,7 +199,7 @@ static void tell(const char *text)
     }
 }
 
-static bool heard(uint32_t *from_p, char *text, size_t bytes)
+static bool receive_notice(uint32_t *from_p, char *text, size_t bytes)
 {
     MPI_Status status;
     int is_there = 0;
@@ -231,17 +231,17 @@ const dt_transport_ops *dt_transport_module(const dt_transport_host *h)
     static const dt_transport_ops ops = {.struct_size = sizeof(ops),
                                          .version = DT_TRANSPORT_VERSION,
                                          .open = open_library,
-                                         .send = send,
-                                         .receive = receive,
-                                         .all_gather = all_gather,
-                                         .broadcast = broadcast,
-                                         .barrier = barrier,
-                                         .all_reduce = all_reduce,
-                                         .reduce_scatter = reduce_scatter,
-                                         .largest = largest,
-                                         .test = test,
-                                         .tell = tell,
-                                         .heard = heard,
+                                         .send = start_send,
+                                         .receive = start_receive,
+                                         .all_gather = start_all_gather,
+                                         .broadcast = start_broadcast,
+                                         .barrier = start_barrier,
+                                         .all_reduce = start_all_reduce,
+                                         .reduce_scatter = start_reduce_scatter,
+                                         .largest = start_all_reduce_max,
+                                         .test = test_requests,
+                                         .tell = send_notice,
+                                         .heard = receive_notice,
                                          .close = close_library};
     host = h;
     return &ops;

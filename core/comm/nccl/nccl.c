@@ -124,7 +124,7 @@ static void abort_handle(dt_nccl *n)
 }
 
 /* The library's error; it is sent to the other ranks. */
-static dt_status fail(dt_nccl *n, int e, const char *call)
+static dt_status fail_nccl_call(dt_nccl *n, int e, const char *call)
 {
     const char *more = n->lib->last_error != NULL && n->handle != NULL ? n->lib->last_error(n->handle) : "";
     const dt_status st = DT_FAIL(DT_ECOMM, "NCCL, %s: %s%s%.200s", call, n->lib->error_string(e),
@@ -144,7 +144,7 @@ static dt_status poll_errors(dt_nccl *n, double since_s)
     }
     const int asked = n->lib->async_error(n->handle, &e);
     if (asked != SUCCESS || (e != SUCCESS && e != IN_PROGRESS)) {
-        return fail(n, asked != SUCCESS ? asked : e, "while it worked");
+        return fail_nccl_call(n, asked != SUCCESS ? asked : e, "while it worked");
     }
     const dt_status st = dt_comm_check_peers(n->comm, "moved data between GPUs by NCCL", since_s);
     if (st < 0) {
@@ -162,13 +162,13 @@ static dt_status wait_until_ready(dt_nccl *n, int e, const char *call)
     const double begin = dt_clock_s();
     const struct timespec nap = {.tv_nsec = 50000};
     if (e != SUCCESS && e != IN_PROGRESS) {
-        return fail(n, e, call);
+        return fail_nccl_call(n, e, call);
     }
     while (e == IN_PROGRESS) {
         int now = SUCCESS;
         const int asked = n->lib->async_error(n->handle, &now);
         if (asked != SUCCESS || (now != SUCCESS && now != IN_PROGRESS)) {
-            return fail(n, asked != SUCCESS ? asked : now, call);
+            return fail_nccl_call(n, asked != SUCCESS ? asked : now, call);
         }
         e = now;
         if (e == IN_PROGRESS) {
@@ -179,7 +179,7 @@ static dt_status wait_until_ready(dt_nccl *n, int e, const char *call)
     return DT_OK;
 }
 
-static void destroy(dt_nccl *n);
+static void destroy_nccl(dt_nccl *n);
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
@@ -201,7 +201,7 @@ static dt_status init_handle(dt_nccl *n, dt_nccl_id id)
                         .split_share = DT_NCCL_UNDEFINED};
     const int e = n->lib->init(&n->handle, (int)dt_comm_size(n->comm), id, (int)dt_comm_rank(n->comm), &c);
     if (n->handle == NULL) {
-        return fail(n, e, "ncclCommInitRankConfig");
+        return fail_nccl_call(n, e, "ncclCommInitRankConfig");
     }
     return wait_until_ready(n, e, "ncclCommInitRankConfig");
 }
@@ -226,7 +226,7 @@ static dt_status connect_ranks(dt_nccl *n, dt_nccl_id *id)
     return init_handle(n, *id);
 }
 
-static dt_status create(dt_comm *c, dt_nccl **out_p)
+static dt_status create_nccl(dt_comm *c, dt_nccl **out_p)
 {
     dt_nccl_id id = {{0}};
     dt_nccl *n = NULL;
@@ -236,7 +236,7 @@ static dt_status create(dt_comm *c, dt_nccl **out_p)
         st = connect_ranks(n, &id);
     }
     if (st < 0) {
-        destroy(n);
+        destroy_nccl(n);
         return st;
     }
     *out_p = n;
@@ -244,7 +244,7 @@ static dt_status create(dt_comm *c, dt_nccl **out_p)
 }
 
 /* What is under way was waited for by now, where all went well. */
-static void destroy(dt_nccl *n)
+static void destroy_nccl(dt_nccl *n)
 {
     if (n == NULL) {
         return;
@@ -293,7 +293,7 @@ static dt_status begin_group(dt_nccl *n)
         return DT_FAIL(DT_ECOMM, "NCCL was aborted before");
     }
     const int e = n->lib->group_start();
-    return e == SUCCESS ? DT_OK : fail(n, e, "ncclGroupStart");
+    return e == SUCCESS ? DT_OK : fail_nccl_call(n, e, "ncclGroupStart");
 }
 
 static dt_status all_to_all(dt_nccl *n, const dt_comm_out *out, const dt_comm_in *in, uint32_t k, void *stream)
@@ -314,7 +314,7 @@ static dt_status all_to_all(dt_nccl *n, const dt_comm_out *out, const dt_comm_in
 }
 
 /* Parts of one length, one after the other, are what the library has a call for. */
-static bool are_equal(const int64_t *at, uint32_t ranks)
+static bool are_parts_equal(const int64_t *at, uint32_t ranks)
 {
     bool is_equal = at[1] > at[0];
     for (uint32_t r = 1; r < ranks; r++) {
@@ -328,7 +328,7 @@ static dt_status reduce_scatter(dt_nccl *n, float *vector, const int64_t *at, vo
     const uint32_t ranks = dt_comm_size(n->comm), me = dt_comm_rank(n->comm);
     int e = SUCCESS;
     DT_TRY(begin_group(n));
-    if (are_equal(at, ranks)) {
+    if (are_parts_equal(at, ranks)) {
         e = n->lib->reduce_scatter(vector + at[0], vector + at[me], (size_t)(at[1] - at[0]), FLOAT32, SUM, n->handle,
                                    stream);
         return end_group(n, e, "ncclReduceScatter");
@@ -348,7 +348,7 @@ static dt_status all_gather(dt_nccl *n, float *vector, const int64_t *at, void *
     const int64_t own = at[me + 1] - at[me];
     int e = SUCCESS;
     DT_TRY(begin_group(n));
-    if (are_equal(at, ranks)) {
+    if (are_parts_equal(at, ranks)) {
         e = n->lib->all_gather(vector + at[me], vector + at[0], (size_t)own, FLOAT32, n->handle, stream);
         return end_group(n, e, "ncclAllGather");
     }
@@ -366,8 +366,8 @@ static dt_status all_gather(dt_nccl *n, float *vector, const int64_t *at, void *
 
 const dt_device_transport_ops dt_nccl_transport = {.name = "NCCL",
                                                    .query_version = query_version,
-                                                   .create = create,
-                                                   .destroy = destroy,
+                                                   .create = create_nccl,
+                                                   .destroy = destroy_nccl,
                                                    .register_buffer = register_memory,
                                                    .all_to_all = all_to_all,
                                                    .reduce_scatter = reduce_scatter,

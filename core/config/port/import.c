@@ -16,31 +16,31 @@
 
 enum { KEY_BYTES = 256, MAX_WORDS = 64 };
 
-static dt_status out_of_memory(void)
+static dt_status fail_out_of_memory(void)
 {
     return DT_FAIL(DT_ENOMEM, "out of memory for what is imported");
 }
 
 /* ---- leaves of a phase ----------------------------------------------------------------------------------------- */
 
-static dt_status add_leaf(dt_porting *p, const char *key, const dt_yaml *n)
+static dt_status add_scalar(dt_porting *p, const char *key, const dt_yaml *n)
 {
     if (p->n_leaves == p->cap_leaves) {
         const int cap = p->cap_leaves > 0 ? 2 * p->cap_leaves : 128;
         dt_leaf *grown = dt_realloc(p->leaf, (size_t)cap * sizeof(*grown));
         if (grown == NULL) {
-            return out_of_memory();
+            return fail_out_of_memory();
         }
         p->leaf = grown;
         p->cap_leaves = cap;
     }
     const char *kept = dt_yaml_keep(p->d, key);
     p->leaf[p->n_leaves++] = (dt_leaf){.key = kept, .node = n};
-    return kept != NULL ? DT_OK : out_of_memory();
+    return kept != NULL ? DT_OK : fail_out_of_memory();
 }
 
 /* Values below a mapping, whose key is path ("" for the phase itself). */
-static dt_status collect(dt_porting *p, const dt_yaml *map, const char *path)
+static dt_status collect_scalars(dt_porting *p, const dt_yaml *map, const char *path)
 {
     for (const dt_yaml *n = map->first; n != NULL; n = n->next) {
         char key[KEY_BYTES];
@@ -52,7 +52,7 @@ static dt_status collect(dt_porting *p, const dt_yaml *map, const char *path)
             if (dt_guide_find(p->keys, key, -1) != NULL && !dt_guide_is_group(p->keys, key)) {
                 return dt_yaml_fail(p->d, n, "%s is one value, but the file has a mapping", key);
             }
-            DT_TRY(collect(p, n, key));
+            DT_TRY(collect_scalars(p, n, key));
             continue;
         }
         if (dt_guide_is_group(p->keys, key) && dt_guide_find(p->keys, key, -1) == NULL) {
@@ -62,10 +62,10 @@ static dt_status collect(dt_porting *p, const dt_yaml *map, const char *path)
         if (*path == '\0' && dt_guide_find(p->keys, key, p->phase) == NULL) { /* phase1: { num_epochs: 50 } */
             char own[KEY_BYTES + 8];
             snprintf(own, sizeof(own), "phase.%s", key);
-            DT_TRY(add_leaf(p, dt_guide_find(p->keys, own, p->phase) != NULL ? own : key, n));
+            DT_TRY(add_scalar(p, dt_guide_find(p->keys, own, p->phase) != NULL ? own : key, n));
             continue;
         }
-        DT_TRY(add_leaf(p, key, n));
+        DT_TRY(add_scalar(p, key, n));
     }
     return DT_OK;
 }
@@ -73,7 +73,7 @@ static dt_status collect(dt_porting *p, const dt_yaml *map, const char *path)
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
 /* The elements of [0.9, 0.999], of a list below its key, and of a tuple of Python. */
-static dt_status elements(const dt_porting *p, const dt_leaf *l, const char *word[MAX_WORDS], int *n_p)
+static dt_status split_elements(const dt_porting *p, const dt_leaf *l, const char *word[MAX_WORDS], int *n_p)
 {
     *n_p = 0;
     for (const dt_yaml *n = l->node->first; n != NULL; n = n->next) {
@@ -87,7 +87,7 @@ static dt_status elements(const dt_porting *p, const dt_leaf *l, const char *wor
     }
     char *text = dt_yaml_keep(p->d, l->node->text);
     if (text == NULL) {
-        return out_of_memory();
+        return fail_out_of_memory();
     }
     for (char *rest = text; rest != NULL;) {
         char *one = strsep(&rest, ",");
@@ -106,7 +106,7 @@ static dt_status elements(const dt_porting *p, const dt_leaf *l, const char *wor
     return DT_OK;
 }
 
-static dt_status plain(const dt_porting *p, const dt_leaf *l, const char **out_p)
+static dt_status plain_text_of(const dt_porting *p, const dt_leaf *l, const char **out_p)
 {
     static const char *const yes[] = {"True", "TRUE", "Yes", "YES", "yes", "On", "ON", "on"};
     static const char *const no[] = {"False", "FALSE", "No", "NO", "no", "Off", "OFF", "off"};
@@ -122,7 +122,8 @@ static dt_status plain(const dt_porting *p, const dt_leaf *l, const char **out_p
 }
 
 /* theirs in "theirs=ours theirs=ours", copied; NULL in *out_p: it is not there. list_p: those that are. */
-static dt_status translate(const dt_porting *p, const char *words, const char *theirs, const char **out_p, dt_str *list)
+static dt_status translate_word(const dt_porting *p, const char *words, const char *theirs, const char **out_p,
+                                dt_str *list)
 {
     *out_p = NULL;
     for (const char *at = words; *at != '\0';) {
@@ -130,7 +131,7 @@ static dt_status translate(const dt_porting *p, const char *words, const char *t
         if (strlen(theirs) == key && memcmp(at, theirs, key) == 0) {
             char *ours = dt_yaml_keep(p->d, at + key + 1);
             if (ours == NULL) {
-                return out_of_memory();
+                return fail_out_of_memory();
             }
             ours[strcspn(ours, " ")] = '\0';
             *out_p = ours;
@@ -143,11 +144,12 @@ static dt_status translate(const dt_porting *p, const char *words, const char *t
 
 /* A word of theirs for one of ours. is_known_p: false and a remark where any text is allowed and this one means
  * nothing here. */
-static dt_status reword(dt_porting *p, const dt_key_row *g, const dt_leaf *l, const char **text_p, bool *is_known_p)
+static dt_status translate_value(dt_porting *p, const dt_key_row *g, const dt_leaf *l, const char **text_p,
+                                 bool *is_known_p)
 {
     const char *ours = NULL;
     dt_str list = {0};
-    dt_status st = translate(p, g->words, *text_p, &ours, &list);
+    dt_status st = translate_word(p, g->words, *text_p, &ours, &list);
     *is_known_p = ours != NULL;
     const dt_option *o = dt_porting_option(p, g->target);
     if (st == DT_OK && ours == NULL && o != NULL && o->type == DT_OPT_STR) {
@@ -163,7 +165,7 @@ static dt_status reword(dt_porting *p, const dt_key_row *g, const dt_leaf *l, co
 }
 
 /* "a b=1 c": set a and c to the value, b to 1. */
-static dt_status set_all(dt_porting *p, const dt_key_row *g, const dt_leaf *l, const char *const *text, int step)
+static dt_status set_targets(dt_porting *p, const dt_key_row *g, const dt_leaf *l, const char *const *text, int step)
 {
     for (const char *at = g->target; *at != '\0'; text += step) {
         char target[KEY_BYTES];
@@ -179,15 +181,15 @@ static dt_status set_all(dt_porting *p, const dt_key_row *g, const dt_leaf *l, c
     return DT_OK;
 }
 
-static dt_status take(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
+static dt_status import_value(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     const char *text = NULL;
     bool is_known = true;
-    DT_TRY(plain(p, l, &text));
+    DT_TRY(plain_text_of(p, l, &text));
     if (g->words != NULL) {
-        DT_TRY(reword(p, g, l, &text, &is_known));
+        DT_TRY(translate_value(p, g, l, &text, &is_known));
     }
-    return is_known ? set_all(p, g, l, &text, 0) : DT_OK;
+    return is_known ? set_targets(p, g, l, &text, 0) : DT_OK;
 }
 
 static dt_status import_list(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
@@ -197,8 +199,8 @@ static dt_status import_list(dt_porting *p, const dt_key_row *g, const dt_leaf *
     for (const char *at = g->target; *at != '\0'; at++) {
         n_targets += *at == ' ';
     }
-    DT_TRY(elements(p, l, word, &n));
-    return n == n_targets ? set_all(p, g, l, word, 1)
+    DT_TRY(split_elements(p, l, word, &n));
+    return n == n_targets ? set_targets(p, g, l, word, 1)
                           : dt_yaml_fail(p->d, l->node, "%s: expected %d values, found %d", l->key, n_targets, n);
 }
 
@@ -207,7 +209,7 @@ static dt_status import_layers(dt_porting *p, const dt_key_row *g, const dt_leaf
     const char *word[MAX_WORDS] = {NULL}, *both[2] = {NULL, NULL};
     char count[16];
     int n = 0;
-    DT_TRY(elements(p, l, word, &n));
+    DT_TRY(split_elements(p, l, word, &n));
     for (int i = 1; i < n; i++) {
         if (strcmp(word[i], word[0]) != 0) {
             return dt_porting_remark(p, DT_REMARK_NONE, l,
@@ -217,7 +219,7 @@ static dt_status import_layers(dt_porting *p, const dt_key_row *g, const dt_leaf
     snprintf(count, sizeof(count), "%d", n);
     both[0] = word[0];
     both[1] = count;
-    return n > 0 ? set_all(p, g, l, both, 1) : dt_porting_remark(p, DT_REMARK_NONE, l, "a list without a layer");
+    return n > 0 ? set_targets(p, g, l, both, 1) : dt_porting_remark(p, DT_REMARK_NONE, l, "a list without a layer");
 }
 
 static dt_status import_roles(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
@@ -225,12 +227,12 @@ static dt_status import_roles(dt_porting *p, const dt_key_row *g, const dt_leaf 
     const char *word[MAX_WORDS] = {NULL};
     int n = 0;
     dt_str roles = {0};
-    DT_TRY(elements(p, l, word, &n));
+    DT_TRY(split_elements(p, l, word, &n));
     dt_status st = DT_OK;
     for (int i = 0; i < n && st == DT_OK; i++) {
         const char *role = NULL;
         dt_str known = {0};
-        st = translate(p, p->keys->roles, word[i], &role, &known);
+        st = translate_word(p, p->keys->roles, word[i], &role, &known);
         if (st == DT_OK && role == NULL) {
             const char *shown = dt_leaf_text(p, l);
             st = dt_yaml_fail(p->d, l->node, "%s = %s: expected names of models: %s", l->key,
@@ -241,7 +243,7 @@ static dt_status import_roles(dt_porting *p, const dt_key_row *g, const dt_leaf 
     }
     const char *text = dt_str_text(&roles);
     if (st == DT_OK) {
-        st = set_all(p, g, l, &text, 0);
+        st = set_targets(p, g, l, &text, 0);
     }
     dt_str_fini(&roles);
     return st;
@@ -255,9 +257,9 @@ static dt_status import_passes(dt_porting *p, const dt_key_row *g, const dt_leaf
     int64_t passes = 10, n = 0;
     const char *text = NULL;
     char product[32], note[128];
-    DT_TRY(plain(p, l, &text));
+    DT_TRY(plain_text_of(p, l, &text));
     if (p->phase == 1) {
-        return set_all(p, g, l, &text, 0);
+        return set_targets(p, g, l, &text, 0);
     }
     (void)(o != NULL && o->dfl != NULL && dt_parse_whole(o->dfl, &passes));
     if (of_file != NULL && of_file->node->kind == DT_YAML_VALUE) {
@@ -270,26 +272,27 @@ static dt_status import_passes(dt_porting *p, const dt_key_row *g, const dt_leaf
     snprintf(note, sizeof(note), "in passes: %" PRId64 " rounds of %" PRId64, n, passes);
     const dt_key_row noted = {.key = g->key, .target = g->target, .note = dt_yaml_keep(p->d, note)};
     const char *value = product;
-    return noted.note != NULL ? set_all(p, &noted, l, &value, 0) : out_of_memory();
+    return noted.note != NULL ? set_targets(p, &noted, l, &value, 0) : fail_out_of_memory();
 }
 
 static dt_status import_assignment(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     const char *text = NULL;
-    DT_TRY(plain(p, l, &text));
-    return strcmp(text, g->words) == 0 ? set_all(p, g, l, &text, 0) : dt_porting_remark(p, DT_REMARK_NONE, l, g->note);
+    DT_TRY(plain_text_of(p, l, &text));
+    return strcmp(text, g->words) == 0 ? set_targets(p, g, l, &text, 0)
+                                       : dt_porting_remark(p, DT_REMARK_NONE, l, g->note);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-static dt_status apply(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
+static dt_status apply_row(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     if (dt_leaf_is_none(l)) {
         return dt_porting_remark(p, DT_REMARK_NONE, l, "it has no value: the default applies");
     }
     switch (g->act) {
     case DT_KEYS_TAKE:
-        return take(p, g, l);
+        return import_value(p, g, l);
     case DT_KEYS_EACH:
         return import_list(p, g, l);
     case DT_KEYS_LAYERS:
@@ -333,7 +336,7 @@ static bool has_outcome(const dt_porting *p, const dt_leaf *l)
     return false;
 }
 
-static dt_status unknown(dt_porting *p, const dt_leaf *l)
+static dt_status remark_unknown_key(dt_porting *p, const dt_leaf *l)
 {
     enum { SUGGESTED = 20 }; /* looking for what is near takes its time */
     const char *note = "the guides have no such key";
@@ -349,21 +352,21 @@ static dt_status unknown(dt_porting *p, const dt_leaf *l)
         near[n++] = g->key;
     }
     near[n] = NULL;
-    const char *like = p->n_unknown++ < SUGGESTED ? dt_did_you_mean(l->key, near) : NULL;
+    const char *like = p->n_unknown++ < SUGGESTED ? dt_suggest_word(l->key, near) : NULL;
     if (like != NULL) {
         dt_str text = {0};
         dt_str_addf(&text, "did you mean %s?", like);
         note = text.failed ? NULL : dt_yaml_keep(p->d, dt_str_text(&text));
         dt_str_fini(&text);
     }
-    return note != NULL ? dt_porting_remark(p, DT_REMARK_UNKNOWN, l, note) : out_of_memory();
+    return note != NULL ? dt_porting_remark(p, DT_REMARK_UNKNOWN, l, note) : fail_out_of_memory();
 }
 
 static dt_status import_phase(dt_porting *p, int phase, const dt_yaml *map)
 {
     p->phase = phase;
     p->n_leaves = 0;
-    DT_TRY(collect(p, map, ""));
+    DT_TRY(collect_scalars(p, map, ""));
     DT_TRY(dt_porting_joint(p));
     for (const dt_key_row *g = p->keys->rows; g->key != NULL; g++) {
         for (int i = 0; i < p->n_leaves && strchr(g->phases, '0' + phase) != NULL; i++) {
@@ -371,19 +374,19 @@ static dt_status import_phase(dt_porting *p, int phase, const dt_yaml *map)
                 const bool is_joint = g->act == DT_KEYS_BATCH || g->act == DT_KEYS_ENVS ||
                                       g->act == DT_KEYS_ENVS_LIMIT || g->act == DT_KEYS_ROUND;
                 p->leaf[i].is_done = true;
-                DT_TRY(is_joint && has_outcome(p, &p->leaf[i]) ? DT_OK : apply(p, g, &p->leaf[i]));
+                DT_TRY(is_joint && has_outcome(p, &p->leaf[i]) ? DT_OK : apply_row(p, g, &p->leaf[i]));
             }
         }
     }
     for (int i = 0; i < p->n_leaves; i++) {
-        DT_TRY(p->leaf[i].is_done ? DT_OK : unknown(p, &p->leaf[i]));
+        DT_TRY(p->leaf[i].is_done ? DT_OK : remark_unknown_key(p, &p->leaf[i]));
     }
     return DT_OK;
 }
 
 /* ---- phases ---------------------------------------------------------------------------------------------------- */
 
-static const dt_yaml *child(const dt_yaml *map, const char *key)
+static const dt_yaml *find_child(const dt_yaml *map, const char *key)
 {
     for (const dt_yaml *n = map != NULL && map->kind == DT_YAML_MAP ? map->first : NULL; n != NULL; n = n->next) {
         if (strcmp(n->key, key) == 0) {
@@ -396,7 +399,7 @@ static const dt_yaml *child(const dt_yaml *map, const char *key)
 /* 1, 2 or 3: as the file states, or as its keys imply; a file of the guides for DDP alone is of phase 1. */
 static dt_status find_phase(dt_porting *p, const dt_yaml *root, int *phase_p)
 {
-    const dt_yaml *said = child(child(root, "data"), "phase");
+    const dt_yaml *said = find_child(find_child(root, "data"), "phase");
     if (*phase_p != 0) {
         return DT_OK;
     }
@@ -412,7 +415,7 @@ static dt_status find_phase(dt_porting *p, const dt_yaml *root, int *phase_p)
         char group[KEY_BYTES];
         const size_t bytes = strcspn(at, "=");
         snprintf(group, sizeof(group), "%.*s", (int)bytes, at);
-        if (child(root, group) != NULL) {
+        if (find_child(root, group) != NULL) {
             *phase_p = at[bytes + 1] - '0';
             p->is_guessed = false;
         }
@@ -423,12 +426,12 @@ static dt_status find_phase(dt_porting *p, const dt_yaml *root, int *phase_p)
 
 static bool is_enabled(const dt_yaml *phase)
 {
-    const dt_yaml *n = child(phase, "enabled");
+    const dt_yaml *n = find_child(phase, "enabled");
     return n == NULL || n->kind != DT_YAML_VALUE || strcasecmp(n->text, "false") != 0;
 }
 
 /* A file of several phases. */
-static dt_status import_several(dt_porting *p, const dt_yaml *root, int only)
+static dt_status import_phases(dt_porting *p, const dt_yaml *root, int only)
 {
     static const char *const names[DT_KEYS_PHASES] = {"phase1", "phase2", "phase3"};
     dt_yaml beside = {.kind = DT_YAML_MAP, .line = 1, .column = 1};
@@ -441,7 +444,7 @@ static dt_status import_several(dt_porting *p, const dt_yaml *root, int only)
         if (i == DT_KEYS_PHASES) {
             dt_yaml *copy = dt_yaml_alloc(p->d, sizeof(*copy));
             if (copy == NULL) {
-                return out_of_memory();
+                return fail_out_of_memory();
             }
             *copy = *n;
             copy->next = NULL;
@@ -469,15 +472,16 @@ static dt_status import_several(dt_porting *p, const dt_yaml *root, int only)
     return p->n_listed > 0 ? DT_OK : dt_yaml_fail(p->d, root, "no phase is enabled: there is nothing to train");
 }
 
-static dt_status import_root(dt_porting *p, int phase)
+static dt_status import_root_keys(dt_porting *p, int phase)
 {
     const dt_yaml *root = dt_yaml_root(p->d);
-    if (child(root, "phase1") != NULL || child(root, "phase2") != NULL || child(root, "phase3") != NULL) {
-        return import_several(p, root, phase);
+    if (find_child(root, "phase1") != NULL || find_child(root, "phase2") != NULL ||
+        find_child(root, "phase3") != NULL) {
+        return import_phases(p, root, phase);
     }
     DT_TRY(find_phase(p, root, &phase));
     if (!is_enabled(root)) {
-        return dt_yaml_fail(p->d, child(root, "enabled"),
+        return dt_yaml_fail(p->d, find_child(root, "enabled"),
                             "enabled: false, and no other phase is there: there is nothing "
                             "to train");
     }
@@ -485,7 +489,7 @@ static dt_status import_root(dt_porting *p, int phase)
     return import_phase(p, phase, root);
 }
 
-static void count(dt_porting *p)
+static void count_imported(dt_porting *p)
 {
     for (const dt_setting_in *s = p->settings, *before = NULL; s != NULL; before = s, s = s->next) {
         p->ported.taken += before == NULL || before->from != s->from;
@@ -504,9 +508,9 @@ dt_status dt_porting_import(const char *path, int phase, const dt_keys_ext *keys
     DT_TRY(dt_yaml_read(path, &p.d));
     p.settings_end = &p.settings;
     p.remarks_end = &p.remarks;
-    dt_status st = import_root(&p, phase);
+    dt_status st = import_root_keys(&p, phase);
     if (st == DT_OK) {
-        count(&p);
+        count_imported(&p);
         st = dt_porting_write(&p, path, out);
     }
     if (st == DT_OK) {

@@ -16,7 +16,7 @@
 
 enum { LARGEST = 1000000000, OF_THEIRS = 200 /* rollout_fragment_length where a file does not set it */ };
 
-static dt_status whole(const dt_porting *p, const dt_leaf *l, int64_t least, int64_t *out_p)
+static dt_status parse_whole_number(const dt_porting *p, const dt_leaf *l, int64_t least, int64_t *out_p)
 {
     int64_t n = 0;
     if (l->node->kind != DT_YAML_VALUE || !dt_parse_whole(l->node->text, &n) || n < least || n > LARGEST) {
@@ -29,11 +29,12 @@ static dt_status whole(const dt_porting *p, const dt_leaf *l, int64_t least, int
 }
 
 /* 0 where a key is not there. leaf_p: NULL then. */
-static dt_status number(const dt_porting *p, const char *key, int64_t least, const dt_leaf **leaf_p, int64_t *out_p)
+static dt_status read_number(const dt_porting *p, const char *key, int64_t least, const dt_leaf **leaf_p,
+                             int64_t *out_p)
 {
     *leaf_p = dt_leaf_find(p, key);
     *out_p = 0;
-    return *leaf_p != NULL ? whole(p, *leaf_p, least, out_p) : DT_OK;
+    return *leaf_p != NULL ? parse_whole_number(p, *leaf_p, least, out_p) : DT_OK;
 }
 
 /* false where a key is not there. leaf_p: NULL then. */
@@ -53,7 +54,7 @@ static dt_status read_bool(const dt_porting *p, const char *key, const dt_leaf *
     return DT_OK;
 }
 
-static const char *keep(dt_porting *p, const char *fmt, int64_t a, int64_t b, int64_t c)
+static const char *format_kept_text(dt_porting *p, const char *fmt, int64_t a, int64_t b, int64_t c)
 {
     char text[256];
     snprintf(text, sizeof(text), fmt, (long long)a, (long long)b, (long long)c);
@@ -81,12 +82,12 @@ static dt_status read_batch(const dt_porting *p, batch *b)
     static const char *const worlds[] = {"distributed.world_size", "distributed.nproc_per_node",
                                          "distributed_sampler.num_replicas"};
     DT_TRY(read_bool(p, "batch_size.auto", &b->automatic, &b->is_auto));
-    DT_TRY(number(p, "batch_size.per_gpu", 1, &b->per, &b->n_per));
-    DT_TRY(number(p, "batch_size.effective", 1, &b->all, &b->n_all));
-    DT_TRY(number(p, "batch_size.accumulation_steps", 1, &b->steps, &b->n_steps));
-    DT_TRY(number(p, "dataloader.batch_size", 1, &b->loader, &b->n_loader));
+    DT_TRY(read_number(p, "batch_size.per_gpu", 1, &b->per, &b->n_per));
+    DT_TRY(read_number(p, "batch_size.effective", 1, &b->all, &b->n_all));
+    DT_TRY(read_number(p, "batch_size.accumulation_steps", 1, &b->steps, &b->n_steps));
+    DT_TRY(read_number(p, "dataloader.batch_size", 1, &b->loader, &b->n_loader));
     for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]) && b->world == NULL; i++) {
-        DT_TRY(number(p, worlds[i], 1, &b->world, &b->n_world));
+        DT_TRY(read_number(p, worlds[i], 1, &b->world, &b->n_world));
     }
     b->n_steps = b->n_steps > 0 ? b->n_steps : 1;
     b->n_world = b->n_world > 0 ? b->n_world : 1;
@@ -100,10 +101,11 @@ static dt_status check_batch(dt_porting *p, const batch *b)
     const bool fits = b->n_per == 0 ||
                       (b->world == NULL ? b->n_all % each == 0 : b->n_all % each == 0 && b->n_all / each == b->n_world);
     if (b->all != NULL && !fits) {
-        const char *note = keep(p,
-                                "it does not follow from %lld of batch_size.per_gpu, %lld accumulation_steps and %lld "
-                                "processes; batch_size.effective is used",
-                                b->n_per, b->n_steps, b->n_world);
+        const char *note =
+            format_kept_text(p,
+                             "it does not follow from %lld of batch_size.per_gpu, %lld accumulation_steps and %lld "
+                             "processes; batch_size.effective is used",
+                             b->n_per, b->n_steps, b->n_world);
         DT_TRY(dt_porting_remark(p, DT_REMARK_WRONG, b->per, note));
     }
     if (b->loader != NULL && b->n_per > 0 && b->n_loader != b->n_per) {
@@ -144,13 +146,13 @@ static dt_status set_batch(dt_porting *p)
     DT_TRY(check_batch(p, &b));
     if (b.all != NULL) {
         return set_number(p, "data.batch", b.n_all / b.n_steps, b.all,
-                          keep(p, "%lld over %lld accumulation_steps", b.n_all, b.n_steps, 0));
+                          format_kept_text(p, "%lld over %lld accumulation_steps", b.n_all, b.n_steps, 0));
     }
     const dt_leaf *each = b.per != NULL ? b.per : b.loader;
     const int64_t n = b.per != NULL ? b.n_per : b.n_loader;
     return each == NULL ? DT_OK
                         : set_number(p, "data.batch", n * b.n_world, each,
-                                     keep(p, "%lld for each of %lld processes", n, b.n_world, 0));
+                                     format_kept_text(p, "%lld for each of %lld processes", n, b.n_world, 0));
 }
 
 /* ---- environments ---------------------------------------------------------------------------------------------- */
@@ -160,8 +162,8 @@ static dt_status set_instances(dt_porting *p, int64_t *instances_p)
 {
     const dt_leaf *workers = NULL, *each = NULL, *unused = NULL;
     int64_t n_workers = 0, n_each = 0;
-    DT_TRY(number(p, "rllib.num_workers", 0, &workers, &n_workers));
-    DT_TRY(number(p, "rllib.num_envs_per_worker", 1, &each, &n_each));
+    DT_TRY(read_number(p, "rllib.num_workers", 0, &workers, &n_workers));
+    DT_TRY(read_number(p, "rllib.num_envs_per_worker", 1, &each, &n_each));
     if (workers == NULL && each == NULL) {
         return DT_OK;
     }
@@ -171,16 +173,17 @@ static dt_status set_instances(dt_porting *p, int64_t *instances_p)
     const dt_leaf *from = workers != NULL ? workers : each;
     for (const dt_key_row *g = p->keys->rows; g->key != NULL; g++) {
         int64_t limit = 0;
-        DT_TRY(g->act == DT_KEYS_ENVS_LIMIT ? number(p, g->key, 1, &unused, &limit) : DT_OK);
+        DT_TRY(g->act == DT_KEYS_ENVS_LIMIT ? read_number(p, g->key, 1, &unused, &limit) : DT_OK);
         if (limit > 0 && *instances_p > limit) {
-            DT_TRY(dt_porting_remark(p, DT_REMARK_WRONG, from,
-                                     keep(p, "%lld workers of %lld environments are more than the %lld there may be",
-                                          n_workers, n_each, limit)));
+            DT_TRY(dt_porting_remark(
+                p, DT_REMARK_WRONG, from,
+                format_kept_text(p, "%lld workers of %lld environments are more than the %lld there may be", n_workers,
+                                 n_each, limit)));
             *instances_p = limit;
         }
     }
     return set_number(p, "env.instances", *instances_p, from,
-                      keep(p, "%lld workers of %lld environments", n_workers, n_each, 0));
+                      format_kept_text(p, "%lld workers of %lld environments", n_workers, n_each, 0));
 }
 
 static bool is_set(const dt_porting *p, const char *target)
@@ -223,8 +226,8 @@ static dt_status set_round(dt_porting *p, int64_t instances)
 {
     const dt_leaf *samples = NULL, *steps = NULL;
     int64_t n = 0, fragment = 0;
-    DT_TRY(number(p, "rllib.train_batch_size", 1, &samples, &n));
-    DT_TRY(number(p, "rllib.rollout_fragment_length", 1, &steps, &fragment));
+    DT_TRY(read_number(p, "rllib.train_batch_size", 1, &samples, &n));
+    DT_TRY(read_number(p, "rllib.rollout_fragment_length", 1, &steps, &fragment));
     if (samples != NULL) {
         DT_TRY(set_number(p, "@.train_batch", n, samples, ""));
     }
@@ -241,11 +244,13 @@ static dt_status set_round(dt_porting *p, int64_t instances)
     if (steps != NULL) {
         DT_TRY(dt_porting_remark(
             p, DT_REMARK_WRONG, steps,
-            keep(p, "%lld steps of %lld environments do not divide a round of %lld samples", said, instances, n)));
+            format_kept_text(p, "%lld steps of %lld environments do not divide a round of %lld samples", said,
+                             instances, n)));
     }
     return set_number(p, "@.fragment", fitting, steps != NULL ? steps : samples,
-                      keep(p, "so that %lld environments collect %lld samples; %lld steps would collect more",
-                           instances, rows * instances * fitting, said));
+                      format_kept_text(p,
+                                       "so that %lld environments collect %lld samples; %lld steps would collect more",
+                                       instances, rows * instances * fitting, said));
 }
 
 dt_status dt_porting_joint(dt_porting *p)

@@ -13,7 +13,7 @@
 
 enum { SHOWN = 60, TARGET_BYTES = 128 };
 
-static dt_status out_of_memory(void)
+static dt_status fail_out_of_memory(void)
 {
     return DT_FAIL(DT_ENOMEM, "out of memory for what is imported");
 }
@@ -42,7 +42,7 @@ const dt_leaf *dt_leaf_find(const dt_porting *p, const char *key)
     return NULL;
 }
 
-static void add_shown(const dt_yaml *n, dt_str *out)
+static void append_shown_value(const dt_yaml *n, dt_str *out)
 {
     if (n->kind == DT_YAML_VALUE) {
         dt_str_addf(out, "%.*s", SHOWN, n->text[0] != '\0' ? n->text : "nothing");
@@ -51,7 +51,7 @@ static void add_shown(const dt_yaml *n, dt_str *out)
     dt_str_add(out, n->kind == DT_YAML_MAP ? "{" : "[");
     for (const dt_yaml *child = n->first; child != NULL && out->bytes < SHOWN; child = child->next) {
         dt_str_add(out, child == n->first ? "" : ", ");
-        add_shown(child, out);
+        append_shown_value(child, out);
     }
     dt_str_add(out, n->kind == DT_YAML_MAP ? "}" : "]");
 }
@@ -59,14 +59,14 @@ static void add_shown(const dt_yaml *n, dt_str *out)
 const char *dt_leaf_text(const dt_porting *p, const dt_leaf *l)
 {
     dt_str text = {0};
-    add_shown(l->node, &text);
+    append_shown_value(l->node, &text);
     if (text.bytes > SHOWN) { /* in the middle of a character it becomes '?', as the mask is */
         memcpy(text.text + SHOWN - 3, "...", 4);
     }
     char *copy = text.failed ? NULL : dt_yaml_keep(p->d, dt_str_text(&text));
     dt_str_fini(&text);
     if (copy != NULL) {
-        dt_mask(copy, true);
+        dt_mask_text(copy, true);
     }
     return copy;
 }
@@ -74,7 +74,7 @@ const char *dt_leaf_text(const dt_porting *p, const dt_leaf *l)
 /* ---- settings -------------------------------------------------------------------------------------------------- */
 
 /* "@.gamma" in phase 2 is "phase2_ppo", "gamma"; "seed" is "", "seed". */
-static void split(const dt_porting *p, const char *target, char section[TARGET_BYTES], const char **name_p)
+static void split_target(const dt_porting *p, const char *target, char section[TARGET_BYTES], const char **name_p)
 {
     const char *dot = strrchr(target, '.');
     *name_p = dot != NULL ? dot + 1 : target;
@@ -85,7 +85,7 @@ static void split(const dt_porting *p, const char *target, char section[TARGET_B
     }
 }
 
-static const dt_option *option_of(const dt_config *known, const char *section, const char *name)
+static const dt_option *find_known_option(const dt_config *known, const char *section, const char *name)
 {
     dt_option_view v;
     for (uint32_t i = 0; known != NULL && dt_config_option_at(known, -1, section, i, &v) == DT_OK; i++) {
@@ -100,8 +100,8 @@ const dt_option *dt_porting_option(const dt_porting *p, const char *target)
 {
     char section[TARGET_BYTES];
     const char *name = NULL;
-    split(p, target, section, &name);
-    return option_of(p->known, section, name);
+    split_target(p, target, section, &name);
+    return find_known_option(p->known, section, name);
 }
 
 /* Sections that a run has once, whatever its phases are. */
@@ -117,7 +117,7 @@ static bool is_of_run(const char *section)
 }
 
 /* Without an option: as it looks. */
-static void write_as_it_looks(const char *text, dt_str *out)
+static void write_unquoted_literal(const char *text, dt_str *out)
 {
     int64_t i = 0;
     double f = 0;
@@ -134,14 +134,14 @@ static void write_as_it_looks(const char *text, dt_str *out)
     }
 }
 
-static dt_status value_of(const dt_porting *p, const char *section, const char *name, const char *text,
-                          const dt_leaf *from, const char **out_p)
+static dt_status canonical_value_of(const dt_porting *p, const char *section, const char *name, const char *text,
+                                    const dt_leaf *from, const char **out_p)
 {
     dt_str value = {0}, want = {0};
-    const dt_option *o = option_of(p->known, section, name);
+    const dt_option *o = find_known_option(p->known, section, name);
     dt_status st = DT_OK;
     if (o == NULL) {
-        write_as_it_looks(text, &value);
+        write_unquoted_literal(text, &value);
         st = dt_str_status(&value);
     } else {
         st = dt_option_write(o, text, &value);
@@ -154,7 +154,7 @@ static dt_status value_of(const dt_porting *p, const char *section, const char *
     }
     if (st == DT_OK) {
         *out_p = dt_yaml_keep(p->d, dt_str_text(&value));
-        st = *out_p != NULL ? DT_OK : out_of_memory();
+        st = *out_p != NULL ? DT_OK : fail_out_of_memory();
     }
     dt_str_fini(&value);
     dt_str_fini(&want);
@@ -169,16 +169,16 @@ static dt_status remark_repeated(dt_porting *p, const dt_setting_in *s, const ch
     const char *kept = note.failed ? NULL : dt_yaml_keep(p->d, dt_str_text(&note));
     dt_str_fini(&note);
     return kept != NULL ? dt_porting_remark(p, is_same ? DT_REMARK_SAME : DT_REMARK_WRONG, from, kept)
-                        : out_of_memory();
+                        : fail_out_of_memory();
 }
 
 dt_status dt_porting_set(dt_porting *p, const char *target, const char *text, const dt_leaf *from, const char *note)
 {
     char section[TARGET_BYTES];
     const char *name = NULL, *value = NULL;
-    split(p, target, section, &name);
+    split_target(p, target, section, &name);
     const int phase = is_of_run(section) ? 0 : p->phase;
-    DT_TRY(value_of(p, section, name, text, from, &value));
+    DT_TRY(canonical_value_of(p, section, name, text, from, &value));
     for (const dt_setting_in *s = p->settings; s != NULL; s = s->next) {
         if (s->phase == phase && strcmp(s->section, section) == 0 && strcmp(s->name, name) == 0) {
             return s->from == from->key && strcmp(s->value, value) == 0 ? DT_OK : remark_repeated(p, s, value, from);
@@ -187,7 +187,7 @@ dt_status dt_porting_set(dt_porting *p, const char *target, const char *text, co
     dt_setting_in *s = dt_yaml_alloc(p->d, sizeof(*s));
     const char *own_section = dt_yaml_keep(p->d, section), *own_name = dt_yaml_keep(p->d, name);
     if (s == NULL || own_section == NULL || own_name == NULL) {
-        return out_of_memory();
+        return fail_out_of_memory();
     }
     *s = (dt_setting_in){.phase = phase,
                          .section = own_section,
@@ -207,9 +207,9 @@ dt_status dt_porting_remark(dt_porting *p, dt_remark_kind kind, const dt_leaf *o
     const char *value = dt_leaf_text(p, of);
     char *key = dt_yaml_keep(p->d, of->key);
     if (r == NULL || value == NULL || key == NULL) {
-        return out_of_memory();
+        return fail_out_of_memory();
     }
-    dt_mask(key, true);
+    dt_mask_text(key, true);
     *r = (dt_remark){.kind = kind, .phase = p->phase, .line = of->node->line, .key = key, .value = value, .note = note};
     *p->remarks_end = r;
     p->remarks_end = &r->next;

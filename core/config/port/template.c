@@ -12,7 +12,7 @@
 enum { WIDTH = 116 };
 
 /* Its help, wrapped. */
-static void add_help(const dt_option *o, int indent, dt_str *out)
+static void write_option_help(const dt_option *o, int indent, dt_str *out)
 {
     dt_str text = {0};
     dt_str_addf(&text, "%s; ", o->help != NULL ? o->help : "");
@@ -40,9 +40,9 @@ static void add_help(const dt_option *o, int indent, dt_str *out)
     dt_str_fini(&text);
 }
 
-static void add_option(const dt_option *o, const char *value, int indent, dt_str *out)
+static void write_option(const dt_option *o, const char *value, int indent, dt_str *out)
 {
-    add_help(o, indent, out);
+    write_option_help(o, indent, out);
     dt_str_addf(out, "%*s#%s = ", indent, "", o->name);
     if (value == NULL || dt_option_write(o, value, out) != DT_OK) {
         dt_str_add(out, "\"\"");
@@ -53,7 +53,7 @@ static void add_option(const dt_option *o, const char *value, int indent, dt_str
 void dt_template_table(const dt_option *table, int indent, dt_str *out)
 {
     for (const dt_option *o = table; o != NULL && o->name != NULL; o++) {
-        add_option(o, o->dfl, indent, out);
+        write_option(o, o->dfl, indent, out);
     }
 }
 
@@ -65,7 +65,7 @@ dt_status dt_template_section(const dt_config *c, int64_t phase, const char *sec
         dt_str_addf(out, "%s = {\n", section);
     }
     for (uint32_t i = 0; dt_config_option_at(c, phase, section, i, &v) == DT_OK; i++) {
-        add_option(v.option, v.value, is_free ? 0 : 4, out);
+        write_option(v.option, v.value, is_free ? 0 : 4, out);
     }
     dt_str_add(out, is_free ? "" : "};\n");
     return dt_str_status(out);

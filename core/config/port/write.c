@@ -14,7 +14,7 @@
 enum { WIDTH = 112 };
 
 /* A comment of several lines where it is long. Words are parted by blanks; a longer one is on its own line. */
-static void comment(dt_str *out, int indent, const char *first, const char *text)
+static void write_comment(dt_str *out, int indent, const char *first, const char *text)
 {
     size_t at = 0;
     const char *lead = first;
@@ -40,7 +40,7 @@ static void comment(dt_str *out, int indent, const char *first, const char *text
 static void write_setting(const dt_setting_in *s, int indent, dt_str *out)
 {
     if (s->note[0] != '\0') {
-        comment(out, indent, "", s->note);
+        write_comment(out, indent, "", s->note);
     }
     dt_str_addf(out, "%*s%s = %s;    # %s, line %d\n", indent, "", s->name, s->value, s->from, s->line);
 }
@@ -55,7 +55,7 @@ static void write_section(const dt_porting *p, int phase, const char *section, i
 }
 
 /* The first setting of its section and phase? */
-static bool is_first(const dt_porting *p, const dt_setting_in *s)
+static bool is_first_of_section(const dt_porting *p, const dt_setting_in *s)
 {
     for (const dt_setting_in *o = p->settings; o != s; o = o->next) {
         if (o->phase == s->phase && strcmp(o->section, s->section) == 0) {
@@ -70,7 +70,7 @@ static void write_sections(const dt_porting *p, int phase, const char *own, int 
 {
     write_section(p, phase, own, indent, out);
     for (const dt_setting_in *s = p->settings; s != NULL; s = s->next) {
-        if (s->phase == phase && strcmp(s->section, own) != 0 && is_first(p, s)) {
+        if (s->phase == phase && strcmp(s->section, own) != 0 && is_first_of_section(p, s)) {
             dt_str_addf(out, "%*s%s = {\n", indent, "", s->section);
             write_section(p, phase, s->section, indent + 4, out);
             dt_str_addf(out, "%*s};\n", indent, "");
@@ -108,14 +108,14 @@ static void write_remarks(const dt_porting *p, dt_remark_kind kind, dt_str *out)
         dt_str text = {0};
         dt_str_addf(&text, "%s = %s (line %d)%s%s", r->key, r->value, r->line, r->note[0] != '\0' ? ": " : "", r->note);
         out->failed = out->failed || text.failed;
-        comment(out, 0, "  ", dt_str_text(&text));
+        write_comment(out, 0, "  ", dt_str_text(&text));
         dt_str_fini(&text);
     }
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------------- */
 
-static void write_head(const dt_porting *p, const char *path, dt_str *out)
+static void write_file_head(const dt_porting *p, const char *path, dt_str *out)
 {
     const dt_ported *n = &p->ported;
     const char *slash = strrchr(path, '/');
@@ -126,19 +126,19 @@ static void write_head(const dt_porting *p, const char *path, dt_str *out)
                 "the file names them.",
                 slash != NULL ? slash + 1 : path, n->taken, n->same, n->none, n->wrong, n->unknown);
     if (text.text != NULL) {
-        dt_mask(text.text, true);
+        dt_mask_text(text.text, true);
     }
     out->failed = out->failed || text.failed;
-    comment(out, 0, "", dt_str_text(&text));
+    write_comment(out, 0, "", dt_str_text(&text));
     dt_str_fini(&text);
     if (p->is_guessed) {
-        comment(out, 0, "", "The file does not state its phase: read as phase 1; --phase 3 reads it as phase 3.");
+        write_comment(out, 0, "", "The file does not state its phase: read as phase 1; --phase 3 reads it as phase 3.");
     }
 }
 
 dt_status dt_porting_write(const dt_porting *p, const char *path, dt_str *out)
 {
-    write_head(p, path, out);
+    write_file_head(p, path, out);
     write_sections(p, 0, "", 0, out);
     dt_str_add(out, "phases = (");
     for (int i = 0; i < p->n_listed; i++) {
@@ -160,13 +160,13 @@ dt_status dt_porting_write(const dt_porting *p, const char *path, dt_str *out)
 
 /* ---- the table of keys ----------------------------------------------------------------------------------------- */
 
-static const char *act_text(uint32_t act)
+static const char *name_of_act(uint32_t act)
 {
     return act == DT_KEYS_SAME ? "implied" : act == DT_KEYS_WRONG ? "wrong" : "none";
 }
 
 /* "`training.epochs`, `log.every`"; "@" is the plugin of the phase. */
-static void add_targets(const dt_keys_ext *keys, const dt_key_row *g, dt_str *out)
+static void append_targets(const dt_keys_ext *keys, const dt_key_row *g, dt_str *out)
 {
     const char *plugin = dt_guide_plugin(keys, g);
     for (const char *at = g->target; *at != '\0';) {
@@ -177,14 +177,14 @@ static void add_targets(const dt_keys_ext *keys, const dt_key_row *g, dt_str *ou
     }
 }
 
-static void add_row(const dt_keys_ext *keys, const dt_key_row *g, dt_str *out)
+static void append_key_row(const dt_keys_ext *keys, const dt_key_row *g, dt_str *out)
 {
     const bool is_value = g->act != DT_KEYS_SAME && g->act != DT_KEYS_NONE && g->act != DT_KEYS_WRONG;
     dt_str_addf(out, "| `%s` | %s | ", g->key, strcmp(g->phases, "0") == 0 ? "all" : g->phases);
     if (is_value && g->target[0] != '\0') {
-        add_targets(keys, g, out);
+        append_targets(keys, g, out);
     } else {
-        dt_str_add(out, is_value ? "combined" : act_text(g->act));
+        dt_str_add(out, is_value ? "combined" : name_of_act(g->act));
     }
     dt_str_addf(out, " | %s |\n", g->note);
 }
@@ -200,14 +200,14 @@ dt_status dt_porting_keys(const dt_keys_ext *keys, bool json, dt_str *out)
             continue;
         }
         if (!json) {
-            add_row(keys, g, out);
+            append_key_row(keys, g, out);
             continue;
         }
         const bool is_value = g->act != DT_KEYS_SAME && g->act != DT_KEYS_NONE && g->act != DT_KEYS_WRONG;
         dt_json_obj(&o, NULL);
         dt_json_str(&o, "key", g->key);
         dt_json_str(&o, "phases", g->phases);
-        dt_json_str(&o, "becomes", is_value ? "value" : act_text(g->act));
+        dt_json_str(&o, "becomes", is_value ? "value" : name_of_act(g->act));
         dt_json_str(&o, "target", g->target);
         dt_json_str(&o, "note", g->note);
         dt_json_end(&o, '}');

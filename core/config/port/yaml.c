@@ -119,13 +119,13 @@ typedef struct reader {
     int n_anchors, n_nodes, depth;
 } reader;
 
-static dt_status out_of_memory(const reader *r)
+static dt_status fail_out_of_memory(const reader *r)
 {
     return DT_FAIL(DT_ENOMEM, "out of memory while reading %s", r->d->path);
 }
 
-static dt_status reject(const reader *r, const yaml_mark_t *at, const char *fmt, ...) DT_PRINTF(3, 4);
-static dt_status reject(const reader *r, const yaml_mark_t *at, const char *fmt, ...)
+static dt_status reject_at_mark(const reader *r, const yaml_mark_t *at, const char *fmt, ...) DT_PRINTF(3, 4);
+static dt_status reject_at_mark(const reader *r, const yaml_mark_t *at, const char *fmt, ...)
 {
     char why[512];
     va_list ap;
@@ -136,28 +136,28 @@ static dt_status reject(const reader *r, const yaml_mark_t *at, const char *fmt,
 }
 
 /* The next event, to be deleted by the caller. */
-static dt_status next(reader *r, yaml_event_t *e)
+static dt_status next_event(reader *r, yaml_event_t *e)
 {
     if (yaml_parser_parse(&r->parser, e)) {
         return DT_OK;
     }
     const yaml_parser_t *p = &r->parser;
     if (p->error == YAML_MEMORY_ERROR) {
-        return out_of_memory(r);
+        return fail_out_of_memory(r);
     }
     const yaml_mark_t *at = p->error == YAML_READER_ERROR ? &p->mark : &p->problem_mark;
-    return reject(r, at, "no YAML: %s%s%s", p->problem != NULL ? p->problem : "it cannot be read",
-                  p->context != NULL ? ", " : "", p->context != NULL ? p->context : "");
+    return reject_at_mark(r, at, "no YAML: %s%s%s", p->problem != NULL ? p->problem : "it cannot be read",
+                          p->context != NULL ? ", " : "", p->context != NULL ? p->context : "");
 }
 
 static dt_status new_node(reader *r, const yaml_event_t *e, dt_yaml_kind kind, dt_yaml **out_p)
 {
     if (++r->n_nodes > MAX_NODES) {
-        return reject(r, &e->start_mark, "more than %d values, those of aliases counted", MAX_NODES);
+        return reject_at_mark(r, &e->start_mark, "more than %d values, those of aliases counted", MAX_NODES);
     }
     dt_yaml *n = dt_yaml_alloc(r->d, sizeof(*n));
     if (n == NULL) {
-        return out_of_memory(r);
+        return fail_out_of_memory(r);
     }
     n->kind = kind;
     n->line = (int)e->start_mark.line + 1;
@@ -166,7 +166,7 @@ static dt_status new_node(reader *r, const yaml_event_t *e, dt_yaml_kind kind, d
     return DT_OK;
 }
 
-static void append(dt_yaml *parent, dt_yaml *child)
+static void append_child(dt_yaml *parent, dt_yaml *child)
 {
     if (parent->last != NULL) {
         parent->last->next = child;
@@ -176,7 +176,7 @@ static void append(dt_yaml *parent, dt_yaml *child)
     parent->last = child;
 }
 
-static dt_yaml *find(const dt_yaml *map, const char *key)
+static dt_yaml *find_child(const dt_yaml *map, const char *key)
 {
     for (dt_yaml *n = map->first; n != NULL; n = n->next) {
         if (strcmp(n->key, key) == 0) {
@@ -200,7 +200,8 @@ static dt_status check_tag(const reader *r, const yaml_event_t *e, const yaml_ch
             return DT_OK;
         }
     }
-    return reject(r, &e->start_mark, "the tag %.*s is not read; plain values, lists and mappings are", SHOWN, text);
+    return reject_at_mark(r, &e->start_mark, "the tag %.*s is not read; plain values, lists and mappings are", SHOWN,
+                          text);
 }
 
 /* Before its value is read: index_p, -1 where it has none. */
@@ -211,11 +212,11 @@ static dt_status begin_anchor(reader *r, const yaml_event_t *e, const yaml_char_
         return DT_OK;
     }
     if (r->n_anchors == MAX_ANCHORS) {
-        return reject(r, &e->start_mark, "more than %d anchors", MAX_ANCHORS);
+        return reject_at_mark(r, &e->start_mark, "more than %d anchors", MAX_ANCHORS);
     }
     const char *copy = dt_yaml_keep(r->d, (const char *)name);
     if (copy == NULL) {
-        return out_of_memory(r);
+        return fail_out_of_memory(r);
     }
     *index_p = r->n_anchors;
     r->anchors[r->n_anchors++] = (anchor){.name = copy};
@@ -233,7 +234,7 @@ static dt_status copy_node(reader *r, const yaml_event_t *e, const dt_yaml *from
     for (const dt_yaml *child = from->first; child != NULL; child = child->next) {
         dt_yaml *copy = NULL;
         DT_TRY(copy_node(r, e, child, &copy)); /* as deep as what was read */
-        append(n, copy);
+        append_child(n, copy);
     }
     *out_p = n;
     return DT_OK;
@@ -247,23 +248,23 @@ static dt_status read_alias(reader *r, const yaml_event_t *e, dt_yaml **out_p)
             continue;
         }
         if (r->anchors[i].node == NULL) {
-            return reject(r, &e->start_mark, "*%.*s is inside the node that it names", SHOWN, name);
+            return reject_at_mark(r, &e->start_mark, "*%.*s is inside the node that it names", SHOWN, name);
         }
         DT_TRY(copy_node(r, e, r->anchors[i].node, out_p));
         (*out_p)->key = NULL;
         return DT_OK;
     }
-    return reject(r, &e->start_mark, "*%.*s has no anchor before it", SHOWN, name);
+    return reject_at_mark(r, &e->start_mark, "*%.*s has no anchor before it", SHOWN, name);
 }
 
 static dt_status read_text(const reader *r, const yaml_event_t *e, const char **out_p)
 {
     const char *text = (const char *)e->data.scalar.value;
     if (strlen(text) != e->data.scalar.length) {
-        return reject(r, &e->start_mark, "a string that contains a NUL byte");
+        return reject_at_mark(r, &e->start_mark, "a string that contains a NUL byte");
     }
     *out_p = dt_yaml_keep(r->d, text);
-    return *out_p != NULL ? DT_OK : out_of_memory(r);
+    return *out_p != NULL ? DT_OK : fail_out_of_memory(r);
 }
 
 static dt_status read_node(reader *r, const yaml_event_t *e, dt_yaml **out_p);
@@ -272,14 +273,14 @@ static dt_status read_node(reader *r, const yaml_event_t *e, dt_yaml **out_p);
 static dt_status read_next(reader *r, dt_yaml **out_p)
 {
     yaml_event_t e;
-    DT_TRY(next(r, &e));
+    DT_TRY(next_event(r, &e));
     const dt_status st = read_node(r, &e, out_p);
     yaml_event_delete(&e);
     return st;
 }
 
 /* "10)" after range "(-10": what a tuple's comma cut off is appended to it. */
-static dt_status repair(reader *r, dt_yaml *map, const char *key, const dt_yaml *value, bool *is_repaired_p)
+static dt_status rejoin_split_tuple(reader *r, dt_yaml *map, const char *key, const dt_yaml *value, bool *is_repaired_p)
 {
     dt_yaml *last = map->last;
     const bool is_open = last != NULL && last->kind == DT_YAML_VALUE && !last->is_quoted && last->text[0] == '(' &&
@@ -291,7 +292,7 @@ static dt_status repair(reader *r, dt_yaml *map, const char *key, const dt_yaml 
     }
     char *joined = dt_yaml_alloc(r->d, strlen(last->text) + strlen(key) + 3);
     if (joined == NULL) {
-        return out_of_memory(r);
+        return fail_out_of_memory(r);
     }
     strcpy(joined, last->text);
     strcat(joined, ", ");
@@ -302,16 +303,16 @@ static dt_status repair(reader *r, dt_yaml *map, const char *key, const dt_yaml 
 }
 
 /* "<<: *base": what the mapping does not set itself. */
-static dt_status merge(reader *r, const yaml_event_t *e, dt_yaml *map, const dt_yaml *base)
+static dt_status merge_mapping(reader *r, const yaml_event_t *e, dt_yaml *map, const dt_yaml *base)
 {
     if (base->kind != DT_YAML_MAP) {
-        return reject(r, &e->start_mark, "<< takes a mapping, as in <<: *base");
+        return reject_at_mark(r, &e->start_mark, "<< takes a mapping, as in <<: *base");
     }
     for (const dt_yaml *n = base->first; n != NULL; n = n->next) {
         dt_yaml *copy = NULL;
-        if (find(map, n->key) == NULL) {
+        if (find_child(map, n->key) == NULL) {
             DT_TRY(copy_node(r, e, n, &copy));
-            append(map, copy);
+            append_child(map, copy);
         }
     }
     return DT_OK;
@@ -324,19 +325,19 @@ static dt_status read_pair(reader *r, const yaml_event_t *e, dt_yaml *map, int n
     dt_yaml *value = NULL;
     bool is_repaired = false;
     if (e->type != YAML_SCALAR_EVENT || e->data.scalar.anchor != NULL) {
-        return reject(r, &e->start_mark, "a key is a plain word here");
+        return reject_at_mark(r, &e->start_mark, "a key is a plain word here");
     }
     if (n_keys > MAX_KEYS) {
-        return reject(r, &e->start_mark, "more than %d keys in one mapping", MAX_KEYS);
+        return reject_at_mark(r, &e->start_mark, "more than %d keys in one mapping", MAX_KEYS);
     }
     if (e->data.scalar.length > MAX_KEY_BYTES) {
-        return reject(r, &e->start_mark, "a key of %zu bytes, at most %d are read", e->data.scalar.length,
-                      MAX_KEY_BYTES);
+        return reject_at_mark(r, &e->start_mark, "a key of %zu bytes, at most %d are read", e->data.scalar.length,
+                              MAX_KEY_BYTES);
     }
     DT_TRY(check_tag(r, e, e->data.scalar.tag));
     DT_TRY(read_text(r, e, &key));
     DT_TRY(read_next(r, &value));
-    DT_TRY(repair(r, map, key, value, &is_repaired));
+    DT_TRY(rejoin_split_tuple(r, map, key, value, &is_repaired));
     if (is_repaired) {
         return DT_OK;
     }
@@ -344,12 +345,12 @@ static dt_status read_pair(reader *r, const yaml_event_t *e, dt_yaml *map, int n
         *base_p = value;
         return DT_OK;
     }
-    if (find(map, key) != NULL) {
-        return reject(r, &e->start_mark, "%.*s appears twice in one mapping, first in line %d", SHOWN, key,
-                      find(map, key)->line);
+    if (find_child(map, key) != NULL) {
+        return reject_at_mark(r, &e->start_mark, "%.*s appears twice in one mapping, first in line %d", SHOWN, key,
+                              find_child(map, key)->line);
     }
     value->key = key;
-    append(map, value);
+    append_child(map, value);
     return DT_OK;
 }
 
@@ -358,13 +359,13 @@ static dt_status read_map(reader *r, const yaml_event_t *begin, dt_yaml *map)
     dt_yaml *base = NULL;
     for (int n = 1;; n++) {
         yaml_event_t e;
-        DT_TRY(next(r, &e));
+        DT_TRY(next_event(r, &e));
         const bool is_end = e.type == YAML_MAPPING_END_EVENT;
         const dt_status st = is_end ? DT_OK : read_pair(r, &e, map, n, &base);
         yaml_event_delete(&e);
         DT_TRY(st);
         if (is_end) {
-            return base != NULL ? merge(r, begin, map, base) : DT_OK;
+            return base != NULL ? merge_mapping(r, begin, map, base) : DT_OK;
         }
     }
 }
@@ -374,7 +375,7 @@ static dt_status read_list(reader *r, dt_yaml *list)
     for (;;) {
         yaml_event_t e;
         dt_yaml *n = NULL;
-        DT_TRY(next(r, &e));
+        DT_TRY(next_event(r, &e));
         const bool is_end = e.type == YAML_SEQUENCE_END_EVENT;
         const dt_status st = is_end ? DT_OK : read_node(r, &e, &n);
         yaml_event_delete(&e);
@@ -382,7 +383,7 @@ static dt_status read_list(reader *r, dt_yaml *list)
         if (is_end) {
             return DT_OK;
         }
-        append(list, n);
+        append_child(list, n);
     }
 }
 
@@ -408,7 +409,7 @@ static dt_status read_node(reader *r, const yaml_event_t *e, dt_yaml **out_p)
     case YAML_SEQUENCE_START_EVENT:
     case YAML_MAPPING_START_EVENT:
         if (r->depth == MAX_DEPTH) {
-            return reject(r, &e->start_mark, "nested deeper than %d", MAX_DEPTH);
+            return reject_at_mark(r, &e->start_mark, "nested deeper than %d", MAX_DEPTH);
         }
         r->depth++;
         if (e->type == YAML_SEQUENCE_START_EVENT) {
@@ -425,7 +426,7 @@ static dt_status read_node(reader *r, const yaml_event_t *e, dt_yaml **out_p)
         r->depth--;
         break;
     default:
-        return reject(r, &e->start_mark, "expected a value");
+        return reject_at_mark(r, &e->start_mark, "expected a value");
     }
     if (st == DT_OK && at >= 0) {
         r->anchors[at].node = *out_p;
@@ -439,11 +440,11 @@ static dt_status read_document(reader *r)
     bool has_document = false;
     for (;;) {
         yaml_event_t e;
-        DT_TRY(next(r, &e));
+        DT_TRY(next_event(r, &e));
         const yaml_event_type_t type = e.type;
         dt_status st = DT_OK;
         if (type == YAML_DOCUMENT_START_EVENT && has_document) {
-            st = reject(r, &e.start_mark, "a second document; one file is one configuration");
+            st = reject_at_mark(r, &e.start_mark, "a second document; one file is one configuration");
         } else if (type == YAML_DOCUMENT_START_EVENT) {
             has_document = true;
             st = read_next(r, &r->d->root);
@@ -468,7 +469,7 @@ static dt_status read_file(dt_yaml_doc *d)
     DT_TRY(dt_fs_read_any(d->path, MAX_FILE_BYTES, &text, &bytes));
     if (!yaml_parser_initialize(&r.parser)) {
         dt_free(text);
-        return out_of_memory(&r);
+        return fail_out_of_memory(&r);
     }
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, bytes);
     const dt_status st = read_document(&r);

@@ -11,7 +11,7 @@ void dt_scaler_init(dt_scaler *s, const dt_scaler_config *c)
     *s = (dt_scaler){.scale = c->kind == DT_SCALING_NONE ? 1 : c->initial, .tolerance = c->hysteresis};
 }
 
-static void overflow(dt_scaler *s, const dt_scaler_config *c)
+static void reduce_scale(dt_scaler *s, const dt_scaler_config *c)
 {
     s->good = 0;
     s->tolerance = s->tolerance > 0 ? s->tolerance - 1 : 0;
@@ -20,7 +20,7 @@ static void overflow(dt_scaler *s, const dt_scaler_config *c)
     }
 }
 
-static void good_step(dt_scaler *s, const dt_scaler_config *c)
+static void count_good_step(dt_scaler *s, const dt_scaler_config *c)
 {
     s->good++;
     if (c->refill) {
@@ -40,7 +40,7 @@ void dt_scaler_update(dt_scaler *s, const dt_scaler_config *c, bool is_finite)
         s->overflows++;
     }
     if (c->kind == DT_SCALING_DYNAMIC) {
-        is_finite ? good_step(s, c) : overflow(s, c);
+        is_finite ? count_good_step(s, c) : reduce_scale(s, c);
     }
 }
 

@@ -80,7 +80,7 @@ size_t dt_kernel_scratch_bytes(uint32_t op, dt_kernel_set set, const dt_attr *at
 size_t dt_kernel_kept_bytes(uint32_t op, dt_kernel_set set, const dt_view *in, uint32_t params);
 /* Checks DTRAIN_CPU_ISA: DT_ECONFIG when it is unknown, DT_EUNSUPPORTED when the machine lacks it. Called once at the
  * start; kernels of the set CPU are those of the best set otherwise. [any] */
-dt_status dt_cpu_check(void) DT_NODISCARD;
+dt_status dt_cpu_isa_check(void) DT_NODISCARD;
 /* "avx512", "avx2" or "base": what this process uses; DTRAIN_CPU_ISA lowers it. */
 const char *dt_cpu_isa(void);
 /* The arithmetic class of this process: the kernel set CPU, the optimizer and the C library's functions are
@@ -90,7 +90,7 @@ const char *dt_cpu_isa(void);
  *   base+libm_fma  x86-64 with, but DTRAIN_CPU_ISA=base: only the C library fuses
  *   arm64, other   the base kernels on other machines
  * Products in bf16 (kernel set CPU_BF16) have as many classes of their own as dt_cpu_bf16_isa has names. [any] */
-const char *dt_cpu_class(void);
+const char *dt_cpu_arithmetic_class(void);
 /* DT_EUNSUPPORTED where kernel set CPU_BF16 cannot run, with what is missing. [any] */
 dt_status dt_cpu_bf16_check(void) DT_NODISCARD;
 /* "amx_bf16", "avx512_bf16" or "none". */

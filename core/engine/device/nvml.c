@@ -64,7 +64,7 @@ struct dt_nvml {
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* The first of the names that is there. */
-static bool find(void *library, const char *name, const char *older, void *call)
+static bool find_call(void *library, const char *name, const char *older, void *call)
 {
     void *found = dlsym(library, name);
     found = found == NULL && older != NULL ? dlsym(library, older) : found;
@@ -85,7 +85,7 @@ static dt_status find_calls(dt_nvml *n, const char *path)
                   {"nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId", &c->by_bus},
                   {"nvmlDeviceGetMemoryInfo", NULL, &c->memory}};
     for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-        if (!find(n->library, needed[i].name, needed[i].older, needed[i].call)) {
+        if (!find_call(n->library, needed[i].name, needed[i].older, needed[i].call)) {
             return DT_FAIL(DT_EUNSUPPORTED, "%s has no %s; update the NVIDIA driver", path, needed[i].name);
         }
     }
@@ -105,7 +105,7 @@ static dt_status find_calls(dt_nvml *n, const char *path)
         {"nvmlDeviceGetTotalEccErrors", NULL, &c->ecc_errors},
         {"nvmlSystemGetProcessName", NULL, &c->name}};
     for (size_t i = 0; i < sizeof(welcome) / sizeof(welcome[0]); i++) {
-        (void)find(n->library, welcome[i].name, welcome[i].older, welcome[i].call);
+        (void)find_call(n->library, welcome[i].name, welcome[i].older, welcome[i].call);
     }
     return DT_OK;
 }
@@ -247,7 +247,7 @@ void dt_nvml_read_sample(const dt_nvml *n, dt_nvml_sample *out)
 static void mask_text(char *text, size_t bytes, int code)
 {
     text[code == SUCCESS ? bytes - 1 : 0] = '\0';
-    dt_mask(text, true);
+    dt_mask_text(text, true);
 }
 
 static double read_clock(int (*call)(void *device, int kind, unsigned *mhz), void *device, int kind)

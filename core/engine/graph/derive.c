@@ -110,7 +110,7 @@ static void mark_needed(dt_derive *d)
 }
 
 /* The derivative of each loss starts from a number that the run supplies: weight / normaliser. */
-static void seed_losses(dt_derive *d)
+static void seed_loss_gradients(dt_derive *d)
 {
     for (uint32_t i = 0; i < d->ir->n_losses; i++) {
         int32_t v = d->ir->loss[i].value;
@@ -158,7 +158,7 @@ static void assign_grad_storage(dt_ir *ir, int32_t v, int32_t param, bool accum)
 }
 
 /* May the op that made this part add it to the gradient arena itself? Not when another op needs the part alone. */
-static bool is_direct(const dt_derive *d, const contribution *c)
+static bool may_add_directly(const dt_derive *d, const contribution *c)
 {
     const dt_value *v = &d->ir->value[c->grad];
     if (v->kind != DT_VALUE_NODE || v->n_uses > 0 || v->producer < 0) {
@@ -189,7 +189,7 @@ static void place_parameter_gradients(dt_derive *d)
         return;
     }
     for (uint32_t i = 0; i < d->n_parts; i++) {
-        direct[i] = is_direct(d, &d->part[i]);
+        direct[i] = may_add_directly(d, &d->part[i]);
     }
     for (uint32_t i = 0; i < d->n_parts && ir->status == DT_OK; i++) {
         const contribution c = d->part[i];
@@ -224,7 +224,7 @@ dt_status dt_derive_run(dt_ir *ir)
         ir->is_backward = true;
         do {
             mark_needed(&d);
-            seed_losses(&d);
+            seed_loss_gradients(&d);
             derive_nodes(&d);
         } while (++d.group < ir->n_groups && ir->status == DT_OK);
     }

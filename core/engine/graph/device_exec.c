@@ -55,7 +55,7 @@ static dt_status set_view(const dt_plan *p, uint32_t i, dt_device_view *v)
     return DT_OK;
 }
 
-static const dt_leaf_grad *grad_of(const dt_device_exec *e, const dt_plan_data *d)
+static const dt_leaf_grad *find_leaf_grad(const dt_device_exec *e, const dt_plan_data *d)
 {
     return dt_leaf_grads_find(&e->grads, (int64_t)(d->offset / sizeof(float)));
 }
@@ -87,14 +87,14 @@ static dt_status set_views(dt_device_exec *e)
 }
 
 /* The first call that writes a gradient does not add to what was there. */
-static void set_gradients(dt_device_exec *e)
+static void set_gradient_views(dt_device_exec *e)
 {
     const dt_plan *p = e->d.plan;
     uint32_t call = 0;
     for (uint32_t i = 0; i < p->n_data; i++) {
         const dt_plan_data *d = &p->data[i];
         if (d->kind == DT_VALUE_GRAD) {
-            const dt_leaf_grad *g = grad_of(e, d);
+            const dt_leaf_grad *g = find_leaf_grad(e, d);
             while (p->call[call].view + p->call[call].n_in + p->call[call].n_out <= d->view) {
                 call++;
             }
@@ -107,7 +107,7 @@ static void set_gradients(dt_device_exec *e)
 }
 
 /* Addresses that only mark "present", for questions before there is memory. */
-static void mark_present(dt_device_exec *e)
+static void mark_views_present(dt_device_exec *e)
 {
     const dt_plan *p = e->d.plan;
     for (uint32_t i = 0; i < p->n_views; i++) {
@@ -147,7 +147,7 @@ static dt_status set_calls(dt_device_exec *e)
     return DT_OK;
 }
 
-static dt_status create(dt_device_exec *e)
+static dt_status create_device_exec(dt_device_exec *e)
 {
     const dt_plan *p = e->d.plan;
     if (p->kernels != DT_KERNELS_DEVICE || e->d.leaves < 1) {
@@ -161,8 +161,8 @@ static dt_status create(dt_device_exec *e)
     const dt_leaf_grads_desc gd = {.leaves = e->d.leaves, .due = e->d.due, .n_due = e->d.n_due};
     DT_TRY(dt_leaf_grads_plan(p, &gd, &e->grads));
     DT_TRY(set_views(e));
-    set_gradients(e);
-    mark_present(e);
+    set_gradient_views(e);
+    mark_views_present(e);
     DT_TRY(set_calls(e));
     e->values_bytes = align_up(p->memory.bytes * e->d.leaves);
     e->grads_bytes = align_up(e->grads.bytes * e->d.leaves);
@@ -177,7 +177,7 @@ dt_status dt_device_exec_create(const dt_device_exec_desc *d, dt_device_exec **o
         return DT_FAIL(DT_ENOMEM, "out of memory to run a plan");
     }
     e->d = *d;
-    const dt_status st = create(e);
+    const dt_status st = create_device_exec(e);
     if (st < 0) {
         dt_device_exec_destroy(e);
         return st;
@@ -241,7 +241,7 @@ static dt_status bind_views(dt_device_exec *e, const dt_device_feed *f)
         const dt_plan_data *d = &p->data[i];
         const int32_t dtype = e->view[d->view].dtype;
         if (d->kind == DT_VALUE_GRAD && f->sums != NULL) {
-            e->view[d->view].data = grad_address(e, grad_of(e, d));
+            e->view[d->view].data = grad_address(e, find_leaf_grad(e, d));
             continue;
         }
         char *base = d->kind == DT_VALUE_GRAD ? NULL : base_address(f, d, dtype == DT_BF16 || dtype == DT_F16);
@@ -257,7 +257,7 @@ static dt_status bind_views(dt_device_exec *e, const dt_device_feed *f)
     return DT_OK;
 }
 
-static dt_status prepare(dt_device_exec *e)
+static dt_status prepare_calls(dt_device_exec *e)
 {
     for (uint32_t c = 0; c < e->d.plan->n_calls; c++) {
         device_call *call = &e->call[c];
@@ -284,7 +284,7 @@ dt_status dt_device_exec_bind(dt_device_exec *e, const dt_device_feed *f)
         a->run = f->run;
         a->scratch = (char *)f->arena + e->values_bytes + e->grads_bytes;
     }
-    return e->is_prepared ? DT_OK : prepare(e);
+    return e->is_prepared ? DT_OK : prepare_calls(e);
 }
 
 /* ---- launch ------------------------------------------------------------------------------------------------------ */
@@ -308,7 +308,8 @@ static dt_status zero_gradients(dt_device_exec *e, uint32_t call, dt_device_stre
 
 /* Those from number `first` on that are summed after the call, as many as possible at a time; how many are dealt with.
  * */
-static dt_status sum_some(dt_device_exec *e, uint32_t first, uint32_t call, dt_device_stream *s, uint32_t *n_p)
+static dt_status sum_ready_gradients(dt_device_exec *e, uint32_t first, uint32_t call, dt_device_stream *s,
+                                     uint32_t *n_p)
 {
     uint32_t n = 0;
     dt_device_piece piece[DT_DEVICE_PIECES];
@@ -341,7 +342,7 @@ static dt_status sum_gradients(dt_device_exec *e, uint32_t call, dt_device_strea
         return DT_OK;
     }
     for (; *next < e->grads.n && e->grads.grad[*next].summed == call; *next += n) {
-        DT_TRY(sum_some(e, *next, call, s, &n));
+        DT_TRY(sum_ready_gradients(e, *next, call, s, &n));
     }
     return e->feed.summed != NULL ? e->feed.summed(e->feed.user, call) : DT_OK;
 }

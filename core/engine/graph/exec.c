@@ -34,7 +34,7 @@ static const double nothing; /* what an empty field without an address points to
 
 /* ---- create ------------------------------------------------------------------------------------------------------ */
 
-static dt_status create(dt_exec *e)
+static dt_status create_exec(dt_exec *e)
 {
     const dt_plan *p = e->plan;
     e->view = dt_alloc_n(p->n_views, sizeof(*e->view));
@@ -80,7 +80,7 @@ dt_status dt_exec_create(const dt_plan *p, dt_exec **out_p)
         return DT_FAIL(DT_ENOMEM, "out of memory to run a plan");
     }
     e->plan = p;
-    dt_status st = create(e);
+    dt_status st = create_exec(e);
     if (st != DT_OK) {
         dt_exec_destroy(e);
         return st;
@@ -211,7 +211,7 @@ static void run_calls(dt_exec *e, const dt_exec_feed *feed)
     }
 }
 
-static uint32_t run_pass(dt_exec *e, const dt_exec_feed *feed, uint32_t c)
+static uint32_t run_pass_calls(dt_exec *e, const dt_exec_feed *feed, uint32_t c)
 {
     const dt_plan *p = e->plan;
     const bool is_backward = p->ir.node[p->call[c].node].is_backward;
@@ -227,7 +227,7 @@ static uint32_t run_pass(dt_exec *e, const dt_exec_feed *feed, uint32_t c)
 static void run_traced(dt_exec *e, const dt_exec_feed *feed)
 {
     for (uint32_t c = 0; c < e->plan->n_calls;) {
-        c = run_pass(e, feed, c);
+        c = run_pass_calls(e, feed, c);
     }
 }
 

@@ -28,7 +28,7 @@ static bool has_failed(const dt_recorder *r)
 }
 
 /* Keep the first error, with the model it happened in. */
-static dt_status fail(dt_recorder *r, dt_status st)
+static dt_status record_failure(dt_recorder *r, dt_status st)
 {
     if (!has_failed(r)) {
         if (r->scope[0] != '\0') {
@@ -42,7 +42,7 @@ static dt_status fail(dt_recorder *r, dt_status st)
 
 static dt_tensor *fail_tensor(dt_recorder *r, dt_status st)
 {
-    (void)fail(r, st);
+    (void)record_failure(r, st);
     return NULL;
 }
 
@@ -129,7 +129,7 @@ static int32_t slice_of_part(const dt_recorder *r, int32_t value, dt_attr *slice
     return value;
 }
 
-static bool is_whole(const dt_recorder *r, int32_t value, const dt_attr *slice)
+static bool is_whole_slice(const dt_recorder *r, int32_t value, const dt_attr *slice)
 {
     const dt_shape *x = &r->ir.value[value].shape;
     return slice->i[0] == 0 && x->dim[x->rank - 1].size == slice->i[1];
@@ -163,7 +163,7 @@ static dt_tensor *record_op(dt_recorder *r, uint32_t op, dt_tensor *const *in, u
     }
     if (op == DT_OP_SLICE && n_in == 1) {
         const int32_t through = slice_of_part(r, value[0], &a);
-        if (through != value[0] && is_whole(r, through, &a)) {
+        if (through != value[0] && is_whole_slice(r, through, &a)) {
             return tensor_of(r, through);
         }
         value[0] = through;
@@ -251,7 +251,7 @@ static dt_tensor *graph_param(dt_graph *g, const char *name)
 }
 
 /* Is whole what was asked for by name, of the source that is being recorded? */
-static bool is_named(const dt_recorder *r, const char *whole, const char *name)
+static bool is_named_input(const dt_recorder *r, const char *whole, const char *name)
 {
     const size_t n = r->source != NULL ? strlen(r->source) : 0;
     return strncmp(whole, r->source != NULL ? r->source : "", n) == 0 && strcmp(whole + n, name) == 0;
@@ -265,7 +265,7 @@ static dt_tensor *graph_input(dt_graph *g, const char *name)
     }
     for (uint32_t i = 0; i < r->desc.n_fields; i++) {
         const dt_port *f = &r->desc.field[i];
-        if (!is_named(r, f->name, name)) {
+        if (!is_named_input(r, f->name, name)) {
             continue;
         }
         int32_t known = find_external(r, DT_VALUE_FIELD, (int32_t)i);
@@ -316,10 +316,10 @@ static dt_status graph_model(dt_graph *g, dt_model *m, const dt_named *in, uint3
         return r->error.status;
     }
     if (r->desc.model == NULL) {
-        return fail(r, DT_FAIL(DT_EUNSUPPORTED, "this graph was made without models"));
+        return record_failure(r, DT_FAIL(DT_EUNSUPPORTED, "this graph was made without models"));
     }
     dt_status st = r->desc.model(r->desc.user, g, m, in, n_in, out, n_out);
-    return st < 0 ? fail(r, st) : r->error.status;
+    return st < 0 ? record_failure(r, st) : r->error.status;
 }
 
 static dt_status graph_model_as(dt_graph *g, dt_model *m, const char *shadow, const dt_named *in, uint32_t n_in,
@@ -350,7 +350,7 @@ static dt_status graph_output(dt_graph *g, const char *name, dt_tensor *t)
     if (st == DT_OK) {
         st = dt_ir_add_output(&r->ir, name, t->value);
     }
-    return st == DT_OK ? DT_OK : fail(r, st);
+    return st == DT_OK ? DT_OK : record_failure(r, st);
 }
 
 static dt_status check_loss_value(dt_recorder *r, const char *name, const dt_tensor *t)
@@ -379,7 +379,7 @@ static dt_status check_loss_value(dt_recorder *r, const char *name, const dt_ten
 static const char *find_symbol(const dt_recorder *r, const char *name)
 {
     for (uint32_t i = 0; i < r->ir.n_symbols; i++) {
-        if (is_named(r, r->ir.symbol[i], name)) {
+        if (is_named_input(r, r->ir.symbol[i], name)) {
             return r->ir.symbol[i];
         }
     }
@@ -416,13 +416,13 @@ static dt_status graph_loss(dt_graph *g, const char *name, dt_tensor *value, dou
     }
     dt_status st = check_loss(r, name, value, weight, symbol);
     if (st != DT_OK) {
-        return fail(r, st);
+        return record_failure(r, st);
     }
     dt_ir_loss l = {.value = value->value, .weight = weight};
     l.name = dt_ir_copy_string(&r->ir, name);
     l.symbol = dt_ir_copy_string(&r->ir, find_symbol(r, symbol));
     if (r->ir.status != DT_OK) {
-        return fail(r, r->ir.status);
+        return record_failure(r, r->ir.status);
     }
     r->loss[r->ir.n_losses] = (dt_graph_loss){.name = l.name, .symbol = l.symbol, .weight = weight};
     r->ir.loss[r->ir.n_losses++] = l;
@@ -449,7 +449,8 @@ static void graph_recompute_begin(dt_graph *g)
 {
     dt_recorder *r = recorder_of(g);
     if (!has_failed(r) && r->in_region) {
-        (void)fail(r, DT_FAIL(DT_EINVAL, "recompute_begin inside a recompute region; end the first one before"));
+        (void)record_failure(r,
+                             DT_FAIL(DT_EINVAL, "recompute_begin inside a recompute region; end the first one before"));
     }
     r->in_region = true;
     r->ir.region = is_recomputed(r) ? ++r->n_regions : 0;
@@ -459,7 +460,7 @@ static void graph_recompute_end(dt_graph *g)
 {
     dt_recorder *r = recorder_of(g);
     if (!has_failed(r) && !r->in_region) {
-        (void)fail(r, DT_FAIL(DT_EINVAL, "recompute_end without recompute_begin"));
+        (void)record_failure(r, DT_FAIL(DT_EINVAL, "recompute_end without recompute_begin"));
     }
     r->in_region = false;
     r->ir.region = 0;
@@ -502,7 +503,7 @@ static dt_status is_constant(const dt_recorder *r, int32_t value, bool *is_p)
 static bool is_field(const dt_recorder *r, const char *name)
 {
     for (uint32_t i = 0; i < r->desc.n_fields; i++) {
-        if (is_named(r, r->desc.field[i].name, name)) {
+        if (is_named_input(r, r->desc.field[i].name, name)) {
             return true;
         }
     }
@@ -637,9 +638,9 @@ void dt_graph_destroy(dt_graph *g)
 }
 
 /* "target, opponent": of this role. */
-static void list_shadows(const dt_param_table *t, const char *role, dt_str *out)
+static void list_target_networks(const dt_param_table *t, const char *role, dt_str *out)
 {
-    for (uint32_t i = 0; t != NULL && i < t->n_shadows; i++) {
+    for (uint32_t i = 0; t != NULL && i < t->n_targets; i++) {
         if (strcmp(t->shadow[i].role, role) == 0) {
             dt_str_addf(out, "%s%s", out->bytes > 0 ? ", " : "", t->shadow[i].name);
         }
@@ -649,15 +650,16 @@ static void list_shadows(const dt_param_table *t, const char *role, dt_str *out)
 void dt_graph_set_scope(dt_graph *g, const char *role)
 {
     dt_recorder *r = recorder_of(g);
-    const bool is_shadow = r->shadow != NULL && role[0] != '\0';
-    if (is_shadow && (r->desc.params == NULL || !dt_param_table_has_shadow(r->desc.params, role, r->shadow))) {
+    const bool is_target = r->shadow != NULL && role[0] != '\0';
+    if (is_target && (r->desc.params == NULL || !dt_param_table_has_target(r->desc.params, role, r->shadow))) {
         dt_str all = {0};
-        list_shadows(r->desc.params, role, &all);
-        (void)fail(r, DT_FAIL(DT_ENOTFOUND, "model_as: %s has no target network \"%s\"; the trainer gave it %s", role,
-                              r->shadow, all.bytes > 0 ? dt_str_text(&all) : "none"));
+        list_target_networks(r->desc.params, role, &all);
+        (void)record_failure(r,
+                             DT_FAIL(DT_ENOTFOUND, "model_as: %s has no target network \"%s\"; the trainer gave it %s",
+                                     role, r->shadow, all.bytes > 0 ? dt_str_text(&all) : "none"));
         dt_str_fini(&all);
     }
-    snprintf(r->scope, sizeof(r->scope), "%s%s%s", role, is_shadow ? "@" : "", is_shadow ? r->shadow : "");
+    snprintf(r->scope, sizeof(r->scope), "%s%s%s", role, is_target ? "@" : "", is_target ? r->shadow : "");
 }
 
 void dt_graph_set_source(dt_graph *g, const char *prefix)

@@ -164,7 +164,7 @@ void dt_infer_input_text(const dt_infer *q, uint32_t k, dt_str *out)
 }
 
 /* "w is 64 32 f32, wanted [M,K] f32 where K = 30" */
-static dt_status mismatch(const dt_infer *q, uint32_t k, const arg *a)
+static dt_status fail_mismatch(const dt_infer *q, uint32_t k, const arg *a)
 {
     dt_str s = {0};
     dt_infer_input_text(q, k, &s);
@@ -274,7 +274,7 @@ static dt_status match_inputs(dt_infer *q, const char *rule)
             /* the message names what earlier inputs fixed, not what this one proposed */
             q->n_vars = n_vars;
             memcpy(q->has_lead, had_lead, sizeof(had_lead));
-            return mismatch(q, k, &a);
+            return fail_mismatch(q, k, &a);
         }
     }
     if (n_given > k) {

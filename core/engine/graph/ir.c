@@ -24,7 +24,7 @@ void dt_ir_fini(dt_ir *ir)
 }
 
 /* Make room for one more of n elements; false (sticky error) when out of memory. */
-static bool grow(dt_ir *ir, void **array, int32_t n, int32_t *cap, size_t size)
+static bool grow_array(dt_ir *ir, void **array, int32_t n, int32_t *cap, size_t size)
 {
     if (ir->status != DT_OK) {
         return false;
@@ -47,7 +47,7 @@ static bool grow(dt_ir *ir, void **array, int32_t n, int32_t *cap, size_t size)
 const char *dt_ir_copy_string(dt_ir *ir, const char *text)
 {
     int32_t cap = (int32_t)ir->cap_strings;
-    if (!grow(ir, (void **)&ir->string, (int32_t)ir->n_strings, &cap, sizeof(*ir->string))) {
+    if (!grow_array(ir, (void **)&ir->string, (int32_t)ir->n_strings, &cap, sizeof(*ir->string))) {
         return "";
     }
     ir->cap_strings = (uint32_t)cap;
@@ -71,7 +71,8 @@ dt_status dt_ir_copy(const dt_ir *src, dt_ir *dst)
         v.name = v.name != NULL ? dt_ir_copy_string(&ir, v.name) : NULL;
         dt_ir_add_value(&ir, &v);
     }
-    for (int32_t i = 0; i < src->n_nodes && grow(&ir, (void **)&ir.node, i, &ir.cap_nodes, sizeof(*ir.node)); i++) {
+    for (int32_t i = 0; i < src->n_nodes && grow_array(&ir, (void **)&ir.node, i, &ir.cap_nodes, sizeof(*ir.node));
+         i++) {
         ir.node[ir.n_nodes++] = src->node[i];
     }
     for (uint32_t i = 0; i < src->n_outputs; i++) {
@@ -93,7 +94,7 @@ dt_status dt_ir_copy(const dt_ir *src, dt_ir *dst)
 
 int32_t dt_ir_add_value(dt_ir *ir, const dt_value *v)
 {
-    if (!grow(ir, (void **)&ir->value, ir->n_values, &ir->cap_values, sizeof(*ir->value))) {
+    if (!grow_array(ir, (void **)&ir->value, ir->n_values, &ir->cap_values, sizeof(*ir->value))) {
         return -1;
     }
     ir->value[ir->n_values] = *v;
@@ -102,7 +103,7 @@ int32_t dt_ir_add_value(dt_ir *ir, const dt_value *v)
 
 int32_t dt_ir_emit(dt_ir *ir, uint32_t op, const int32_t *in, uint32_t n_in, const dt_attr *attr)
 {
-    if (!grow(ir, (void **)&ir->node, ir->n_nodes, &ir->cap_nodes, sizeof(*ir->node))) {
+    if (!grow_array(ir, (void **)&ir->node, ir->n_nodes, &ir->cap_nodes, sizeof(*ir->node))) {
         return -1;
     }
     dt_node n = {.op = op, .region = ir->region, .is_backward = ir->is_backward};
@@ -140,7 +141,7 @@ int32_t dt_ir_output_of(const dt_ir *ir, int32_t node, uint32_t k)
 
 dt_status dt_ir_add_output(dt_ir *ir, const char *name, int32_t value)
 {
-    if (!grow(ir, (void **)&ir->output, (int32_t)ir->n_outputs, &ir->cap_outputs, sizeof(*ir->output))) {
+    if (!grow_array(ir, (void **)&ir->output, (int32_t)ir->n_outputs, &ir->cap_outputs, sizeof(*ir->output))) {
         return ir->status;
     }
     ir->output[ir->n_outputs] = (dt_ir_output){.name = dt_ir_copy_string(ir, name), .value = value};

@@ -69,7 +69,7 @@ static void record_writes_of_call(const dt_plan *p, dt_leaf_grads *g, uint32_t c
 
 /* ---- when they are summed ---------------------------------------------------------------------------------------- */
 
-static bool is_due(const dt_leaf_grads_desc *d, uint32_t call)
+static bool is_sum_due(const dt_leaf_grads_desc *d, uint32_t call)
 {
     for (uint32_t i = 0; i < d->n_due; i++) {
         if (d->due[i] == call) {
@@ -99,7 +99,7 @@ static void choose_sums(const dt_plan *p, const dt_leaf_grads_desc *d, dt_leaf_g
             bytes += (uint64_t)g->grad[n].stride * sizeof(float) * d->leaves;
         }
         const bool is_full = bytes >= TOGETHER || n - first >= DT_DEVICE_PIECES || n == g->n;
-        if (n > first && (is_full || is_due(d, c))) {
+        if (n > first && (is_full || is_sum_due(d, c))) {
             for (; first < n; first++) {
                 g->grad[first].summed = c;
             }
@@ -115,13 +115,13 @@ static size_t bytes_of(const dt_leaf_grad *g)
     return (size_t)g->stride * sizeof(float);
 }
 
-static bool is_before(const dt_leaf_grad *a, const dt_leaf_grad *b)
+static bool is_placed_before(const dt_leaf_grad *a, const dt_leaf_grad *b)
 {
     return a->count != b->count ? a->count > b->count : a->at < b->at;
 }
 
 /* The lowest place that is free as long as x lives; placed: those that have one. */
-static size_t lowest_gap(dt_leaf_grad *const *placed, uint32_t n, const dt_leaf_grad *x)
+static size_t find_lowest_gap(dt_leaf_grad *const *placed, uint32_t n, const dt_leaf_grad *x)
 {
     size_t at = 0;
     for (uint32_t k = 0; k < n; k++) {
@@ -144,13 +144,13 @@ static dt_status assign_offsets(dt_leaf_grads *g)
     }
     for (uint32_t i = 0; i < g->n; i++) {
         uint32_t at = i;
-        for (; at > 0 && is_before(&g->grad[i], order[at - 1]); at--) {
+        for (; at > 0 && is_placed_before(&g->grad[i], order[at - 1]); at--) {
             order[at] = order[at - 1];
         }
         order[at] = &g->grad[i];
     }
     for (uint32_t i = 0; i < g->n; i++) {
-        order[i]->room = lowest_gap(order, i, order[i]);
+        order[i]->room = find_lowest_gap(order, i, order[i]);
         const size_t end = order[i]->room + bytes_of(order[i]);
         g->bytes = end > g->bytes ? end : g->bytes;
     }

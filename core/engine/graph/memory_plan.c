@@ -89,7 +89,7 @@ static dt_status value_bytes(const planner *p, int32_t v, size_t *out_p)
 }
 
 /* The block that output 0 of node i may take over, -1 when there is none. */
-static int32_t block_to_overwrite(const planner *p, int32_t i, size_t bytes)
+static int32_t find_block_to_overwrite(const planner *p, int32_t i, size_t bytes)
 {
     const dt_node *n = &p->ir->node[i];
     uint32_t allowed = p->d->reuse ? dt_op_find(n->op)->inplace : 0;
@@ -134,7 +134,7 @@ static dt_status make_blocks(planner *p)
                 size_t bytes = 0;
                 DT_TRY(value_bytes(p, v, &bytes));
                 int32_t last = p->last[v] > i ? p->last[v] : i;
-                int32_t block = k == 0 ? block_to_overwrite(p, i, bytes) : -1;
+                int32_t block = k == 0 ? find_block_to_overwrite(p, i, bytes) : -1;
                 if (block < 0) {
                     block = p->m.n_blocks++;
                     p->m.at[block] = (dt_memory_block){.first = i, .bytes = bytes};
@@ -172,7 +172,7 @@ static int compare_blocks(const void *a, const void *b, void *at)
 }
 
 /* Smallest gap between those of the n placed blocks (sorted by offset) that live at the same time as b. */
-static size_t best_gap(const dt_memory *m, const int32_t *placed, int32_t n, const dt_memory_block *b)
+static size_t find_best_gap(const dt_memory *m, const int32_t *placed, int32_t n, const dt_memory_block *b)
 {
     size_t end = 0, best = SIZE_MAX, best_gap_bytes = SIZE_MAX; /* end: of what is taken below */
     for (int32_t i = 0; i < n; i++) {
@@ -189,7 +189,7 @@ static size_t best_gap(const dt_memory *m, const int32_t *placed, int32_t n, con
     return best != SIZE_MAX ? best : end;
 }
 
-static void place_greedy(planner *p)
+static void place_blocks_greedily(planner *p)
 {
     dt_memory *m = &p->m;
     int32_t *placed = p->order; /* the sorted front part of the same array: block i is read before it is moved */
@@ -199,7 +199,7 @@ static void place_greedy(planner *p)
     qsort_r(p->order, (size_t)m->n_blocks, sizeof(*p->order), compare_blocks, m->at);
     for (int32_t i = 0; i < m->n_blocks; i++) {
         int32_t b = p->order[i];
-        m->at[b].offset = best_gap(m, placed, i, &m->at[b]);
+        m->at[b].offset = find_best_gap(m, placed, i, &m->at[b]);
         m->bytes = m->at[b].offset + m->at[b].bytes > m->bytes ? m->at[b].offset + m->at[b].bytes : m->bytes;
         int32_t j = i;
         for (; j > 0 && m->at[placed[j - 1]].offset > m->at[b].offset; j--) {
@@ -222,7 +222,7 @@ static void find_lower_bound(planner *p)
     }
 }
 
-static dt_status plan(planner *p)
+static dt_status plan_memory(planner *p)
 {
     size_t n = (size_t)p->ir->n_values;
     p->root = dt_alloc_n(n, sizeof(*p->root));
@@ -237,7 +237,7 @@ static dt_status plan(planner *p)
     find_last_uses(p);
     DT_TRY(make_blocks(p));
     if (p->d->reuse) {
-        place_greedy(p);
+        place_blocks_greedily(p);
     } else {
         place_separately(p);
     }
@@ -248,7 +248,7 @@ static dt_status plan(planner *p)
 dt_status dt_memory_plan(const dt_ir *ir, const dt_memory_desc *d, dt_memory *out_p)
 {
     planner p = {.ir = ir, .d = d};
-    dt_status st = plan(&p);
+    dt_status st = plan_memory(&p);
     dt_free(p.order);
     dt_free(p.last);
     dt_free(p.root);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* The named extents must be numbers. */
-static dt_status numbers(const dt_infer *q, const char *const *var, const char *const *called, uint32_t n)
+static dt_status require_numbers(const dt_infer *q, const char *const *var, const char *const *called, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         int64_t size = 0;
@@ -39,7 +39,7 @@ static dt_status check_reduce(dt_infer *q)
         return dt_infer_fail(q, DT_EINVAL, "%lld is not one of DT_REDUCE_* (%d to %d)", (long long)q->attr.i[0],
                              DT_REDUCE_SUM, DT_REDUCE_MIN);
     }
-    const dt_status st = numbers(q, var, var, 2);
+    const dt_status st = require_numbers(q, var, var, 2);
     if (st < 0) {
         return st;
     }
@@ -89,7 +89,7 @@ const dt_op_info dt_op_reduce_max_bwd = {
 static dt_status check_transpose(dt_infer *q)
 {
     static const char *const var[] = {"A", "B"};
-    return numbers(q, var, var, 2);
+    return require_numbers(q, var, var, 2);
 }
 
 static void vjp_transpose(dt_derive *d, const dt_node *n, int32_t dy)
@@ -118,7 +118,7 @@ static dt_status check_matmul(dt_infer *q)
     if (ta < 0 || ta > 1 || tb < 0 || tb > 1) {
         return dt_infer_fail(q, DT_EINVAL, "transposed is 0 or 1, not %lld and %lld", (long long)ta, (long long)tb);
     }
-    const dt_status st = numbers(q, var, called, 4);
+    const dt_status st = require_numbers(q, var, called, 4);
     if (st < 0) {
         return st;
     }
@@ -134,7 +134,7 @@ static dt_status check_matmul(dt_infer *q)
     return DT_OK;
 }
 
-static int32_t product(dt_derive *d, int32_t a, int64_t ta, int32_t b, int64_t tb)
+static int32_t record_matmul(dt_derive *d, int32_t a, int64_t ta, int32_t b, int64_t tb)
 {
     const dt_attr attr = {.i = {ta, tb}};
     return DT_EMIT1(d, DT_OPX_MATMUL, &attr, a, b);
@@ -146,8 +146,8 @@ static void vjp_matmul(dt_derive *d, const dt_node *n, int32_t dy)
     enum { LEFT, RIGHT };
     const int32_t a = n->in[LEFT], b = n->in[RIGHT];
     const int64_t ta = n->attr.i[0], tb = n->attr.i[1];
-    DT_ADD_GRAD(d, n, RIGHT, tb ? product(d, dy, 1, a, ta) : product(d, a, !ta, dy, 0));
-    DT_ADD_GRAD(d, n, LEFT, ta ? product(d, b, tb, dy, 1) : product(d, dy, 0, b, !tb));
+    DT_ADD_GRAD(d, n, RIGHT, tb ? record_matmul(d, dy, 1, a, ta) : record_matmul(d, a, !ta, dy, 0));
+    DT_ADD_GRAD(d, n, LEFT, ta ? record_matmul(d, b, tb, dy, 1) : record_matmul(d, dy, 0, b, !tb));
 }
 
 /* 2 M N K for each product */
@@ -171,7 +171,7 @@ const dt_op_info dt_op_matmul = {
 static dt_status check_pick(dt_infer *q)
 {
     static const char *const var[] = {"M", "K"};
-    const dt_status st = numbers(q, var, var, 2);
+    const dt_status st = require_numbers(q, var, var, 2);
     int64_t K = 0;
     if (st < 0) {
         return st;
@@ -213,7 +213,7 @@ static dt_status check_unfold(dt_infer *q)
     static const char *const var[] = {"L", "C"};
     const int64_t K = q->attr.i[0], stride = q->attr.i[1], padding = q->attr.i[2];
     int64_t L = 0, C = 0;
-    const dt_status st = numbers(q, var, var, 2);
+    const dt_status st = require_numbers(q, var, var, 2);
     if (st < 0) {
         return st;
     }
@@ -263,7 +263,7 @@ const dt_op_info dt_op_unfold_bwd = {
 static dt_status check_one_hot(dt_infer *q)
 {
     static const char *const var[] = {"K"};
-    const dt_status st = numbers(q, var, var, 1);
+    const dt_status st = require_numbers(q, var, var, 1);
     int64_t K = 0;
     if (st < 0) {
         return st;
@@ -288,7 +288,7 @@ const dt_op_info dt_op_one_hot = {
 static dt_status check_top_k(dt_infer *q)
 {
     static const char *const var[] = {"M"};
-    const dt_status st = numbers(q, var, var, 1);
+    const dt_status st = require_numbers(q, var, var, 1);
     int64_t M = 0;
     if (st < 0) {
         return st;

@@ -27,7 +27,7 @@ void dt_param_table_fini(dt_param_table *t)
     for (uint32_t i = 0; i < t->n; i++) {
         dt_free(t->param[i].name);
     }
-    for (uint32_t i = 0; i < t->n_shadows; i++) {
+    for (uint32_t i = 0; i < t->n_targets; i++) {
         dt_free(t->shadow[i].role);
         dt_free(t->shadow[i].name);
     }
@@ -98,12 +98,12 @@ static dt_status check_dims(const char *role, const char *name, const int64_t *d
     return DT_OK;
 }
 
-static int64_t aligned(int64_t count)
+static int64_t align_count(int64_t count)
 {
     return (count + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
 }
 
-static dt_status reserve(dt_param_table *t)
+static dt_status reserve_param(dt_param_table *t)
 {
     if (t->n < t->cap) {
         return DT_OK;
@@ -135,7 +135,7 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
     DT_TRY(check_dims(role, name, dim, n_dims, &count));
     DT_TRY(check_init(role, name, n_dims, init, a));
     DT_TRY(is_constant ? check_constant(role, name) : DT_OK);
-    DT_TRY(reserve(t));
+    DT_TRY(reserve_param(t));
 
     size_t name_bytes = strlen(role) + strlen(name) + 2;
     char *full = dt_alloc(name_bytes);
@@ -158,7 +158,7 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
                   .is_constant = is_constant};
     memcpy(p.dim, dim, n_dims * sizeof(dim[0]));
     t->param[t->n++] = p;
-    t->base_total = t->total += aligned(count);
+    t->base_total = t->total += align_count(count);
     t->count += count;
     if (!is_constant) {
         t->trained_count += count;
@@ -189,15 +189,15 @@ static bool has_role(const dt_param *p, const char *role)
 
 /* ---- shadows ----------------------------------------------------------------------------------------------------- */
 
-static bool is_shadow_name(const char *role, const char *s)
+static bool is_target_name(const char *role, const char *s)
 {
     return s != NULL && s[0] >= 'a' && s[0] <= 'z' && strlen(role) + 1 + strlen(s) < MAX_ROLE &&
            strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(s);
 }
 
-bool dt_param_table_has_shadow(const dt_param_table *t, const char *role, const char *name)
+bool dt_param_table_has_target(const dt_param_table *t, const char *role, const char *name)
 {
-    for (uint32_t i = 0; i < t->n_shadows; i++) {
+    for (uint32_t i = 0; i < t->n_targets; i++) {
         if (strcmp(t->shadow[i].role, role) == 0 && strcmp(t->shadow[i].name, name) == 0) {
             return true;
         }
@@ -205,21 +205,21 @@ bool dt_param_table_has_shadow(const dt_param_table *t, const char *role, const 
     return false;
 }
 
-static dt_status list_shadow(dt_param_table *t, const char *role, const char *name)
+static dt_status list_target_network(dt_param_table *t, const char *role, const char *name)
 {
-    dt_param_shadow *grown = dt_realloc(t->shadow, (t->n_shadows + 1) * sizeof(*grown));
+    dt_param_target *grown = dt_realloc(t->shadow, (t->n_targets + 1) * sizeof(*grown));
     if (grown != NULL) {
         t->shadow = grown;
-        t->shadow[t->n_shadows++] = (dt_param_shadow){.role = dt_strdup(role), .name = dt_strdup(name)};
+        t->shadow[t->n_targets++] = (dt_param_target){.role = dt_strdup(role), .name = dt_strdup(name)};
     }
-    return grown != NULL && grown[t->n_shadows - 1].role != NULL && grown[t->n_shadows - 1].name != NULL
+    return grown != NULL && grown[t->n_targets - 1].role != NULL && grown[t->n_targets - 1].name != NULL
                ? DT_OK
                : DT_FAIL(DT_ENOMEM, "out of memory for the target network %s of %s", name, role);
 }
 
 static dt_status copy_param(dt_param_table *t, uint32_t of, const char *role, const char *name)
 {
-    DT_TRY(reserve(t));
+    DT_TRY(reserve_param(t));
     dt_param p = t->param[of];
     const char *own = p.name + strlen(role) + 1;
     const size_t bytes = strlen(p.name) + strlen(name) + 2;
@@ -228,41 +228,41 @@ static dt_status copy_param(dt_param_table *t, uint32_t of, const char *role, co
         return DT_FAIL(DT_ENOMEM, "out of memory for the target network %s of %s", name, role);
     }
     snprintf(p.name, bytes, "%s@%s.%s", role, name, own);
-    p.frozen = p.is_shadow = true;
-    p.shadow = t->n_shadows - 1;
+    p.frozen = p.is_target = true;
+    p.shadow = t->n_targets - 1;
     p.of = of;
     p.offset = t->total;
     t->param[t->n++] = p;
-    t->total += aligned(p.count);
+    t->total += align_count(p.count);
     return DT_OK;
 }
 
-dt_status dt_param_table_shadow(dt_param_table *t, const char *role, const char *name)
+dt_status dt_param_table_add_target(dt_param_table *t, const char *role, const char *name)
 {
     const uint32_t n = t->n;
-    if (!is_shadow_name(role, name)) {
+    if (!is_target_name(role, name)) {
         return DT_FAIL(DT_EPLUGIN,
                        "the target network \"%s\" of %s: its name must begin with a-z, continue with a-z 0-9 _, and "
                        "have less than %zu characters",
                        name != NULL ? name : "", role, MAX_ROLE - 1 - strlen(role));
     }
-    if (dt_param_table_has_shadow(t, role, name)) {
+    if (dt_param_table_has_target(t, role, name)) {
         return DT_FAIL(DT_EPLUGIN, "%s has two target networks %s", role, name);
     }
-    DT_TRY(list_shadow(t, role, name));
+    DT_TRY(list_target_network(t, role, name));
     for (uint32_t i = 0; i < n; i++) {
-        if (!t->param[i].is_shadow && has_role(&t->param[i], role)) {
+        if (!t->param[i].is_target && has_role(&t->param[i], role)) {
             DT_TRY(copy_param(t, i, role, name));
         }
     }
     return DT_OK;
 }
 
-void dt_param_table_copy_shadows(const dt_param_table *t, const char *name, float *arena)
+void dt_param_table_copy_targets(const dt_param_table *t, const char *name, float *arena)
 {
     for (uint32_t i = 0; i < t->n; i++) {
         const dt_param *p = &t->param[i];
-        if (p->is_shadow && (name == NULL || strcmp(t->shadow[p->shadow].name, name) == 0)) {
+        if (p->is_target && (name == NULL || strcmp(t->shadow[p->shadow].name, name) == 0)) {
             memcpy(arena + p->offset, arena + t->param[p->of].offset, (size_t)p->count * sizeof(*arena));
         }
     }
@@ -279,7 +279,7 @@ dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->n; i++) {
         dt_param *p = &t->param[i];
-        if (p->is_shadow || (!has_role(p, pattern) && !dt_glob_match(pattern, p->name))) {
+        if (p->is_target || (!has_role(p, pattern) && !dt_glob_match(pattern, p->name))) {
             continue;
         }
         n++;
@@ -295,7 +295,7 @@ dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t
 /* ---- initial values ---------------------------------------------------------------------------------------------- */
 
 /* Element i of the stream: half of block i / 2, as a number in [0,1) with 53 bits. */
-static double uniform(const dt_rng_stream *s, int64_t i)
+static double draw_uniform(const dt_rng_stream *s, int64_t i)
 {
     uint32_t r[4];
     dt_rng_stream_block(s, 0, (uint64_t)i / 2, r);
@@ -304,15 +304,15 @@ static double uniform(const dt_rng_stream *s, int64_t i)
 }
 
 /* Box-Muller on elements 2i and 2i + 1: sqrt(-2 ln u) cos(2 pi v), u in (0,1]. */
-static double normal(const dt_rng_stream *s, int64_t i)
+static double draw_normal(const dt_rng_stream *s, int64_t i)
 {
     static const double two_pi = 6.283185307179586;
-    double u = 1.0 - uniform(s, 2 * i), v = uniform(s, 2 * i + 1);
+    double u = 1.0 - draw_uniform(s, 2 * i), v = draw_uniform(s, 2 * i + 1);
     return sqrt(-2.0 * log(u)) * cos(two_pi * v);
 }
 
 /* Half width of the uniform distribution of p. */
-static double bound(const dt_param *p)
+static double uniform_bound(const dt_param *p)
 {
     double fan_out = (double)p->dim[0], fan_in = (double)(p->count / p->dim[0]);
     switch (p->init) {
@@ -326,7 +326,7 @@ static double bound(const dt_param *p)
 }
 
 /* x . y in four sums, so that the compiler may use four lanes; always in this order */
-static double dot(const double *x, const double *y, int64_t n)
+static double dot_product(const double *x, const double *y, int64_t n)
 {
     double sum[4] = {0, 0, 0, 0};
     int64_t i = 0;
@@ -349,13 +349,13 @@ static void orthonormalise(double *v, int64_t n_v, int64_t n)
         double *row = v + j * n;
         for (int64_t pass = 0; pass < 2; pass++) {
             for (int64_t i = 0; i < j; i++) {
-                const double *before = v + i * n, along = dot(before, row, n);
+                const double *before = v + i * n, along = dot_product(before, row, n);
                 for (int64_t k = 0; k < n; k++) {
                     row[k] -= along * before[k];
                 }
             }
         }
-        const double size = sqrt(dot(row, row, n));
+        const double size = sqrt(dot_product(row, row, n));
         for (int64_t k = 0; k < n; k++) {
             row[k] /= size;
         }
@@ -363,7 +363,7 @@ static void orthonormalise(double *v, int64_t n_v, int64_t n)
 }
 
 /* Saxe, McClelland & Ganguli 2014: the shorter side of the matrix is orthonormal, times a. */
-static dt_status init_ortho(const dt_param *p, const dt_rng_stream *s, float *value)
+static dt_status init_orthogonal(const dt_param *p, const dt_rng_stream *s, float *value)
 {
     const int64_t rows = p->dim[0], columns = p->dim[1];
     const bool is_tall = rows > columns;
@@ -373,7 +373,7 @@ static dt_status init_ortho(const dt_param *p, const dt_rng_stream *s, float *va
         return DT_FAIL(DT_ENOMEM, "out of memory for the initial value of %s", p->name);
     }
     for (int64_t i = 0; i < p->count; i++) {
-        v[i] = normal(s, i);
+        v[i] = draw_normal(s, i);
     }
     orthonormalise(v, n_v, n);
     for (int64_t i = 0; i < p->count; i++) {
@@ -384,15 +384,15 @@ static dt_status init_ortho(const dt_param *p, const dt_rng_stream *s, float *va
     return DT_OK;
 }
 
-static dt_status init_one(const dt_param *p, uint64_t seed, float *value)
+static dt_status init_param(const dt_param *p, uint64_t seed, float *value)
 {
     const dt_rng_key key = {.seed = seed, .op = INIT_STREAM, .step = dt_hash64(p->name, strlen(p->name), 0)};
     dt_rng_stream s;
     dt_rng_stream_init(&s, &key);
     if (p->init == DT_INIT_ORTHO) {
-        return init_ortho(p, &s, value);
+        return init_orthogonal(p, &s, value);
     }
-    double width = bound(p);
+    double width = uniform_bound(p);
     for (int64_t i = 0; i < p->count; i++) {
         switch (p->init) {
         case DT_INIT_ZERO:
@@ -405,10 +405,10 @@ static dt_status init_one(const dt_param *p, uint64_t seed, float *value)
             value[i] = i / p->dim[1] == i % p->dim[1] ? (float)p->init_a : 0.0f;
             break;
         case DT_INIT_NORMAL:
-            value[i] = (float)(p->init_a * normal(&s, i));
+            value[i] = (float)(p->init_a * draw_normal(&s, i));
             break;
         default:
-            value[i] = (float)(width * (2.0 * uniform(&s, i) - 1.0));
+            value[i] = (float)(width * (2.0 * draw_uniform(&s, i) - 1.0));
             break;
         }
     }
@@ -420,8 +420,8 @@ dt_status dt_param_table_init(const dt_param_table *t, uint64_t seed, float *are
     memset(arena, 0, (size_t)t->total * sizeof(*arena));
     for (uint32_t i = 0; i < t->n; i++) {
         const dt_param *p = &t->param[i];
-        DT_TRY(p->is_shadow ? DT_OK : init_one(p, seed, arena + p->offset));
+        DT_TRY(p->is_target ? DT_OK : init_param(p, seed, arena + p->offset));
     }
-    dt_param_table_copy_shadows(t, NULL, arena);
+    dt_param_table_copy_targets(t, NULL, arena);
     return DT_OK;
 }

@@ -27,19 +27,19 @@ typedef struct dt_param {
     int64_t count, offset; /* elements */
     bool frozen;           /* constants are */
     bool is_constant;      /* DT_INIT_CONSTANT: no step ever trains it */
-    bool is_shadow;
+    bool is_target;
     uint32_t shadow, of; /* of a shadow: which of the table's, and the parameter that it is a copy of */
 } dt_param;
 
-typedef struct dt_param_shadow {
+typedef struct dt_param_target {
     char *role, *name; /* owned */
-} dt_param_shadow;
+} dt_param_target;
 
 typedef struct dt_param_table {
     dt_param *param;
     uint32_t n, cap;
-    dt_param_shadow *shadow;
-    uint32_t n_shadows;
+    dt_param_target *shadow;
+    uint32_t n_targets;
     int64_t total;         /* elements of an arena, gaps included: for memory; users are shown count */
     int64_t base_total;    /* the same without shadows: arenas of gradients and moments */
     int64_t count;         /* elements of all parameters but shadows */
@@ -56,8 +56,8 @@ void dt_param_table_align(dt_param_table *t, int64_t elements);
 const dt_param *dt_param_table_find(const dt_param_table *t, const char *full_name);
 /* A copy of what the role has by now, which may be nothing, after all that was added; nothing is added after it but
  * shadows. name: [a-z][a-z0-9_]*. Errors: DT_EPLUGIN (name, the role has one of it), DT_ENOMEM. */
-dt_status dt_param_table_shadow(dt_param_table *t, const char *role, const char *name) DT_NODISCARD;
-bool dt_param_table_has_shadow(const dt_param_table *t, const char *role, const char *name);
+dt_status dt_param_table_add_target(dt_param_table *t, const char *role, const char *name) DT_NODISCARD;
+bool dt_param_table_has_target(const dt_param_table *t, const char *role, const char *name);
 /* Freeze every parameter whose role equals the pattern or whose full name matches it as a glob; count goes to n_p.
  * Shadows are not asked. */
 dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t *n_p);
@@ -65,6 +65,6 @@ dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t
  * arena: [total]. DT_INIT_ORTHO of an r by c matrix costs r c min(r, c). Errors: DT_ENOMEM. */
 dt_status dt_param_table_init(const dt_param_table *t, uint64_t seed, float *arena) DT_NODISCARD;
 /* Shadows become what they are copies of; name: those called so alone, NULL: all. */
-void dt_param_table_copy_shadows(const dt_param_table *t, const char *name, float *arena);
+void dt_param_table_copy_targets(const dt_param_table *t, const char *name, float *arena);
 
 #endif

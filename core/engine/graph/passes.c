@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-static dt_status drop_dead(dt_ir *ir, bool keeps_shapes)
+static dt_status drop_dead_nodes(dt_ir *ir, bool keeps_shapes)
 {
     bool *live = dt_alloc_n((size_t)ir->n_values, sizeof(*live));
     if (live == NULL) {
@@ -44,12 +44,12 @@ static dt_status drop_dead(dt_ir *ir, bool keeps_shapes)
 
 dt_status dt_pass_drop_dead(dt_ir *ir)
 {
-    return drop_dead(ir, false);
+    return drop_dead_nodes(ir, false);
 }
 
 dt_status dt_pass_drop_dead_keep_shapes(dt_ir *ir)
 {
-    return drop_dead(ir, true);
+    return drop_dead_nodes(ir, true);
 }
 
 /* ---- fusion ------------------------------------------------------------------------------------------------------ */

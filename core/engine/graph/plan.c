@@ -150,7 +150,7 @@ static void size_scratch(dt_plan *p, const dt_plan_call *c)
 }
 
 /* What the call keeps of its parameters from run to run. */
-static void place_kept(dt_plan *p, dt_plan_call *c)
+static void place_kept_bytes(dt_plan *p, dt_plan_call *c)
 {
     const dt_node *n = &p->ir.node[c->node];
     uint32_t params = 0;
@@ -164,7 +164,7 @@ static void place_kept(dt_plan *p, dt_plan_call *c)
 
 /* ---- lowering ---------------------------------------------------------------------------------------------------- */
 
-static dt_status allocate(dt_plan *p)
+static dt_status allocate_plan(dt_plan *p)
 {
     const dt_ir *ir = &p->ir;
     size_t n_views = ir->n_outputs + ir->n_losses, n_calls = 0;
@@ -221,7 +221,7 @@ static dt_status find_sources(dt_plan *p)
 }
 
 /* Which blocks end with which call: the call of their last node. */
-static void find_fills(dt_plan *p)
+static void find_freed_blocks(dt_plan *p)
 {
     for (uint32_t c = 0; c < p->n_calls; c++) {
         for (int32_t b = 0; b < p->memory.n_blocks; b++) {
@@ -232,9 +232,9 @@ static void find_fills(dt_plan *p)
     }
 }
 
-static dt_status lower(dt_plan *p)
+static dt_status lower_nodes(dt_plan *p)
 {
-    DT_TRY(allocate(p));
+    DT_TRY(allocate_plan(p));
     DT_TRY(find_sources(p));
     for (int32_t i = 0; i < p->ir.n_nodes; i++) {
         if (dt_ir_is_view(&p->ir.node[i])) {
@@ -242,7 +242,7 @@ static dt_status lower(dt_plan *p)
         } else {
             DT_TRY(add_call(p, i));
             size_scratch(p, &p->call[p->n_calls - 1]);
-            place_kept(p, &p->call[p->n_calls - 1]);
+            place_kept_bytes(p, &p->call[p->n_calls - 1]);
         }
     }
     p->output_view = p->n_views;
@@ -254,7 +254,7 @@ static dt_status lower(dt_plan *p)
         add_view(p, p->ir.loss[i].value, dt_storage_dtype(&p->ir, p->ir.loss[i].value), true);
     }
     if (p->poison) {
-        find_fills(p);
+        find_freed_blocks(p);
     }
     return DT_OK;
 }
@@ -304,7 +304,7 @@ static dt_status find_groups(dt_plan *p)
     return DT_OK;
 }
 
-static dt_status compile(dt_plan *p, const dt_recorder *r, const dt_plan_desc *d)
+static dt_status compile_plan(dt_plan *p, const dt_recorder *r, const dt_plan_desc *d)
 {
     DT_TRY(r->face.api->status(&r->face));
     DT_TRY(dt_ir_copy(&r->ir, &p->ir));
@@ -321,7 +321,7 @@ static dt_status compile(dt_plan *p, const dt_recorder *r, const dt_plan_desc *d
     DT_TRY(run_passes(p, d));
     const dt_memory_desc m = {.cap = p->cap, .f32_bytes = element_bytes(p, DT_F32), .reuse = d->reuse};
     DT_TRY(dt_memory_plan(&p->ir, &m, &p->memory));
-    DT_TRY(lower(p));
+    DT_TRY(lower_nodes(p));
     DT_TRY(find_groups(p));
     p->info.n_calls = p->n_calls;
     p->info.arena_bytes = p->memory.bytes + p->scratch_bytes;
@@ -338,7 +338,7 @@ dt_status dt_plan_compile(const dt_graph *g, const dt_plan_desc *d, dt_plan **ou
     }
     p->kernels = d->kernels;
     p->poison = d->poison;
-    dt_status st = compile(p, (const dt_recorder *)g, d);
+    dt_status st = compile_plan(p, (const dt_recorder *)g, d);
     if (st != DT_OK) {
         dt_plan_destroy(p);
         return st;
@@ -374,7 +374,7 @@ const dt_plan_info *dt_plan_info_get(const dt_plan *p)
 }
 
 /* How often a call passes over the value of its view k: not at all when it is absent, or only its shape counts. */
-static int passes_over(const dt_plan *p, const dt_node *n, uint32_t k, const dt_view *view)
+static int count_passes_over(const dt_plan *p, const dt_node *n, uint32_t k, const dt_view *view)
 {
     if (k < n->n_in) {
         return n->in[k] >= 0 && dt_ir_reads(n, k) ? 1 : 0;
@@ -385,7 +385,7 @@ static int passes_over(const dt_plan *p, const dt_node *n, uint32_t k, const dt_
 }
 
 /* Mark the pages of [from, from + bytes). */
-static void touch(bool *mark, size_t page, size_t n, size_t from, size_t bytes)
+static void mark_touched_pages(bool *mark, size_t page, size_t n, size_t from, size_t bytes)
 {
     for (size_t i = from / page; bytes > 0 && i <= (from + bytes - 1) / page && i < n; i++) {
         mark[i] = true;
@@ -393,7 +393,7 @@ static void touch(bool *mark, size_t page, size_t n, size_t from, size_t bytes)
 }
 
 /* What is resident of an arena with these pages touched. */
-static size_t resident(const bool *mark, size_t page, size_t arena_bytes)
+static size_t count_resident_bytes(const bool *mark, size_t page, size_t arena_bytes)
 {
     size_t sum = 0, granule = 0;
     for (size_t at = 0; at < arena_bytes; at += granule) {
@@ -428,12 +428,12 @@ size_t dt_plan_touched_bytes(const dt_plan *p, const int64_t *size)
             }
             if (p->offset[at] != SIZE_MAX) {
                 const size_t bytes = (size_t)dt_view_count(&v) * element_bytes(p, (uint32_t)v.dtype);
-                touch(mark, page, n, p->offset[at], bytes);
+                mark_touched_pages(mark, page, n, p->offset[at], bytes);
             }
         }
     }
-    touch(mark, page, n, p->memory.bytes, p->scratch_bytes);
-    const size_t touched = resident(mark, page, p->info.arena_bytes);
+    mark_touched_pages(mark, page, n, p->memory.bytes, p->scratch_bytes);
+    const size_t touched = count_resident_bytes(mark, page, p->info.arena_bytes);
     dt_free(mark);
     return touched + dt_arena_touched(p->kept_bytes, p->kept_bytes);
 }
@@ -470,7 +470,7 @@ dt_call_cost dt_plan_call_cost(const dt_plan *p, uint32_t call, const int64_t *s
                 views[k].dim[i] = dt_extent_live(p->ir.value[v].shape.dim[i], size);
             }
         }
-        out.cost.bytes += passes_over(p, n, k, &views[k]) * (double)dt_view_count(&views[k]) *
+        out.cost.bytes += count_passes_over(p, n, k, &views[k]) * (double)dt_view_count(&views[k]) *
                           (double)dt_dtype_bytes((uint32_t)views[k].dtype);
     }
     if (n->op >= DT_USER_OP_FIRST) {

@@ -30,7 +30,7 @@ static bool is_inside(const region *r, const dt_node *n)
     return n->region == r->id && !n->is_backward && !n->is_clone;
 }
 
-static void find_hidden(region *r)
+static void find_hidden_values(region *r)
 {
     const dt_ir *ir = r->ir;
     for (int32_t i = 0; i < ir->n_nodes; i++) {
@@ -49,7 +49,7 @@ static void find_hidden(region *r)
     }
 }
 
-static void find_wanted(region *r)
+static void find_wanted_nodes(region *r)
 {
     const dt_ir *ir = r->ir;
     for (int32_t i = 0; i < ir->n_nodes; i++) {
@@ -119,7 +119,7 @@ static int32_t append_clones(region *r)
 }
 
 /* Backward nodes read the copies. */
-static void rewire(region *r)
+static void rewire_readers(region *r)
 {
     for (int32_t i = r->first; i < r->ir->n_nodes; i++) {
         dt_node *n = &r->ir->node[i];
@@ -151,14 +151,14 @@ static dt_status move_clones(dt_ir *ir, int32_t first, int32_t n)
 
 static dt_status recompute_region(region *r, uint32_t *n_p)
 {
-    find_hidden(r);
-    find_wanted(r);
+    find_hidden_values(r);
+    find_wanted_nodes(r);
     if (r->first < 0) {
         return DT_OK;
     }
     int32_t n = append_clones(r);
     DT_TRY(r->ir->status);
-    rewire(r);
+    rewire_readers(r);
     DT_TRY(move_clones(r->ir, r->first, n));
     *n_p += (uint32_t)n;
     return DT_OK;

@@ -8,7 +8,7 @@
 /* ---- marks ------------------------------------------------------------------------------------------------------- */
 
 /* f32 from now on; true when it was not. */
-static bool keep_full(dt_ir *ir, int32_t v)
+static bool mark_f32(dt_ir *ir, int32_t v)
 {
     const bool was_half = v >= 0 && ir->value[v].is_half;
     if (was_half) {
@@ -18,40 +18,40 @@ static bool keep_full(dt_ir *ir, int32_t v)
 }
 
 /* Can the value be the one that keeps others in f32? Not an absent one, nor a parameter with a copy in half. */
-static bool is_full(const dt_ir *ir, int32_t v, bool is_weight)
+static bool can_keep_f32(const dt_ir *ir, int32_t v, bool is_weight)
 {
     return v >= 0 && !ir->value[v].is_half && !(is_weight && ir->value[v].kind == DT_VALUE_PARAM);
 }
 
-static bool keep_alike(dt_ir *ir, const dt_node *n, const dt_op_storage *r)
+static bool keep_operands_alike(dt_ir *ir, const dt_node *n, const dt_op_storage *r)
 {
     bool any_full = false, is_changed = false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         const bool counts = (r->alike_in & DT_BIT(k)) != 0 && dt_ir_reads(n, k);
-        any_full = any_full || (counts && is_full(ir, n->in[k], (r->weight_in & DT_BIT(k)) != 0));
+        any_full = any_full || (counts && can_keep_f32(ir, n->in[k], (r->weight_in & DT_BIT(k)) != 0));
     }
     for (uint32_t k = 0; k < n->n_out; k++) {
-        any_full = any_full || ((r->alike_out & DT_BIT(k)) != 0 && is_full(ir, n->out[k], false));
+        any_full = any_full || ((r->alike_out & DT_BIT(k)) != 0 && can_keep_f32(ir, n->out[k], false));
     }
     for (uint32_t k = 0; any_full && k < n->n_in; k++) {
         const bool counts = (r->alike_in & DT_BIT(k)) != 0 && dt_ir_reads(n, k);
-        is_changed = (counts && keep_full(ir, n->in[k])) || is_changed;
+        is_changed = (counts && mark_f32(ir, n->in[k])) || is_changed;
     }
     for (uint32_t k = 0; any_full && k < n->n_out; k++) {
-        is_changed = ((r->alike_out & DT_BIT(k)) != 0 && keep_full(ir, n->out[k])) || is_changed;
+        is_changed = ((r->alike_out & DT_BIT(k)) != 0 && mark_f32(ir, n->out[k])) || is_changed;
     }
     return is_changed;
 }
 
-static bool keep_listed(dt_ir *ir, const dt_node *n, const dt_op_storage *r)
+static bool keep_listed_operands(dt_ir *ir, const dt_node *n, const dt_op_storage *r)
 {
     bool is_changed = false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         const bool counts = (r->full_in & DT_BIT(k)) != 0 && dt_ir_reads(n, k);
-        is_changed = (counts && keep_full(ir, n->in[k])) || is_changed;
+        is_changed = (counts && mark_f32(ir, n->in[k])) || is_changed;
     }
     for (uint32_t k = 0; k < n->n_out; k++) {
-        is_changed = ((r->full_out & DT_BIT(k)) != 0 && keep_full(ir, n->out[k])) || is_changed;
+        is_changed = ((r->full_out & DT_BIT(k)) != 0 && mark_f32(ir, n->out[k])) || is_changed;
     }
     return is_changed;
 }
@@ -62,20 +62,20 @@ static bool keep_inputs(dt_ir *ir, const dt_node *n)
     bool is_changed = false;
     if (dt_ir_is_view(n)) {
         if (ir->value[n->in[0]].is_half != ir->value[n->out[0]].is_half) {
-            is_changed = keep_full(ir, n->in[0]);
-            is_changed = keep_full(ir, n->out[0]) || is_changed;
+            is_changed = mark_f32(ir, n->in[0]);
+            is_changed = mark_f32(ir, n->out[0]) || is_changed;
         }
         return is_changed;
     }
     for (uint32_t k = 0; dt_op_storage_of(n->op).is_moving && !ir->value[n->out[0]].is_half && k < n->n_in; k++) {
-        is_changed = keep_full(ir, n->in[k]) || is_changed;
+        is_changed = mark_f32(ir, n->in[k]) || is_changed;
     }
     return is_changed;
 }
 
 /* Made of data alone, without a parameter? Squares of distances do not fit fp16, nor do small numbers that keep a
  * logarithm finite, and bf16 has no differences of positions; the product that reads the result rounds it. */
-static bool is_of_data(const dt_ir *ir, const dt_node *n)
+static bool is_made_of_data(const dt_ir *ir, const dt_node *n)
 {
     uint32_t n_read = 0;
     for (uint32_t k = 0; k < n->n_in; k++) {
@@ -101,20 +101,20 @@ dt_status dt_pass_assign_storage(dt_ir *ir, uint32_t dtype)
     }
     for (int32_t i = 0; i < ir->n_nodes; i++) {
         const dt_node *n = &ir->node[i];
-        for (uint32_t k = 0; is_of_data(ir, n) && k < n->n_out; k++) {
-            (void)keep_full(ir, n->out[k]);
+        for (uint32_t k = 0; is_made_of_data(ir, n) && k < n->n_out; k++) {
+            (void)mark_f32(ir, n->out[k]);
         }
     }
     for (uint32_t i = 0; i < ir->n_outputs; i++) {
-        (void)keep_full(ir, ir->output[i].value);
+        (void)mark_f32(ir, ir->output[i].value);
     }
     while (is_changed) { /* half becomes f32, never the other way */
         is_changed = false;
         for (int32_t i = ir->n_nodes - 1; i >= 0; i--) {
             const dt_node *n = &ir->node[i];
             const dt_op_storage r = dt_op_storage_of(n->op);
-            is_changed = keep_listed(ir, n, &r) || is_changed;
-            is_changed = keep_alike(ir, n, &r) || is_changed;
+            is_changed = keep_listed_operands(ir, n, &r) || is_changed;
+            is_changed = keep_operands_alike(ir, n, &r) || is_changed;
             is_changed = keep_inputs(ir, n) || is_changed;
         }
     }

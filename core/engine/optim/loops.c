@@ -12,7 +12,7 @@
 
 /* Moments of units that learn nothing shrink until they are subnormal, where arithmetic is a hundred times slower: in
  * an update such numbers are 0. */
-static unsigned flush_begin(void)
+static unsigned begin_flush_to_zero(void)
 {
 #if defined(__SSE2__)
     enum { SUBNORMAL_INPUTS_ARE_ZERO = 1 << 6, SUBNORMAL_RESULTS_ARE_ZERO = 1 << 15 }; /* bits of MXCSR */
@@ -24,7 +24,7 @@ static unsigned flush_begin(void)
 #endif
 }
 
-static void flush_end(unsigned mode)
+static void end_flush_to_zero(unsigned mode)
 {
 #if defined(__SSE2__)
     __builtin_ia32_ldmxcsr(mode);
@@ -34,30 +34,31 @@ static void flush_end(unsigned mode)
 
 /* g <- scale g + l2 p     m = b1 m + (1 - b1) g     v = b2 v + (1 - b2) g^2
  * p = keep p - rate m / (sqrt(v) inv_root + eps)   with rate = lr / (1 - b1^t), inv_root = 1 / sqrt(1 - b2^t) */
-static void adam(const dt_optim_consts *consts, float *restrict p, const float *restrict g, float *restrict m,
-                 float *restrict v, int64_t n)
+static void update_adam(const dt_optim_consts *consts, float *restrict p, const float *restrict g, float *restrict m,
+                        float *restrict v, int64_t n)
 {
     const dt_optim_consts k = *consts;
-    const unsigned mode = flush_begin();
+    const unsigned mode = begin_flush_to_zero();
     for (int64_t i = 0; i < n; i++) {
         const float grad = g[i] * k.grad_scale + k.l2 * p[i];
         m[i] = k.beta1 * m[i] + k.one_minus_beta1 * grad;
         v[i] = k.beta2 * v[i] + k.one_minus_beta2 * (grad * grad);
         p[i] = k.keep * p[i] - k.rate * m[i] / (sqrtf(v[i]) * k.inv_root + k.eps);
     }
-    flush_end(mode);
+    end_flush_to_zero(mode);
 }
 
 /* g <- scale g + l2 p     m = mu m + g     p = p - lr m   (mu is beta1) */
-static void sgd(const dt_optim_consts *consts, float *restrict p, const float *restrict g, float *restrict m, int64_t n)
+static void update_sgd(const dt_optim_consts *consts, float *restrict p, const float *restrict g, float *restrict m,
+                       int64_t n)
 {
     const dt_optim_consts k = *consts;
-    const unsigned mode = flush_begin();
+    const unsigned mode = begin_flush_to_zero();
     for (int64_t i = 0; i < n; i++) {
         m[i] = k.beta1 * m[i] + (g[i] * k.grad_scale + k.l2 * p[i]);
         p[i] = p[i] - k.rate * m[i];
     }
-    flush_end(mode);
+    end_flush_to_zero(mode);
 }
 
 enum { LANES = 32 };
@@ -83,20 +84,20 @@ static double sum_squares(const float *g, int64_t n)
     return sum[0];
 }
 
-static void add(float *restrict dst, const float *restrict src, int64_t n)
+static void add_floats(float *restrict dst, const float *restrict src, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         dst[i] += src[i];
     }
 }
 
-static void blend(float *restrict to, const float *restrict from, float tau, int64_t n)
+static void blend_floats(float *restrict to, const float *restrict from, float tau, int64_t n)
 {
-    const unsigned mode = flush_begin();
+    const unsigned mode = begin_flush_to_zero();
     for (int64_t i = 0; i < n; i++) {
         to[i] += tau * (from[i] - to[i]);
     }
-    flush_end(mode);
+    end_flush_to_zero(mode);
 }
 
 /* ---- halves ------------------------------------------------------------------------------------------------------ */
@@ -174,11 +175,11 @@ static inline float of_fp16(uint16_t h)
 HALF_LOOPS(bf16)
 HALF_LOOPS(fp16)
 
-const dt_optim_loops LOOPS_OF(DT_ISA) = {.adam = adam,
-                                         .sgd = sgd,
+const dt_optim_loops LOOPS_OF(DT_ISA) = {.adam = update_adam,
+                                         .sgd = update_sgd,
                                          .sum_squares = sum_squares,
-                                         .add = add,
-                                         .blend = blend,
+                                         .add = add_floats,
+                                         .blend = blend_floats,
                                          .round = {round_bf16, round_fp16},
                                          .pack = {pack_bf16, pack_fp16},
                                          .unpack = {unpack_bf16, unpack_fp16}};

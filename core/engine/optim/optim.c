@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-static const dt_optim_loops *loops(void)
+static const dt_optim_loops *select_loops(void)
 {
     switch (dt_cpu_isa_index()) {
 #ifdef DT_HAVE_CPU_AVX512
@@ -59,10 +59,10 @@ void dt_optim_apply(dt_optimizer kind, const dt_optim_consts *k, float *p, const
         kind) { /* a new one also in n_moments below, and by the number of moments in update_slice of cuda/optim.cu */
     case DT_OPTIMIZER_ADAMW:
     case DT_OPTIMIZER_ADAM:
-        loops()->adam(k, p, g, m, v, n);
+        select_loops()->adam(k, p, g, m, v, n);
         break;
     case DT_OPTIMIZER_SGD:
-        loops()->sgd(k, p, g, m, n);
+        select_loops()->sgd(k, p, g, m, n);
         break;
     }
 }
@@ -90,13 +90,13 @@ void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m,
 
 double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end)
 {
-    return end > begin ? loops()->sum_squares(g + begin, end - begin) : 0;
+    return end > begin ? select_loops()->sum_squares(g + begin, end - begin) : 0;
 }
 
 void dt_optim_add(float *dst, const float *src, int64_t begin, int64_t end)
 {
     if (end > begin) {
-        loops()->add(dst + begin, src + begin, end - begin);
+        select_loops()->add(dst + begin, src + begin, end - begin);
     }
 }
 
@@ -105,25 +105,25 @@ void dt_optim_blend(float *to, const float *from, double tau, int64_t n)
     if (tau == 1 && n > 0) {
         memcpy(to, from, (size_t)n * sizeof(*to));
     } else if (n > 0) {
-        loops()->blend(to, from, (float)tau, n);
+        select_loops()->blend(to, from, (float)tau, n);
     }
 }
 
 void dt_optim_round(uint32_t half, float *x, int64_t begin, int64_t end)
 {
     if (half != DT_HALF_NONE && end > begin) {
-        loops()->round[half - 1](x + begin, end - begin);
+        select_loops()->round[half - 1](x + begin, end - begin);
     }
 }
 
 void dt_optim_pack(uint32_t half, const float *from, uint16_t *to, int64_t n)
 {
-    loops()->pack[half - 1](from, to, n);
+    select_loops()->pack[half - 1](from, to, n);
 }
 
 void dt_optim_unpack(uint32_t half, const uint16_t *from, float *to, int64_t n)
 {
-    loops()->unpack[half - 1](from, to, n);
+    select_loops()->unpack[half - 1](from, to, n);
 }
 
 /* ---- learning-rate schedules ------------------------------------------------------------------------------------- */

@@ -25,33 +25,33 @@ typedef struct dt_doctor {
 
 /* One line, in which foreign words cannot drive a terminal. check: a word or two; remedy: what to do, "" when there is
  * nothing. */
-void dt_doctor_add(dt_doctor *d, dt_verdict v, const char *check, const char *remedy, const char *fmt, ...)
+void dt_doctor_add_line(dt_doctor *d, dt_verdict v, const char *check, const char *remedy, const char *fmt, ...)
     DT_PRINTF(5, 6);
 
 /* Processor, cores, memory, limits, shared memory, load, DTRAIN_ variables. */
-void dt_doctor_machine(dt_doctor *d);
+void dt_doctor_check_machine(dt_doctor *d);
 /* Can a run write below path (which need not exist yet), and how fast? A file of 1 MiB comes and goes. */
-void dt_doctor_disk(dt_doctor *d, const char *path);
+void dt_doctor_check_disk(dt_doctor *d, const char *path);
 /* On which kind of file system is the store in this folder, and how fast is it read? Up to 64 MiB of its largest file
  * are read, after the page cache was asked to forget it. */
-void dt_doctor_reading(dt_doctor *d, const char *path);
+void dt_doctor_check_reading(dt_doctor *d, const char *path);
 /* Programs that some runs start: MPI. */
-void dt_doctor_tools(dt_doctor *d);
+void dt_doctor_check_tools(dt_doctor *d);
 /* CPU kernels against the reference, and their speed. */
-void dt_doctor_cpu(dt_doctor *d);
+void dt_doctor_check_cpu(dt_doctor *d);
 /* The module for NVIDIA GPUs, and what it finds. */
-void dt_doctor_cuda(dt_doctor *d);
+void dt_doctor_check_cuda(dt_doctor *d);
 /* Every device of an opened module. */
-void dt_doctor_devices(dt_doctor *d, const dt_device_ops *ops);
+void dt_doctor_check_devices(dt_doctor *d, const dt_device_ops *ops);
 
 /* Its parts: the driver compared with what the module was built with; clocks, memory errors and other programs of an
  * opened GPU, named as in gpu; which of n GPUs reach each other's memory; NCCL; and a machine without a driver (ops:
  * NULL without a module either). */
-void dt_doctor_libraries(dt_doctor *d, const dt_device_ops *ops);
-void dt_doctor_nvml(dt_doctor *d, const char *gpu, const dt_device_info *info);
-void dt_doctor_peers(dt_doctor *d, const dt_device_ops *ops, uint32_t n);
-void dt_doctor_nccl(dt_doctor *d, uint32_t n_gpus);
+void dt_doctor_check_libraries(dt_doctor *d, const dt_device_ops *ops);
+void dt_doctor_check_nvml(dt_doctor *d, const char *gpu, const dt_device_info *info);
+void dt_doctor_check_peers(dt_doctor *d, const dt_device_ops *ops, uint32_t n);
+void dt_doctor_check_nccl(dt_doctor *d, uint32_t n_gpus);
 /* refused: why the module that is there is not open; NULL: there is none, or it is. */
-void dt_doctor_no_driver(dt_doctor *d, const dt_device_ops *ops, const char *refused);
+void dt_doctor_report_no_driver(dt_doctor *d, const dt_device_ops *ops, const char *refused);
 
 #endif

@@ -26,7 +26,7 @@ static const double test_s = 0.03;     /* time given to the speed */
 static const double tolerance = 1e-5;  /* largest error over largest value, for sums of SIDE products in f32 */
 static const double few_free = 0x1p30; /* bytes of a GPU below which little fits */
 
-static void multiply(const dt_kernel_set set, void *const data[4], void *scratch)
+static void run_test_product(const dt_kernel_set set, void *const data[4], void *scratch)
 {
     dt_view in[3] = {0}, out[1] = {0};
     for (int i = 0; i < 2; i++) {
@@ -50,7 +50,7 @@ static size_t product_scratch(void)
 }
 
 /* x w^T + b by both kernel sets; error_p: largest difference over the largest value. */
-static dt_status compare_lanes(double *error_p, double *gflops_p)
+static dt_status compare_kernel_sets(double *error_p, double *gflops_p)
 {
     enum { N = SIDE * SIDE };
     static const size_t count[4] = {N, N, SIDE, N};
@@ -69,8 +69,8 @@ static dt_status compare_lanes(double *error_p, double *gflops_p)
                 ((double *)exact[i])[k] = ((float *)fast[i])[k];
             }
         }
-        multiply(DT_KERNELS_REF64, exact, scratch);
-        multiply(DT_KERNELS_CPU, fast, scratch);
+        run_test_product(DT_KERNELS_REF64, exact, scratch);
+        run_test_product(DT_KERNELS_CPU, fast, scratch);
         double error = 0, largest = 0;
         for (size_t k = 0; k < N; k++) {
             error = fmax(error, fabs(((float *)fast[3])[k] - ((double *)exact[3])[k]));
@@ -81,7 +81,7 @@ static dt_status compare_lanes(double *error_p, double *gflops_p)
         double took = 0;
         uint32_t n = 0;
         for (; took < test_s; n++) {
-            multiply(DT_KERNELS_CPU, fast, scratch);
+            run_test_product(DT_KERNELS_CPU, fast, scratch);
             took = dt_clock_s() - before;
         }
         *gflops_p = 2.0 * N * SIDE * n / took / 1e9;
@@ -94,18 +94,18 @@ static dt_status compare_lanes(double *error_p, double *gflops_p)
     return st;
 }
 
-void dt_doctor_cpu(dt_doctor *d)
+void dt_doctor_check_cpu(dt_doctor *d)
 {
     double error = 0, gflops = 0;
-    if (compare_lanes(&error, &gflops) != DT_OK) {
-        dt_doctor_add(d, DT_VERDICT_FAIL, "kernels", "free some memory", "%s", dt_error_text());
+    if (compare_kernel_sets(&error, &gflops) != DT_OK) {
+        dt_doctor_add_line(d, DT_VERDICT_FAIL, "kernels", "free some memory", "%s", dt_error_text());
     } else if (!(error < tolerance)) {
-        dt_doctor_add(d, DT_VERDICT_FAIL, "kernels",
-                      "run make check; DTRAIN_CPU_ISA=avx2 or base takes simpler kernels; it may be the machine",
-                      "a matrix product has a relative error of %.2g, at most %.0e is rounding", error, tolerance);
+        dt_doctor_add_line(d, DT_VERDICT_FAIL, "kernels",
+                           "run make check; DTRAIN_CPU_ISA=avx2 or base takes simpler kernels; it may be the machine",
+                           "a matrix product has a relative error of %.2g, at most %.0e is rounding", error, tolerance);
     } else {
-        dt_doctor_add(d, DT_VERDICT_PASS, "kernels", "",
-                      "agree with the reference; products at %.0f GFLOP/s on one core", gflops);
+        dt_doctor_add_line(d, DT_VERDICT_PASS, "kernels", "",
+                           "agree with the reference; products at %.0f GFLOP/s on one core", gflops);
     }
 }
 
@@ -146,7 +146,7 @@ typedef struct trip { /* what goes there and comes back; NULL where there is not
     void *there[3], *here[2];
 } trip;
 
-static dt_status trip_init(trip *t)
+static dt_status round_trip_init(trip *t)
 {
     DT_TRY(t->ops->stream_create(t->d, &t->s));
     for (int i = 0; i < 2; i++) {
@@ -156,7 +156,7 @@ static dt_status trip_init(trip *t)
     return t->ops->alloc(t->d, sizeof(dt_device_run), &t->there[2]);
 }
 
-static void trip_fini(trip *t)
+static void round_trip_fini(trip *t)
 {
     for (int i = 0; i < 3; i++) {
         if (i < 2 && t->here[i] != NULL) {
@@ -173,7 +173,7 @@ static void trip_fini(trip *t)
 
 static dt_status run_round_trip(trip *t)
 {
-    DT_TRY(trip_init(t));
+    DT_TRY(round_trip_init(t));
     for (int k = 0; k < GPU_FLOATS; k++) {
         ((float *)t->here[0])[k] = (float)k;
     }
@@ -191,11 +191,11 @@ static dt_status run_round_trip(trip *t)
 }
 
 /* Numbers go to the device, through a kernel, and come back. */
-static dt_status round_trip(const dt_device_ops *ops, dt_device *d)
+static dt_status check_round_trip(const dt_device_ops *ops, dt_device *d)
 {
     trip t = {.ops = ops, .d = d};
     const dt_status st = run_round_trip(&t);
-    trip_fini(&t);
+    round_trip_fini(&t);
     return st;
 }
 
@@ -204,17 +204,17 @@ typedef struct tried {
     uint32_t code; /* of dt_device_info */
 } tried;
 
-static dt_status try_device(const dt_device_ops *ops, uint32_t index, dt_device **device_p, tried *t)
+static dt_status open_and_try_device(const dt_device_ops *ops, uint32_t index, dt_device **device_p, tried *t)
 {
     uint64_t total = 0;
     DT_TRY(ops->open(index, device_p));
     t->code = ops->info(*device_p)->code;
     DT_TRY(ops->memory(*device_p, &t->room, &total));
-    return round_trip(ops, *device_p);
+    return check_round_trip(ops, *device_p);
 }
 
 /* Is there code for it, or did the driver translate what was compiled for an earlier one? */
-static void check_code(dt_doctor *d, const char *gpu, const dt_device_info *info, uint32_t code)
+static void check_device_code(dt_doctor *d, const char *gpu, const dt_device_info *info, uint32_t code)
 {
     char check[32], remedy[160];
     snprintf(check, sizeof(check), "%s code", gpu);
@@ -222,12 +222,12 @@ static void check_code(dt_doctor *d, const char *gpu, const dt_device_info *info
         return;
     }
     if (code / 10 == info->major) {
-        dt_doctor_add(d, DT_VERDICT_PASS, check, "", "compiled for sm_%u", code);
+        dt_doctor_add_line(d, DT_VERDICT_PASS, check, "", "compiled for sm_%u", code);
         return;
     }
     snprintf(remedy, sizeof(remedy), "build with --with-nvcc-gencode=-gencode=arch=compute_%u%u,code=sm_%u%u",
              info->major, info->minor, info->major, info->minor);
-    dt_doctor_add(
+    dt_doctor_add_line(
         d, DT_VERDICT_WARN, check, remedy,
         "compiled for compute capability %u.%u and translated by the driver: the first start takes longer, and "
         "what only later GPUs can do is left out",
@@ -245,46 +245,48 @@ static void check_device(dt_doctor *d, const dt_device_ops *ops, uint32_t index)
     dt_status st = ops->describe(index, &info);
     if (st >= 0) {
         dt_device_info_text(&info, &text);
-        st = try_device(ops, index, &device, &t);
+        st = open_and_try_device(ops, index, &device, &t);
     }
     if (device != NULL) {
         ops->close(device);
     }
     if (st < 0) {
-        dt_doctor_add(d, DT_VERDICT_FAIL, check, "see nvidia-smi; leave it out by CUDA_VISIBLE_DEVICES, or restart it",
-                      "%s%s%s", dt_str_text(&text), text.bytes > 0 ? ": " : "", dt_error_text());
+        dt_doctor_add_line(d, DT_VERDICT_FAIL, check,
+                           "see nvidia-smi; leave it out by CUDA_VISIBLE_DEVICES, or restart it", "%s%s%s",
+                           dt_str_text(&text), text.bytes > 0 ? ": " : "", dt_error_text());
     } else {
         const bool is_full = (double)t.room < few_free;
-        dt_doctor_add(d, is_full ? DT_VERDICT_WARN : DT_VERDICT_PASS, check,
-                      is_full ? "end other programs on it (nvidia-smi lists them)" : "",
-                      "%s; %.1f GiB free; memory and kernels work", dt_str_text(&text), (double)t.room / 0x1p30);
-        check_code(d, check, &info, t.code);
-        dt_doctor_nvml(d, check, &info);
+        dt_doctor_add_line(d, is_full ? DT_VERDICT_WARN : DT_VERDICT_PASS, check,
+                           is_full ? "end other programs on it (nvidia-smi lists them)" : "",
+                           "%s; %.1f GiB free; memory and kernels work", dt_str_text(&text), (double)t.room / 0x1p30);
+        check_device_code(d, check, &info, t.code);
+        dt_doctor_check_nvml(d, check, &info);
     }
     dt_str_fini(&text);
 }
 
-void dt_doctor_devices(dt_doctor *d, const dt_device_ops *ops)
+void dt_doctor_check_devices(dt_doctor *d, const dt_device_ops *ops)
 {
     uint32_t n = 0;
-    dt_doctor_libraries(d, ops);
+    dt_doctor_check_libraries(d, ops);
     if (ops->count(&n) < 0) {
-        dt_doctor_add(d, DT_VERDICT_FAIL, "GPU",
-                      "install or update the NVIDIA driver; CUDA_VISIBLE_DEVICES may hide GPUs", "%s", dt_error_text());
+        dt_doctor_add_line(d, DT_VERDICT_FAIL, "GPU",
+                           "install or update the NVIDIA driver; CUDA_VISIBLE_DEVICES may hide GPUs", "%s",
+                           dt_error_text());
         n = 0;
     } else if (n > MAX_GPUS) {
-        dt_doctor_add(d, DT_VERDICT_FAIL, "GPU", "see nvidia-smi; use --device cpu until results are correct",
-                      "the driver reports %u GPUs, at most %d are supported", n, MAX_GPUS);
+        dt_doctor_add_line(d, DT_VERDICT_FAIL, "GPU", "see nvidia-smi; use --device cpu until results are correct",
+                           "the driver reports %u GPUs, at most %d are supported", n, MAX_GPUS);
         n = 0;
     }
     for (uint32_t i = 0; i < n; i++) {
         check_device(d, ops, i);
     }
-    dt_doctor_peers(d, ops, n);
-    dt_doctor_nccl(d, n);
+    dt_doctor_check_peers(d, ops, n);
+    dt_doctor_check_nccl(d, n);
 }
 
-void dt_doctor_cuda(dt_doctor *d)
+void dt_doctor_check_cuda(dt_doctor *d)
 {
     dt_str node = {0};
     const dt_device_ops *ops = NULL;
@@ -294,11 +296,11 @@ void dt_doctor_cuda(dt_doctor *d)
     dt_error_clear();
     const dt_status st = dt_device_module_open("cuda", &ops);
     if (!has_driver) {
-        dt_doctor_no_driver(d, ops, st != DT_OK && dt_device_module_exists("cuda") ? dt_error_text() : NULL);
+        dt_doctor_report_no_driver(d, ops, st != DT_OK && dt_device_module_exists("cuda") ? dt_error_text() : NULL);
     } else if (st != DT_OK) {
-        dt_doctor_add(d, DT_VERDICT_WARN, "GPU", "until then --device auto and cpu train on the CPU", "%s",
-                      dt_error_text());
+        dt_doctor_add_line(d, DT_VERDICT_WARN, "GPU", "until then --device auto and cpu train on the CPU", "%s",
+                           dt_error_text());
     } else {
-        dt_doctor_devices(d, ops);
+        dt_doctor_check_devices(d, ops);
     }
 }

@@ -71,7 +71,7 @@ static const kind *find_kind(long magic)
 /* ---- where runs are written -------------------------------------------------------------------------------------- */
 
 /* The folder at path, or the nearest above it that exists. */
-static void nearest_existing(const char *path, dt_str *out)
+static void find_nearest_existing(const char *path, dt_str *out)
 {
     dt_str_clear(out);
     dt_str_add(out, path);
@@ -106,36 +106,36 @@ static double measure_write_time(const char *dir)
     return st < 0 ? -1 : took;
 }
 
-void dt_doctor_disk(dt_doctor *d, const char *path)
+void dt_doctor_check_disk(dt_doctor *d, const char *path)
 {
     static const char remedy[] = "choose another place by --run-dir or DTRAIN_RUN_DIR, or make room";
     static const char faster[] = "a faster disk makes checkpoints cheaper; checkpoint.every_seconds spaces them";
     dt_str dir = {0};
     struct statvfs room;
     struct statfs fs;
-    nearest_existing(path, &dir);
+    find_nearest_existing(path, &dir);
     if (statvfs(dt_str_text(&dir), &room) != 0 || statfs(dt_str_text(&dir), &fs) != 0) {
-        dt_doctor_add(d, DT_VERDICT_FAIL, "disk", remedy, "%s: %s", dt_str_text(&dir), strerror(errno));
+        dt_doctor_add_line(d, DT_VERDICT_FAIL, "disk", remedy, "%s: %s", dt_str_text(&dir), strerror(errno));
         dt_str_fini(&dir);
         return;
     }
     const double left = (double)room.f_bavail * (double)room.f_frsize, took = measure_write_time(dt_str_text(&dir));
     const kind *k = find_kind((long)fs.f_type);
     if (took < 0) {
-        dt_doctor_add(d, DT_VERDICT_FAIL, "disk", remedy, "%s", dt_error_text());
+        dt_doctor_add_line(d, DT_VERDICT_FAIL, "disk", remedy, "%s", dt_error_text());
     } else {
         const bool is_small = left<DISK_WARN, is_slow = took> SLOW_WRITE_S;
-        dt_doctor_add(d,
-                      left < DISK_FAIL                           ? DT_VERDICT_FAIL
-                      : is_small || is_slow || k->remedy != NULL ? DT_VERDICT_WARN
-                                                                 : DT_VERDICT_PASS,
-                      "disk",
-                      is_small            ? remedy
-                      : k->remedy != NULL ? k->remedy
-                      : is_slow           ? faster
-                                          : "",
-                      "%.1f GiB free in %s, 1 MiB written and flushed in %.0f ms, %s", left / 0x1p30, dt_str_text(&dir),
-                      took * 1e3, k->name);
+        dt_doctor_add_line(d,
+                           left < DISK_FAIL                           ? DT_VERDICT_FAIL
+                           : is_small || is_slow || k->remedy != NULL ? DT_VERDICT_WARN
+                                                                      : DT_VERDICT_PASS,
+                           "disk",
+                           is_small            ? remedy
+                           : k->remedy != NULL ? k->remedy
+                           : is_slow           ? faster
+                                               : "",
+                           "%.1f GiB free in %s, 1 MiB written and flushed in %.0f ms, %s", left / 0x1p30,
+                           dt_str_text(&dir), took * 1e3, k->name);
     }
     dt_str_fini(&dir);
 }
@@ -143,7 +143,7 @@ void dt_doctor_disk(dt_doctor *d, const char *path)
 /* ---- where recordings are read ----------------------------------------------------------------------------------- */
 
 /* 0: no file, or not to be opened. */
-static uint64_t file_size(const char *path)
+static uint64_t read_file_size(const char *path)
 {
     int fd = -1;
     struct stat st;
@@ -157,7 +157,7 @@ static uint64_t file_size(const char *path)
 }
 
 /* The largest file right below a folder; 0 and no name: there is none. */
-static uint64_t largest_file(const char *dir, dt_str *out)
+static uint64_t find_largest_file(const char *dir, dt_str *out)
 {
     char **names = NULL;
     size_t n = 0;
@@ -170,7 +170,7 @@ static uint64_t largest_file(const char *dir, dt_str *out)
     for (size_t i = 0; i < n; i++) {
         dt_str_clear(&path);
         dt_str_addf(&path, "%s/%s", dir, names[i]);
-        const uint64_t bytes = dt_str_status(&path) == DT_OK ? file_size(dt_str_text(&path)) : 0;
+        const uint64_t bytes = dt_str_status(&path) == DT_OK ? read_file_size(dt_str_text(&path)) : 0;
         if (bytes > most) {
             most = bytes;
             dt_str_clear(out);
@@ -207,28 +207,29 @@ static double measure_read_rate(const char *path, uint64_t *bytes_p)
     return got < 0 || bytes == 0 ? 0 : (double)bytes / 1e6 / (took > 1e-9 ? took : 1e-9);
 }
 
-void dt_doctor_reading(dt_doctor *d, const char *path)
+void dt_doctor_check_reading(dt_doctor *d, const char *path)
 {
     dt_str file = {0};
     struct statfs fs;
     uint64_t bytes = 0;
-    if (statfs(path, &fs) != 0 || largest_file(path, &file) == 0) {
-        dt_doctor_add(d, DT_VERDICT_FAIL, "reading", "name the folder of a store: dtrain doctor STORE",
-                      "%s: not a folder with files in it", path);
+    if (statfs(path, &fs) != 0 || find_largest_file(path, &file) == 0) {
+        dt_doctor_add_line(d, DT_VERDICT_FAIL, "reading", "name the folder of a store: dtrain doctor STORE",
+                           "%s: not a folder with files in it", path);
         dt_str_fini(&file);
         return;
     }
     const kind *k = find_kind((long)fs.f_type);
     const double rate = measure_read_rate(dt_str_text(&file), &bytes);
     if (rate == 0) {
-        dt_doctor_add(d, DT_VERDICT_FAIL, "reading", "check its permissions", "%s cannot be read", dt_str_text(&file));
+        dt_doctor_add_line(d, DT_VERDICT_FAIL, "reading", "check its permissions", "%s cannot be read",
+                           dt_str_text(&file));
     } else {
         const bool is_slow = rate < SLOW_READ && bytes >= MIB; /* of less, only opening it is measured */
-        dt_doctor_add(d, is_slow || k->remedy != NULL ? DT_VERDICT_WARN : DT_VERDICT_PASS, "reading",
-                      k->remedy != NULL ? k->remedy
-                      : is_slow         ? copy
-                                        : "",
-                      "%s: %s, %.0f MB/s over %.1f MB", path, k->name, rate, (double)bytes / 1e6);
+        dt_doctor_add_line(d, is_slow || k->remedy != NULL ? DT_VERDICT_WARN : DT_VERDICT_PASS, "reading",
+                           k->remedy != NULL ? k->remedy
+                           : is_slow         ? copy
+                                             : "",
+                           "%s: %s, %.0f MB/s over %.1f MB", path, k->name, rate, (double)bytes / 1e6);
     }
     dt_str_fini(&file);
 }

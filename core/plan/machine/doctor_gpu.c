@@ -23,32 +23,32 @@ enum { NAMED = 4, SYS_BYTES = 8192 }; /* of a list, the first few; of a file of 
 /* ---- driver and libraries ---------------------------------------------------------------------------------------- */
 
 /* 12040 is 12.4 */
-static void add_cuda_version(dt_str *out, const char *what, uint32_t v)
+static void append_cuda_version(dt_str *out, const char *what, uint32_t v)
 {
     dt_str_addf(out, "%s%s %u.%u", out->bytes > 0 ? ", " : "", what, v / 1000, v % 1000 / 10);
 }
 
 /* 120405 is 12.4.5 */
-static void add_library_version(dt_str *out, const char *what, uint32_t v)
+static void append_library_version(dt_str *out, const char *what, uint32_t v)
 {
     dt_str_addf(out, ", %s %u.%u.%u", what, v / 10000, v % 10000 / 100, v % 100);
 }
 
-static void add_module(dt_str *out, const dt_device_versions *v)
+static void append_module_versions(dt_str *out, const dt_device_versions *v)
 {
-    add_cuda_version(out, "built with", v->built_for);
+    append_cuda_version(out, "built with", v->built_for);
     if (v->runtime != 0) { /* some do not report it without a driver */
-        add_cuda_version(out, "runtime", v->runtime);
+        append_cuda_version(out, "runtime", v->runtime);
     }
     if (v->blas != 0) {
-        add_library_version(out, "cuBLASLt", v->blas);
+        append_library_version(out, "cuBLASLt", v->blas);
     } else {
         dt_str_add(out, ", no cuBLASLt");
     }
 }
 
 /* The first driver for all releases of a major version (release notes of CUDA, minor version compatibility). */
-static const char *oldest_driver(uint32_t runtime)
+static const char *oldest_driver_of_runtime(uint32_t runtime)
 {
     static const struct {
         uint32_t major;
@@ -62,15 +62,15 @@ static const char *oldest_driver(uint32_t runtime)
     return "the one that the release notes of that CUDA name";
 }
 
-void dt_doctor_libraries(dt_doctor *d, const dt_device_ops *ops)
+void dt_doctor_check_libraries(dt_doctor *d, const dt_device_ops *ops)
 {
     dt_device_versions v = {0};
     dt_str text = {0}, remedy = {0};
     ops->versions(&v);
     const uint32_t runtime = v.runtime != 0 ? v.runtime : v.built_for;
     const bool is_old = v.driver / 1000 < runtime / 1000, is_minor = !is_old && v.driver < runtime;
-    add_cuda_version(&text, "driver for CUDA", v.driver);
-    add_module(&text, &v);
+    append_cuda_version(&text, "driver for CUDA", v.driver);
+    append_module_versions(&text, &v);
     if (is_minor) {
         dt_str_add(&text,
                    "; the driver is older by less than a major version: enough for GPUs that this build has code "
@@ -78,10 +78,10 @@ void dt_doctor_libraries(dt_doctor *d, const dt_device_ops *ops)
     }
     if (is_old) {
         dt_str_addf(&remedy, "update the NVIDIA driver to %s or later: this one is too old for the CUDA runtime",
-                    oldest_driver(runtime));
+                    oldest_driver_of_runtime(runtime));
     }
-    dt_doctor_add(d, is_old ? DT_VERDICT_WARN : DT_VERDICT_PASS, "driver", dt_str_text(&remedy), "%s",
-                  dt_str_text(&text));
+    dt_doctor_add_line(d, is_old ? DT_VERDICT_WARN : DT_VERDICT_PASS, "driver", dt_str_text(&remedy), "%s",
+                       dt_str_text(&text));
     dt_str_fini(&remedy);
     dt_str_fini(&text);
 }
@@ -89,7 +89,7 @@ void dt_doctor_libraries(dt_doctor *d, const dt_device_ops *ops)
 /* NCCL is looked for as a run would; a version below counts 2.19.1 as 21901, before 2.9 otherwise. */
 enum { NCCL_LEAST = 21900, NCCL_LAST = 999999 };
 
-static bool nccl_version(const char *library, int *version_p)
+static bool read_nccl_version(const char *library, int *version_p)
 {
     int (*ask)(int *version) = NULL;
     void *nccl = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -102,36 +102,36 @@ static bool nccl_version(const char *library, int *version_p)
     return is_told;
 }
 
-void dt_doctor_nccl(dt_doctor *d, uint32_t n_gpus)
+void dt_doctor_check_nccl(dt_doctor *d, uint32_t n_gpus)
 {
     int v = 0;
     const dt_verdict lacking = n_gpus > 1 ? DT_VERDICT_WARN : DT_VERDICT_PASS;
     const char *remedy = n_gpus > 1 ? "install NCCL 2.19 or later (Debian: libnccl2), or make libnccl.so.2 known "
                                       "(LD_LIBRARY_PATH)"
                                     : "";
-    if (!nccl_version(d->nccl != NULL ? d->nccl : "libnccl.so.2", &v)) {
-        dt_doctor_add(d, lacking, "NCCL", remedy, "no usable libnccl.so.2; %s",
-                      n_gpus > 1 ? "runs on several GPUs require it" : "one GPU needs none");
+    if (!read_nccl_version(d->nccl != NULL ? d->nccl : "libnccl.so.2", &v)) {
+        dt_doctor_add_line(d, lacking, "NCCL", remedy, "no usable libnccl.so.2; %s",
+                           n_gpus > 1 ? "runs on several GPUs require it" : "one GPU needs none");
     } else if (v <= 0 || v > NCCL_LAST) {
-        dt_doctor_add(d, lacking, "NCCL", remedy, "its library reports version %d, which is invalid", v);
+        dt_doctor_add_line(d, lacking, "NCCL", remedy, "its library reports version %d, which is invalid", v);
     } else if (v < NCCL_LEAST) {
-        dt_doctor_add(d, lacking, "NCCL", remedy, "version %d, older than 2.19", v);
+        dt_doctor_add_line(d, lacking, "NCCL", remedy, "version %d, older than 2.19", v);
     } else {
-        dt_doctor_add(d, DT_VERDICT_PASS, "NCCL", "", "%d.%d.%d", v / 10000, v % 10000 / 100, v % 100);
+        dt_doctor_add_line(d, DT_VERDICT_PASS, "NCCL", "", "%d.%d.%d", v / 10000, v % 10000 / 100, v % 100);
     }
 }
 
 /* ---- one GPU ----------------------------------------------------------------------------------------------------- */
 
-static void say_gpu(dt_doctor *d, dt_verdict v, const char *gpu, const char *what, const char *remedy,
-                    const dt_str *text)
+static void report_gpu_line(dt_doctor *d, dt_verdict v, const char *gpu, const char *what, const char *remedy,
+                            const dt_str *text)
 {
     char check[48];
     snprintf(check, sizeof(check), "%s %s", gpu, what);
-    dt_doctor_add(d, v, check, remedy, "%s", dt_str_text(text));
+    dt_doctor_add_line(d, v, check, remedy, "%s", dt_str_text(text));
 }
 
-static void add_clock(dt_str *out, const char *name, double mhz, double max_mhz)
+static void append_clock(dt_str *out, const char *name, double mhz, double max_mhz)
 {
     if (isnan(mhz)) {
         dt_str_addf(out, "%sno clock of %s", out->bytes > 0 ? ", " : "", name);
@@ -161,15 +161,15 @@ static void check_clocks(dt_doctor *d, const char *gpu, const dt_nvml_state *s)
         {DT_NVML_IDLE, "idle", ""}};
     dt_str text = {0};
     const char *remedy = "";
-    add_clock(&text, "SM", s->mhz[DT_NVML_CLOCK_SM], s->max_mhz[DT_NVML_CLOCK_SM]);
-    add_clock(&text, "memory", s->mhz[DT_NVML_CLOCK_MEMORY], s->max_mhz[DT_NVML_CLOCK_MEMORY]);
+    append_clock(&text, "SM", s->mhz[DT_NVML_CLOCK_SM], s->max_mhz[DT_NVML_CLOCK_SM]);
+    append_clock(&text, "memory", s->mhz[DT_NVML_CLOCK_MEMORY], s->max_mhz[DT_NVML_CLOCK_MEMORY]);
     for (size_t i = 0; i < sizeof(reason) / sizeof(reason[0]); i++) {
         if ((s->reasons & reason[i].bits) != 0) {
             dt_str_addf(&text, ", %s", reason[i].text);
             remedy = *remedy == '\0' ? reason[i].remedy : remedy;
         }
     }
-    say_gpu(d, *remedy != '\0' ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "clocks", remedy, &text);
+    report_gpu_line(d, *remedy != '\0' ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "clocks", remedy, &text);
     dt_str_fini(&text);
 }
 
@@ -184,9 +184,10 @@ static void check_memory_errors(dt_doctor *d, const char *gpu, const dt_nvml_sta
         dt_str_addf(&text, isnan(s->ecc_errors) ? ", errors not reported" : ", %.0f errors that could not be corrected",
                     s->ecc_errors);
     }
-    say_gpu(d, is_bad ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "ECC",
-            is_bad ? "restart the GPU (nvidia-smi -r) or the machine; if they come again, have the GPU replaced" : "",
-            &text);
+    report_gpu_line(d, is_bad ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "ECC",
+                    is_bad ? "restart the GPU (nvidia-smi -r) or the machine; if they come again, have the GPU replaced"
+                           : "",
+                    &text);
     dt_str_fini(&text);
 }
 
@@ -198,10 +199,10 @@ static void check_persistence(dt_doctor *d, const char *gpu, const dt_nvml_state
     const bool is_on = s->persistence > 0;
     char check[48];
     snprintf(check, sizeof(check), "%s driver", gpu);
-    dt_doctor_add(d, is_on ? DT_VERDICT_PASS : DT_VERDICT_WARN, check,
-                  is_on ? "" : "nvidia-smi -pm 1, or start nvidia-persistenced",
-                  is_on ? "stays loaded between programs (persistence mode)"
-                        : "may be reloaded by each program, which takes seconds: persistence mode is off");
+    dt_doctor_add_line(d, is_on ? DT_VERDICT_PASS : DT_VERDICT_WARN, check,
+                       is_on ? "" : "nvidia-smi -pm 1, or start nvidia-persistenced",
+                       is_on ? "stays loaded between programs (persistence mode)"
+                             : "may be reloaded by each program, which takes seconds: persistence mode is off");
 }
 
 static void check_programs(dt_doctor *d, const char *gpu, const dt_nvml_state *s)
@@ -224,9 +225,9 @@ static void check_programs(dt_doctor *d, const char *gpu, const dt_nvml_state *s
         dt_str_add(&text, s->n_told > s->n_programs ? "; one of these is this program" : "");
     }
     const bool is_shared = s->knows_programs && s->n_programs > 0;
-    say_gpu(d, is_shared ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "programs",
-            is_shared ? "end them, or take another GPU (CUDA_VISIBLE_DEVICES): they share its time and memory" : "",
-            &text);
+    report_gpu_line(
+        d, is_shared ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "programs",
+        is_shared ? "end them, or take another GPU (CUDA_VISIBLE_DEVICES): they share its time and memory" : "", &text);
     dt_str_fini(&text);
 }
 
@@ -246,19 +247,20 @@ static void check_sample(dt_doctor *d, const dt_nvml_sample *s, const char *driv
         }
     }
     dt_str_addf(&text, *driver != '\0' ? ", driver %s" : ", driver of unknown version", driver);
-    dt_doctor_add(d, DT_VERDICT_PASS, "NVML", "", "%s", dt_str_text(&text));
+    dt_doctor_add_line(d, DT_VERDICT_PASS, "NVML", "", "%s", dt_str_text(&text));
     dt_str_fini(&text);
 }
 
-void dt_doctor_nvml(dt_doctor *d, const char *gpu, const dt_device_info *info)
+void dt_doctor_check_nvml(dt_doctor *d, const char *gpu, const dt_device_info *info)
 {
     dt_nvml *n = NULL;
     dt_nvml_sample sample;
     dt_nvml_state state;
     if (dt_nvml_open(d->nvml, info, &n) < 0) {
-        dt_doctor_add(d, DT_VERDICT_WARN, "NVML",
-                      "make libnvidia-ml.so.1 known; until then runs record no memory in use, utilisation, temperature",
-                      "%s", dt_error_text());
+        dt_doctor_add_line(
+            d, DT_VERDICT_WARN, "NVML",
+            "make libnvidia-ml.so.1 known; until then runs record no memory in use, utilisation, temperature", "%s",
+            dt_error_text());
         return;
     }
     dt_nvml_read_sample(n, &sample);
@@ -273,7 +275,7 @@ void dt_doctor_nvml(dt_doctor *d, const char *gpu, const dt_device_info *info)
 
 /* ---- several ----------------------------------------------------------------------------------------------------- */
 
-void dt_doctor_peers(dt_doctor *d, const dt_device_ops *ops, uint32_t n)
+void dt_doctor_check_peers(dt_doctor *d, const dt_device_ops *ops, uint32_t n)
 {
     dt_str text = {0};
     uint32_t n_pairs = 0, n_apart = 0;
@@ -291,9 +293,9 @@ void dt_doctor_peers(dt_doctor *d, const dt_device_ops *ops, uint32_t n)
     }
     dt_error_clear();
     if (n_pairs > 0 && n_apart == 0) {
-        dt_doctor_add(d, DT_VERDICT_PASS, "GPU pairs", "", "%u of %u reach each other's memory", n_pairs, n_pairs);
+        dt_doctor_add_line(d, DT_VERDICT_PASS, "GPU pairs", "", "%u of %u reach each other's memory", n_pairs, n_pairs);
     } else if (n_pairs > 0) {
-        dt_doctor_add(
+        dt_doctor_add_line(
             d, DT_VERDICT_WARN, "GPU pairs",
             "see nvidia-smi topo -p2p r; a virtual machine, an IOMMU or PCIe access control (ACS) forbids it; "
             "give a run GPUs that do (CUDA_VISIBLE_DEVICES)",
@@ -339,7 +341,7 @@ static void find_controller(const dt_doctor *d, char *text, size_t bytes)
     dt_str_fini(&path);
 }
 
-void dt_doctor_no_driver(dt_doctor *d, const dt_device_ops *ops, const char *refused)
+void dt_doctor_report_no_driver(dt_doctor *d, const dt_device_ops *ops, const char *refused)
 {
     char controller[64];
     dt_str module = {0};
@@ -348,7 +350,7 @@ void dt_doctor_no_driver(dt_doctor *d, const dt_device_ops *ops, const char *ref
         ops->versions(&v);
         dt_str_add(&module, "the module for them is installed, ");
         dt_str built = {0};
-        add_module(&built, &v);
+        append_module_versions(&built, &v);
         dt_str_add(&module, dt_str_text(&built));
         dt_str_fini(&built);
     } else if (refused != NULL) {
@@ -358,15 +360,15 @@ void dt_doctor_no_driver(dt_doctor *d, const dt_device_ops *ops, const char *ref
     }
     find_controller(d, controller, sizeof(controller));
     if (controller[0] != '\0') {
-        dt_doctor_add(
+        dt_doctor_add_line(
             d, DT_VERDICT_WARN, "GPU",
             "install the NVIDIA driver (nvidia-smi must list the GPU); start a container with --gpus all",
             "no NVIDIA driver here (no /dev/nvidiactl), though there is a GPU at %s; %s; training runs on the CPU",
             controller, dt_str_text(&module));
     } else {
-        dt_doctor_add(d, DT_VERDICT_PASS, "GPU", "",
-                      "no NVIDIA GPU here and no driver (no /dev/nvidiactl); %s; training runs on the CPU",
-                      dt_str_text(&module));
+        dt_doctor_add_line(d, DT_VERDICT_PASS, "GPU", "",
+                           "no NVIDIA GPU here and no driver (no /dev/nvidiactl); %s; training runs on the CPU",
+                           dt_str_text(&module));
     }
     dt_str_fini(&module);
 }

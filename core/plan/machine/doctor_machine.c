@@ -50,7 +50,7 @@ static char *read_text(const dt_doctor *d, const char *path)
 }
 
 /* What follows "<key>:" or "<key> :" at the beginning of a line, cut at its end. */
-static bool value_of(const char *text, const char *key, char value[LINE_BYTES])
+static bool find_value_of_key(const char *text, const char *key, char value[LINE_BYTES])
 {
     const size_t n = strlen(key);
     for (const char *p = text; p != NULL && *p != '\0';) {
@@ -67,7 +67,7 @@ static bool value_of(const char *text, const char *key, char value[LINE_BYTES])
 }
 
 /* Is word one of those after "<key>:"? */
-static bool has_word(const char *text, const char *key, const char *word)
+static bool has_listed_word(const char *text, const char *key, const char *word)
 {
     const size_t n = strlen(word);
     const char *line = strstr(text, key);
@@ -89,11 +89,11 @@ static void check_cpu(dt_doctor *d)
     if (info == NULL) {
         return;
     }
-    (void)value_of(info, "model name", name);
-    const char *bf16 = has_word(info, "flags", "amx_bf16")      ? "AMX"
-                       : has_word(info, "flags", "avx512_bf16") ? "AVX-512"
-                                                                : NULL;
-    const bool has_avx2 = has_word(info, "flags", "avx2");
+    (void)find_value_of_key(info, "model name", name);
+    const char *bf16 = has_listed_word(info, "flags", "amx_bf16")      ? "AMX"
+                       : has_listed_word(info, "flags", "avx512_bf16") ? "AVX-512"
+                                                                       : NULL;
+    const bool has_avx2 = has_listed_word(info, "flags", "avx2");
     const dt_cpu_isa_id used = dt_cpu_isa_index(), best = dt_cpu_isa_best();
     dt_verdict v = DT_VERDICT_WARN;
     const char *remedy = "";
@@ -106,8 +106,8 @@ static void check_cpu(dt_doctor *d)
     } else {
         v = DT_VERDICT_PASS;
     }
-    dt_doctor_add(d, v, "processor", remedy, "%s; kernels for %s; %s%s", name, dt_cpu_isa(),
-                  bf16 != NULL ? "bf16 by " : "no bf16", bf16 != NULL ? bf16 : " instructions");
+    dt_doctor_add_line(d, v, "processor", remedy, "%s; kernels for %s; %s%s", name, dt_cpu_isa(),
+                       bf16 != NULL ? "bf16 by " : "no bf16", bf16 != NULL ? bf16 : " instructions");
     dt_free(info);
 }
 
@@ -121,17 +121,18 @@ static void check_cores(dt_doctor *d)
         const int fit = of_group >= 1 ? (int)of_group : 1;
         char remedy[LINE_BYTES];
         snprintf(remedy, sizeof(remedy), "use --threads %d, or raise the limit of the container", fit);
-        dt_doctor_add(d, DT_VERDICT_WARN, "cores", remedy, "%d, but the control group limits them to the time of %.2f",
-                      n, of_group);
+        dt_doctor_add_line(d, DT_VERDICT_WARN, "cores", remedy,
+                           "%d, but the control group limits them to the time of %.2f", n, of_group);
     } else {
-        dt_doctor_add(d, DT_VERDICT_PASS, "cores", "", "%d", n);
+        dt_doctor_add_line(d, DT_VERDICT_PASS, "cores", "", "%d", n);
     }
     char *text = read_text(d, "/proc/loadavg");
     if (text != NULL && sscanf(text, "%lf", &load) == 1) {
         const bool is_busy = load > n;
-        dt_doctor_add(d, is_busy ? DT_VERDICT_WARN : DT_VERDICT_PASS, "load",
-                      is_busy ? "wait for other work to end, or use fewer --threads; results do not depend on it" : "",
-                      "%.2f in the last minute, on %d core%s", load, n, n == 1 ? "" : "s");
+        dt_doctor_add_line(d, is_busy ? DT_VERDICT_WARN : DT_VERDICT_PASS, "load",
+                           is_busy ? "wait for other work to end, or use fewer --threads; results do not depend on it"
+                                   : "",
+                           "%.2f in the last minute, on %d core%s", load, n, n == 1 ? "" : "s");
     }
     dt_free(text);
 }
@@ -141,14 +142,14 @@ static void check_cores(dt_doctor *d)
 static void check_memory(dt_doctor *d)
 {
     dt_limits r;
-    if (!dt_limits_get(d->root, &r)) {
-        dt_doctor_add(d, DT_VERDICT_WARN, "memory", "mount /proc", "the system does not report free memory");
+    if (!dt_limits_read(d->root, &r)) {
+        dt_doctor_add_line(d, DT_VERDICT_WARN, "memory", "mount /proc", "the system does not report free memory");
         return;
     }
     const bool is_mapped = r.address < r.memory;
     const double room = (double)(is_mapped ? r.address : r.memory);
     const dt_verdict v = room < MEMORY_FAIL ? DT_VERDICT_FAIL : room < MEMORY_WARN ? DT_VERDICT_WARN : DT_VERDICT_PASS;
-    dt_doctor_add(
+    dt_doctor_add_line(
         d, v, "memory",
         v == DT_VERDICT_PASS ? "" : "free some, or take a smaller model (--profile memory); --dry-run prints the need",
         "%.1f GiB free, as %s allows", room / 0x1p30, is_mapped ? r.address_by : r.by);
@@ -162,13 +163,13 @@ static void check_limits(dt_doctor *d)
     dt_str path = {0};
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         const bool is_few = files.rlim_cur != RLIM_INFINITY && files.rlim_cur < FEW_FILES;
-        dt_doctor_add(d, is_few ? DT_VERDICT_WARN : DT_VERDICT_PASS, "open files", is_few ? "ulimit -n 1024" : "",
-                      "%llu allowed", (unsigned long long)files.rlim_cur);
+        dt_doctor_add_line(d, is_few ? DT_VERDICT_WARN : DT_VERDICT_PASS, "open files", is_few ? "ulimit -n 1024" : "",
+                           "%llu allowed", (unsigned long long)files.rlim_cur);
     }
     dt_str_addf(&path, "%s/dev/shm", d->root);
     const bool is_there = statvfs(dt_str_text(&path), &shm) == 0;
     const double room = is_there ? (double)shm.f_bavail * (double)shm.f_frsize : 0;
-    dt_doctor_add(
+    dt_doctor_add_line(
         d, room < SHM_WARN ? DT_VERDICT_WARN : DT_VERDICT_PASS, "shared memory",
         room < SHM_WARN ? "mount a larger /dev/shm (docker run --shm-size=1g); processes communicate through it" : "",
         "%.0f MiB in /dev/shm", room / MIB);
@@ -179,18 +180,18 @@ static void check_variables(dt_doctor *d)
 {
     const char *faults = getenv("DTRAIN_FAULT"), *config = getenv("DTRAIN_CONFIG");
     if (faults != NULL && *faults != '\0') {
-        dt_doctor_add(d, DT_VERDICT_WARN, "DTRAIN_FAULT", "unset DTRAIN_FAULT", "is \"%s\": faults are injected",
-                      faults);
+        dt_doctor_add_line(d, DT_VERDICT_WARN, "DTRAIN_FAULT", "unset DTRAIN_FAULT", "is \"%s\": faults are injected",
+                           faults);
     }
     if (config != NULL && *config != '\0') {
         const bool is_there = dt_fs_is_file(config);
-        dt_doctor_add(d, is_there ? DT_VERDICT_PASS : DT_VERDICT_FAIL, "DTRAIN_CONFIG",
-                      is_there ? "" : "unset DTRAIN_CONFIG, or name a file", "%s%s", config,
-                      is_there ? "" : " does not exist");
+        dt_doctor_add_line(d, is_there ? DT_VERDICT_PASS : DT_VERDICT_FAIL, "DTRAIN_CONFIG",
+                           is_there ? "" : "unset DTRAIN_CONFIG, or name a file", "%s%s", config,
+                           is_there ? "" : " does not exist");
     }
 }
 
-void dt_doctor_machine(dt_doctor *d)
+void dt_doctor_check_machine(dt_doctor *d)
 {
     check_cpu(d);
     check_cores(d);
@@ -202,7 +203,7 @@ void dt_doctor_machine(dt_doctor *d)
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 /* The first line that "<name> --version" prints; false when PATH has no such program. */
-static bool version_of(const char *name, char line[LINE_BYTES])
+static bool read_program_version(const char *name, char line[LINE_BYTES])
 {
     char command[64];
     snprintf(command, sizeof(command), "%s --version 2>/dev/null", name);
@@ -223,14 +224,14 @@ static bool version_of(const char *name, char line[LINE_BYTES])
     return status == 0 && line[0] != '\0';
 }
 
-void dt_doctor_tools(dt_doctor *d)
+void dt_doctor_check_tools(dt_doctor *d)
 {
     char line[LINE_BYTES];
-    if (!version_of("mpirun", line)) {
-        dt_doctor_add(d, DT_VERDICT_WARN, "MPI", "apt-get install openmpi-bin, to train with several processes",
-                      "no mpirun in PATH; one process trains without it");
+    if (!read_program_version("mpirun", line)) {
+        dt_doctor_add_line(d, DT_VERDICT_WARN, "MPI", "apt-get install openmpi-bin, to train with several processes",
+                           "no mpirun in PATH; one process trains without it");
     } else {
-        dt_doctor_add(d, DT_VERDICT_PASS, "MPI", "", "%s", line);
+        dt_doctor_add_line(d, DT_VERDICT_PASS, "MPI", "", "%s", line);
     }
 }
 
@@ -239,7 +240,7 @@ void dt_doctor_tools(dt_doctor *d)
 static const char *const verdict_name[DT_VERDICT_END] = {
     [DT_VERDICT_PASS] = "PASS", [DT_VERDICT_WARN] = "WARN", [DT_VERDICT_FAIL] = "FAIL"};
 
-void dt_doctor_add(dt_doctor *d, dt_verdict v, const char *check, const char *remedy, const char *fmt, ...)
+void dt_doctor_add_line(dt_doctor *d, dt_verdict v, const char *check, const char *remedy, const char *fmt, ...)
 {
     dt_str text = {0};
     va_list ap;
@@ -247,7 +248,7 @@ void dt_doctor_add(dt_doctor *d, dt_verdict v, const char *check, const char *re
     dt_str_addv(&text, fmt, ap);
     va_end(ap);
     if (text.text != NULL) {
-        dt_mask(text.text, true);
+        dt_mask_text(text.text, true);
     }
     d->n[v]++;
     if (d->json != NULL) {

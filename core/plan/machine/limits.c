@@ -70,7 +70,7 @@ static const group_files kinds[] = {{"memory.max", "memory.current", "inactive_f
 typedef void group_look(const char *dir, bool is_v2, void *user);
 
 /* A group and those above it. */
-static void visit_groups(const char *base, const char *own, bool is_v2, group_look *look, void *user)
+static void visit_parent_groups(const char *base, const char *own, bool is_v2, group_look *look, void *user)
 {
     char dir[PATH_BYTES];
     snprintf(dir, sizeof(dir), "%s%s", base, own);
@@ -85,7 +85,7 @@ static void visit_groups(const char *base, const char *own, bool is_v2, group_lo
 }
 
 /* The path of the line of /proc/self/cgroup that names what: "0::" or ":memory:". */
-static void group_path(const char *groups, const char *what, char path[PATH_BYTES])
+static void find_group_path(const char *groups, const char *what, char path[PATH_BYTES])
 {
     const char *at = strstr(groups, what);
     path[0] = '\0';
@@ -103,13 +103,13 @@ static void visit_all_groups(const char *root, const char *controller, group_loo
     if (!read_text(path, text)) {
         return;
     }
-    group_path(text, "0::", own);
+    find_group_path(text, "0::", own);
     snprintf(path, sizeof(path), "%s/sys/fs/cgroup", root);
-    visit_groups(path, own, true, look, user);
+    visit_parent_groups(path, own, true, look, user);
     snprintf(line, sizeof(line), ":%s:", controller);
-    group_path(text, line, own);
+    find_group_path(text, line, own);
     snprintf(path, sizeof(path), "%s/sys/fs/cgroup/%s", root, controller);
-    visit_groups(path, own, false, look, user);
+    visit_parent_groups(path, own, false, look, user);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -189,7 +189,7 @@ static void lower_address_limit(dt_limits *r, uint64_t left, const char *by)
     }
 }
 
-static uint64_t remaining(uint64_t limit, uint64_t used)
+static uint64_t remaining_of_limit(uint64_t limit, uint64_t used)
 {
     return limit > used ? limit - used : 0;
 }
@@ -205,25 +205,25 @@ static void read_address_space(const char *root, dt_limits *r)
     if (getrlimit(RLIMIT_AS, &l) == 0 && l.rlim_cur != RLIM_INFINITY) {
         used = 0;
         (void)(is_known && find_number(text, "VmSize", &used));
-        lower_address_limit(r, remaining(l.rlim_cur, used * 1024), "ulimit -v");
+        lower_address_limit(r, remaining_of_limit(l.rlim_cur, used * 1024), "ulimit -v");
     }
     if (getrlimit(RLIMIT_DATA, &l) == 0 && l.rlim_cur != RLIM_INFINITY) {
         used = 0;
         (void)(is_known && find_number(text, "VmData", &used));
-        lower_address_limit(r, remaining(l.rlim_cur, used * 1024), "ulimit -d");
+        lower_address_limit(r, remaining_of_limit(l.rlim_cur, used * 1024), "ulimit -d");
     }
     snprintf(path, sizeof(path), "%s/proc/sys/vm", root);
     const bool is_strict = read_number(path, "overcommit_memory", &mode) && mode == 2;
     snprintf(path, sizeof(path), "%s/proc/meminfo", root);
     if (is_strict && read_text(path, text) && find_number(text, "CommitLimit", &limit) &&
         find_number(text, "Committed_AS", &used)) {
-        lower_address_limit(r, remaining(limit, used) * 1024, "vm.overcommit_memory = 2");
+        lower_address_limit(r, remaining_of_limit(limit, used) * 1024, "vm.overcommit_memory = 2");
     }
 }
 
 /* ---- files, processes, cores ------------------------------------------------------------------------------------- */
 
-static uint64_t open_files(void)
+static uint64_t count_open_files(void)
 {
     uint64_t n = 0;
     DIR *d = opendir("/proc/self/fd");
@@ -242,7 +242,7 @@ static void read_group_processes(const char *dir, bool is_v2, void *user)
     uint64_t most = 0, now = 0;
     (void)is_v2; /* the files are the same */
     if (read_number(dir, "pids.max", &most) && read_number(dir, "pids.current", &now)) {
-        const uint64_t left = remaining(most, now);
+        const uint64_t left = remaining_of_limit(most, now);
         r->processes = left < r->processes ? left : r->processes;
     }
 }
@@ -274,7 +274,7 @@ double dt_limits_group_cores(const char *root)
     return cores;
 }
 
-uint32_t dt_limits_cores(const char *root)
+uint32_t dt_limits_count_cores(const char *root)
 {
     cpu_set_t set;
     const bool is_known = sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0;
@@ -282,7 +282,7 @@ uint32_t dt_limits_cores(const char *root)
     return (uint32_t)fmin(own, ceil(dt_limits_group_cores(root)));
 }
 
-bool dt_limits_get(const char *root, dt_limits *out)
+bool dt_limits_read(const char *root, dt_limits *out)
 {
     struct rlimit l;
     memory_look m = {0};
@@ -295,12 +295,12 @@ bool dt_limits_get(const char *root, dt_limits *out)
     out->by = m.is_group ? "the control group" : "the machine";
     read_address_space(root, out);
     if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur != RLIM_INFINITY) {
-        out->files = remaining(l.rlim_cur, open_files());
+        out->files = remaining_of_limit(l.rlim_cur, count_open_files());
     }
     if (geteuid() != 0 && getrlimit(RLIMIT_NPROC, &l) == 0 && l.rlim_cur != RLIM_INFINITY) {
         out->processes = l.rlim_cur; /* of the user: how many there are already is not worth a look at all of /proc */
     }
     visit_all_groups(root, "pids", read_group_processes, out);
-    out->cores = dt_limits_cores(root);
+    out->cores = dt_limits_count_cores(root);
     return is_known;
 }

@@ -24,8 +24,8 @@ typedef struct dt_limits {
 
 /* root: "", or for tests the folder of proc and sys. False where the system does not report what memory there
  * is; the rest is filled then too. */
-bool dt_limits_get(const char *root, dt_limits *out);
-uint32_t dt_limits_cores(const char *root);
+bool dt_limits_read(const char *root, dt_limits *out);
+uint32_t dt_limits_count_cores(const char *root);
 /* Time of so many cores is what the control group allows; INFINITY: no limit is known. */
 double dt_limits_group_cores(const char *root);
 /* Memory that is in use and cannot be reclaimed, of how much. False where the system does not say. */

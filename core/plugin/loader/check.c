@@ -26,14 +26,14 @@ const char *dt_kind_name(uint32_t kind)
     return kind >= DT_KIND_PHASE && kind <= DT_KIND_DATA ? names[kind] : "unknown";
 }
 
-static bool legal_name(const char *name)
+static bool is_legal_name(const char *name)
 {
     return name != NULL && *name >= 'a' && *name <= 'z' &&
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(name);
 }
 
 /* The smaller of both sizes into a zeroed whole. */
-static void copy_table(void *whole, uint32_t whole_bytes, const void *raw, uint32_t raw_bytes)
+static void copy_smaller_table(void *whole, uint32_t whole_bytes, const void *raw, uint32_t raw_bytes)
 {
     memset(whole, 0, whole_bytes);
     memcpy(whole, raw, raw_bytes < whole_bytes ? raw_bytes : whole_bytes);
@@ -83,7 +83,7 @@ dt_status dt_plugin_check(const dt_plugin *raw, const char *file, const char *na
         return DT_FAIL(DT_EPLUGIN, "%s: its entry point returns no descriptor", file);
     }
     DT_TRY(check_prefix(raw, file));
-    if (!legal_name(raw->name)) {
+    if (!is_legal_name(raw->name)) {
         return DT_FAIL(DT_EPLUGIN, "%s: its name is \"%s\", expected a-z, 0-9 and _, beginning with a letter", file,
                        raw->name != NULL ? raw->name : "");
     }
@@ -93,7 +93,7 @@ dt_status dt_plugin_check(const dt_plugin *raw, const char *file, const char *na
                        "rename the file to %s.so",
                        file, raw->name, name, raw->name);
     }
-    copy_table(desc_p, sizeof(*desc_p), raw, raw->struct_size);
+    copy_smaller_table(desc_p, sizeof(*desc_p), raw, raw->struct_size);
     if ((raw->n_components == 0 || raw->components == NULL) && desc_p->extension == NULL) {
         return DT_FAIL(DT_EPLUGIN,
                        "%s: contains no components, expected at least one phase, model, environment or data source",
@@ -139,7 +139,7 @@ static const struct {
     [DT_KIND_DATA] = {BYTES_TO(dt_data_ops, destroy), sizeof(dt_data_ops), data_needs},
 };
 
-static bool is_missing(const void *ops, size_t offset)
+static bool is_member_missing(const void *ops, size_t offset)
 {
     void (*fn)(void) = NULL;
     memcpy(&fn, (const char *)ops + offset, sizeof(fn));
@@ -159,16 +159,16 @@ static dt_status check_ops(const dt_component *comp, const char *file, dt_loaded
                        ", version %d.0 has at least %" PRIu32 "; set it to sizeof the table and rebuild",
                        file, comp->id, bytes, DT_ABI_MAJOR, kinds[comp->kind].least_bytes);
     }
-    copy_table(&out_p->ops, kinds[comp->kind].bytes, comp->ops, bytes);
+    copy_smaller_table(&out_p->ops, kinds[comp->kind].bytes, comp->ops, bytes);
     for (const needed_op *need = kinds[comp->kind].needs; need->name != NULL; need++) {
-        if (is_missing(&out_p->ops, need->offset)) {
+        if (is_member_missing(&out_p->ops, need->offset)) {
             return DT_FAIL(DT_EPLUGIN, "%s: component %s lacks the operation %s, which every %s needs", file, comp->id,
                            need->name, dt_kind_name(comp->kind));
         }
     }
     const bool is_phase = comp->kind == DT_KIND_PHASE;
-    if (is_phase && is_missing(&out_p->ops, offsetof(dt_phase_ops, save)) !=
-                        is_missing(&out_p->ops, offsetof(dt_phase_ops, load))) {
+    if (is_phase && is_member_missing(&out_p->ops, offsetof(dt_phase_ops, save)) !=
+                        is_member_missing(&out_p->ops, offsetof(dt_phase_ops, load))) {
         return DT_FAIL(DT_EPLUGIN, "%s: component %s has only one of save and load, expected both or none", file,
                        comp->id);
     }
@@ -187,9 +187,9 @@ dt_status dt_component_check(const dt_component *raw, const dt_loaded_plugin *p,
                        "sizeof(dt_component) and rebuild",
                        file, raw->struct_size, DT_ABI_MAJOR, LEAST_COMPONENT_BYTES);
     }
-    copy_table(&out_p->desc, sizeof(out_p->desc), raw, raw->struct_size);
+    copy_smaller_table(&out_p->desc, sizeof(out_p->desc), raw, raw->struct_size);
     const dt_component *comp = &out_p->desc;
-    if (!legal_name(comp->id)) {
+    if (!is_legal_name(comp->id)) {
         return DT_FAIL(DT_EPLUGIN, "%s: a component's id is \"%s\", expected a-z, 0-9 and _, beginning with a letter",
                        file, comp->id != NULL ? comp->id : "");
     }
@@ -203,7 +203,7 @@ dt_status dt_component_check(const dt_component *raw, const dt_loaded_plugin *p,
                        "or set another kind",
                        file, comp->id, comp->kind, DT_KIND_PHASE, DT_KIND_DATA);
     }
-    if (comp->kind == DT_KIND_MODEL && !legal_name(comp->role)) {
+    if (comp->kind == DT_KIND_MODEL && !is_legal_name(comp->role)) {
         return DT_FAIL(DT_EPLUGIN,
                        "%s: model %s has the role \"%s\", expected perception, world, controller, shield or "
                        "another word of a-z, 0-9 and _",

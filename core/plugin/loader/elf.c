@@ -60,45 +60,45 @@ typedef struct object {
 
 static const char not_code[] = "a function that is called when it is opened is outside its code";
 
-static dt_status bad(const char *what)
+static dt_status fail_elf(const char *what)
 {
     return DT_FAIL(DT_EPLUGIN, "is damaged: %s; copy or build it again", what);
 }
 
-static bool fits(uint64_t at, uint64_t bytes, uint64_t limit)
+static bool fits_in_limit(uint64_t at, uint64_t bytes, uint64_t limit)
 {
     return bytes <= limit && at <= limit - bytes;
 }
 
 /* The segment that holds these addresses when it is mapped; file_only: and whose bytes are in the file. */
-static const phdr *segment_of(const object *o, uint64_t at, uint64_t bytes, bool file_only)
+static const phdr *find_segment(const object *o, uint64_t at, uint64_t bytes, bool file_only)
 {
     for (uint32_t i = 0; i < o->n_parts; i++) {
         const phdr *p = &o->part[i];
         if (p->p_type == PT_LOAD && at >= p->p_vaddr &&
-            fits(at - p->p_vaddr, bytes, file_only ? p->p_filesz : p->p_memsz)) {
+            fits_in_limit(at - p->p_vaddr, bytes, file_only ? p->p_filesz : p->p_memsz)) {
             return p;
         }
     }
     return NULL;
 }
 
-static bool to_file(const object *o, uint64_t at, uint64_t bytes, uint64_t *out)
+static bool address_to_file_offset(const object *o, uint64_t at, uint64_t bytes, uint64_t *out)
 {
-    const phdr *p = segment_of(o, at, bytes, true);
+    const phdr *p = find_segment(o, at, bytes, true);
     if (p != NULL) {
         *out = p->p_offset + (at - p->p_vaddr);
     }
     return p != NULL;
 }
 
-static bool is_code(const object *o, uint64_t at)
+static bool is_code_address(const object *o, uint64_t at)
 {
-    const phdr *p = segment_of(o, at, 1, true);
+    const phdr *p = find_segment(o, at, 1, true);
     return p != NULL && (p->p_flags & PF_X) != 0;
 }
 
-static uint32_t word(const object *o, uint64_t offset)
+static uint32_t read_word(const object *o, uint64_t offset)
 {
     uint32_t v = 0;
     memcpy(&v, o->bytes + offset, sizeof(v));
@@ -128,18 +128,18 @@ static dt_status check_header(const object *o, ehdr *h)
     }
     if (h->e_version != EV_CURRENT || h->e_phentsize != sizeof(phdr) || h->e_phnum == 0 || h->e_phnum > MAX_SEGMENTS ||
         (h->e_shnum != 0 && h->e_shentsize != sizeof(shdr))) {
-        return bad("its ELF header holds impossible sizes");
+        return fail_elf("its ELF header holds impossible sizes");
     }
     return DT_OK;
 }
 
-static dt_status cut_off(const object *o, uint64_t need)
+static dt_status fail_truncated(const object *o, uint64_t need)
 {
     return DT_FAIL(DT_EPLUGIN, "is cut off: has %zu bytes of %llu; copy or build it again", o->n,
                    (unsigned long long)need);
 }
 
-static uint64_t end_of(uint64_t at, uint64_t bytes)
+static uint64_t end_of_range(uint64_t at, uint64_t bytes)
 {
     return bytes <= UINT64_MAX - at ? at + bytes : UINT64_MAX;
 }
@@ -147,21 +147,21 @@ static uint64_t end_of(uint64_t at, uint64_t bytes)
 /* The file is as long as its own tables require. */
 static dt_status check_length(object *o, const ehdr *h)
 {
-    uint64_t need = end_of(h->e_phoff, (uint64_t)h->e_phnum * sizeof(phdr));
+    uint64_t need = end_of_range(h->e_phoff, (uint64_t)h->e_phnum * sizeof(phdr));
     if (need > o->n) {
-        return cut_off(o, need);
+        return fail_truncated(o, need);
     }
     o->n_parts = h->e_phnum;
     memcpy(o->part, o->bytes + h->e_phoff, o->n_parts * sizeof(phdr));
     if (h->e_shoff != 0) {
-        const uint64_t end = end_of(h->e_shoff, (uint64_t)h->e_shnum * sizeof(shdr));
+        const uint64_t end = end_of_range(h->e_shoff, (uint64_t)h->e_shnum * sizeof(shdr));
         need = end > need ? end : need;
     }
     for (uint32_t i = 0; i < o->n_parts; i++) {
-        const uint64_t end = o->part[i].p_type == PT_LOAD ? end_of(o->part[i].p_offset, o->part[i].p_filesz) : 0;
+        const uint64_t end = o->part[i].p_type == PT_LOAD ? end_of_range(o->part[i].p_offset, o->part[i].p_filesz) : 0;
         need = end > need ? end : need;
     }
-    return need <= o->n ? DT_OK : cut_off(o, need);
+    return need <= o->n ? DT_OK : fail_truncated(o, need);
 }
 
 static bool is_power_of_two(uint64_t v)
@@ -180,7 +180,7 @@ static dt_status check_segments(const object *o)
             if (p->p_filesz > p->p_memsz || !is_power_of_two(align) || p->p_vaddr % align != p->p_offset % align ||
                 p->p_memsz > (uint64_t)1 << 46 || p->p_vaddr > (uint64_t)1 << 46 || (n_loads > 0 && p->p_vaddr < end) ||
                 (p->p_flags & PF_R) == 0) {
-                return bad("a segment has impossible addresses");
+                return fail_elf("a segment has impossible addresses");
             }
             end = p->p_vaddr + p->p_memsz;
             n_loads++;
@@ -193,18 +193,19 @@ static dt_status check_segments(const object *o)
         const bool is_followed = from_file || p->p_type == PT_GNU_RELRO || p->p_type == PT_TLS || p->p_type == PT_PHDR;
         if (p->p_type == PT_TLS && (p->p_filesz > p->p_memsz || !is_power_of_two(p->p_align) ||
                                     p->p_memsz > (uint64_t)1 << 40 || p->p_align > (uint64_t)1 << 30)) {
-            return bad("its thread-local storage has an impossible size");
+            return fail_elf("its thread-local storage has an impossible size");
         }
         const uint64_t bytes = p->p_type == PT_TLS ? p->p_filesz : p->p_memsz;
-        if (is_followed && bytes > 0 && segment_of(o, p->p_vaddr, bytes, from_file) == NULL) {
-            return bad("a part of it is outside its segments");
+        if (is_followed && bytes > 0 && find_segment(o, p->p_vaddr, bytes, from_file) == NULL) {
+            return fail_elf("a part of it is outside its segments");
         }
         uint64_t there = p->p_offset;
-        if (is_followed && p->p_filesz > 0 && (!to_file(o, p->p_vaddr, p->p_filesz, &there) || there != p->p_offset)) {
-            return bad("a part of it is at another place in the file than in memory");
+        if (is_followed && p->p_filesz > 0 &&
+            (!address_to_file_offset(o, p->p_vaddr, p->p_filesz, &there) || there != p->p_offset)) {
+            return fail_elf("a part of it is at another place in the file than in memory");
         }
     }
-    return n_loads > 0 && n_dynamic == 1 ? DT_OK : bad("it has no segments to load, or not one dynamic section");
+    return n_loads > 0 && n_dynamic == 1 ? DT_OK : fail_elf("it has no segments to load, or not one dynamic section");
 }
 
 /* Nothing loads by sections, but they repeat what is located where: a damaged segment contradicts them. */
@@ -216,11 +217,11 @@ static dt_status check_sections(const object *o, const ehdr *h)
             uint64_t at = 0;
             memcpy(&s, o->bytes + h->e_shoff + i * sizeof(s), sizeof(s));
             const bool is_loaded = (s.sh_flags & SHF_ALLOC) != 0 && s.sh_type != SHT_NOBITS && s.sh_size > 0;
-            if (is_loaded && (!to_file(o, s.sh_addr, s.sh_size, &at) || at != s.sh_offset)) {
-                return bad("a section is at another place in the file than in memory");
+            if (is_loaded && (!address_to_file_offset(o, s.sh_addr, s.sh_size, &at) || at != s.sh_offset)) {
+                return fail_elf("a section is at another place in the file than in memory");
             }
-            if (is_loaded && (s.sh_flags & SHF_EXECINSTR) != 0 && !is_code(o, s.sh_addr)) {
-                return bad("its code is not executable");
+            if (is_loaded && (s.sh_flags & SHF_EXECINSTR) != 0 && !is_code_address(o, s.sh_addr)) {
+                return fail_elf("its code is not executable");
             }
         }
     }
@@ -229,13 +230,13 @@ static dt_status check_sections(const object *o, const ehdr *h)
 
 /* ---- the dynamic section ----------------------------------------------------------------------------------------- */
 
-static bool names_a_string(int64_t tag)
+static bool is_string_tag(int64_t tag)
 {
     return tag == DT_NEEDED || tag == DT_SONAME || tag == DT_RPATH || tag == DT_RUNPATH || tag == DT_AUXILIARY ||
            tag == DT_FILTER || tag == DT_AUDIT || tag == DT_DEPAUDIT || tag == DT_CONFIG;
 }
 
-static void keep_tag(object *o, const dyn *d)
+static void store_dynamic_tag(object *o, const dyn *d)
 {
     const uint64_t v = d->d_un.d_val;
     uint64_t *const other = d->d_tag == DT_GNU_HASH     ? &o->gnu_hash
@@ -259,9 +260,9 @@ static dt_status read_dynamic(object *o)
     for (uint32_t i = 0; i < o->n_parts; i++) {
         if (o->part[i].p_type == PT_DYNAMIC) {
             bytes = o->part[i].p_memsz;
-            if (bytes < sizeof(dyn) || !to_file(o, o->part[i].p_vaddr, bytes, &at) ||
+            if (bytes < sizeof(dyn) || !address_to_file_offset(o, o->part[i].p_vaddr, bytes, &at) ||
                 o->part[i].p_vaddr % _Alignof(dyn) != 0) {
-                return bad("its dynamic section is not in the file");
+                return fail_elf("its dynamic section is not in the file");
             }
         }
     }
@@ -269,17 +270,17 @@ static dt_status read_dynamic(object *o)
     for (uint64_t i = 0; i < bytes / sizeof(dyn) && !has_end; i++) {
         dyn d;
         memcpy(&d, o->bytes + at + i * sizeof(d), sizeof(d));
-        keep_tag(o, &d);
+        store_dynamic_tag(o, &d);
         has_end = d.d_tag == DT_NULL;
     }
     if (!has_end || !o->has[DT_STRTAB] || !o->has[DT_STRSZ] || !o->has[DT_SYMTAB] ||
         o->value[DT_SYMENT] != sizeof(sym) || (o->gnu_hash == 0 && !o->has[DT_HASH])) {
-        return bad("its dynamic section has no end, or no symbols");
+        return fail_elf("its dynamic section has no end, or no symbols");
     }
     o->n_strings = o->value[DT_STRSZ];
-    if (o->n_strings == 0 || !to_file(o, o->value[DT_STRTAB], o->n_strings, &o->strings) ||
+    if (o->n_strings == 0 || !address_to_file_offset(o, o->value[DT_STRTAB], o->n_strings, &o->strings) ||
         o->bytes[o->strings + o->n_strings - 1] != '\0') {
-        return bad("its table of names is not in the file");
+        return fail_elf("its table of names is not in the file");
     }
     for (uint64_t i = 0; i < bytes / sizeof(dyn); i++) {
         dyn d;
@@ -287,8 +288,8 @@ static dt_status read_dynamic(object *o)
         if (d.d_tag == DT_NULL) {
             break;
         }
-        if (names_a_string(d.d_tag) && d.d_un.d_val >= o->n_strings) {
-            return bad("the name of a library that it needs is outside its table of names");
+        if (is_string_tag(d.d_tag) && d.d_un.d_val >= o->n_strings) {
+            return fail_elf("the name of a library that it needs is outside its table of names");
         }
     }
     return DT_OK;
@@ -302,32 +303,32 @@ static dt_status read_gnu_hash(object *o)
     enum { HEAD = 16 };
     const uint64_t cell = sizeof(ElfW(Addr));
     uint64_t at = 0;
-    if (!to_file(o, o->gnu_hash, HEAD, &at)) {
-        return bad("its hash table is not in the file");
+    if (!address_to_file_offset(o, o->gnu_hash, HEAD, &at)) {
+        return fail_elf("its hash table is not in the file");
     }
-    const uint64_t n_buckets = word(o, at), first = word(o, at + 4), n_bloom = word(o, at + 8);
+    const uint64_t n_buckets = read_word(o, at), first = read_word(o, at + 4), n_bloom = read_word(o, at + 8);
     const uint64_t head = HEAD + n_bloom * cell + n_buckets * 4;
-    if (n_buckets == 0 || n_bloom == 0 || !is_power_of_two(n_bloom) || word(o, at + 12) >= 8 * cell ||
-        !to_file(o, o->gnu_hash, head, &at)) {
-        return bad("its hash table has impossible sizes");
+    if (n_buckets == 0 || n_bloom == 0 || !is_power_of_two(n_bloom) || read_word(o, at + 12) >= 8 * cell ||
+        !address_to_file_offset(o, o->gnu_hash, head, &at)) {
+        return fail_elf("its hash table has impossible sizes");
     }
-    const phdr *p = segment_of(o, o->gnu_hash, head, true);
+    const phdr *p = find_segment(o, o->gnu_hash, head, true);
     const uint64_t chains = at + head, room = (p->p_offset + p->p_filesz - chains) / 4; /* of symbols from first on */
     uint64_t highest = 0, steps = 0;
     for (uint64_t b = 0; b < n_buckets; b++) {
-        uint64_t i = word(o, at + HEAD + n_bloom * cell + b * 4);
+        uint64_t i = read_word(o, at + HEAD + n_bloom * cell + b * 4);
         if (i == 0) {
             continue;
         }
         if (i < first) {
-            return bad("its hash table names symbols that it does not hold");
+            return fail_elf("its hash table names symbols that it does not hold");
         }
         for (;; i++) {
             if (i - first >= room || steps++ > room) {
-                return bad("a chain of its hash table has no end");
+                return fail_elf("a chain of its hash table has no end");
             }
             highest = i + 1 > highest ? i + 1 : highest;
-            if ((word(o, chains + (i - first) * 4) & 1) != 0) {
+            if ((read_word(o, chains + (i - first) * 4) & 1) != 0) {
                 break;
             }
         }
@@ -343,21 +344,21 @@ static dt_status read_gnu_hash(object *o)
 static dt_status read_hash(object *o)
 {
     uint64_t at = 0;
-    if (!to_file(o, o->value[DT_HASH], 8, &at)) {
-        return bad("its hash table is not in the file");
+    if (!address_to_file_offset(o, o->value[DT_HASH], 8, &at)) {
+        return fail_elf("its hash table is not in the file");
     }
-    const uint64_t n_buckets = word(o, at), n_chain = word(o, at + 4);
-    if (n_buckets == 0 || !to_file(o, o->value[DT_HASH], 8 + 4 * (n_buckets + n_chain), &at)) {
-        return bad("its hash table has impossible sizes");
+    const uint64_t n_buckets = read_word(o, at), n_chain = read_word(o, at + 4);
+    if (n_buckets == 0 || !address_to_file_offset(o, o->value[DT_HASH], 8 + 4 * (n_buckets + n_chain), &at)) {
+        return fail_elf("its hash table has impossible sizes");
     }
     uint64_t steps = 0;
     for (uint64_t b = 0; b < n_buckets; b++) {
-        uint64_t i = word(o, at + 8 + b * 4);
+        uint64_t i = read_word(o, at + 8 + b * 4);
         while (i != 0) {
             if (i >= n_chain || steps++ > n_chain) {
-                return bad("a chain of its hash table has no end");
+                return fail_elf("a chain of its hash table has no end");
             }
-            i = word(o, at + 8 + 4 * (n_buckets + i));
+            i = read_word(o, at + 8 + 4 * (n_buckets + i));
         }
     }
     o->n_symbols = n_chain > o->n_symbols ? n_chain : o->n_symbols;
@@ -368,16 +369,17 @@ static dt_status check_symbols(object *o)
 {
     DT_TRY(o->gnu_hash != 0 ? read_gnu_hash(o) : DT_OK);
     DT_TRY(o->has[DT_HASH] ? read_hash(o) : DT_OK);
-    if (o->n_symbols > o->n || !to_file(o, o->value[DT_SYMTAB], o->n_symbols * sizeof(sym), &o->symbols)) {
-        return bad("its table of symbols is not in the file");
+    if (o->n_symbols > o->n ||
+        !address_to_file_offset(o, o->value[DT_SYMTAB], o->n_symbols * sizeof(sym), &o->symbols)) {
+        return fail_elf("its table of symbols is not in the file");
     }
     for (uint64_t i = 0; i < o->n_symbols; i++) {
         sym s;
         memcpy(&s, o->bytes + o->symbols + i * sizeof(s), sizeof(s));
         const bool is_own = s.st_shndx != SHN_UNDEF && s.st_shndx != SHN_ABS && S_TYPE(s.st_info) != STT_TLS;
-        if (s.st_name >= o->n_strings || (is_own && s.st_value != 0 && segment_of(o, s.st_value, 0, false) == NULL) ||
-            (is_own && S_TYPE(s.st_info) == STT_GNU_IFUNC && !is_code(o, s.st_value))) {
-            return bad("a symbol is outside it");
+        if (s.st_name >= o->n_strings || (is_own && s.st_value != 0 && find_segment(o, s.st_value, 0, false) == NULL) ||
+            (is_own && S_TYPE(s.st_info) == STT_GNU_IFUNC && !is_code_address(o, s.st_value))) {
+            return fail_elf("a symbol is outside it");
         }
     }
     return DT_OK;
@@ -386,30 +388,30 @@ static dt_status check_symbols(object *o)
 /* ---- versions ---------------------------------------------------------------------------------------------------- */
 
 /* A list of records, each with a list of its own. */
-static dt_status check_needs(object *o)
+static dt_status check_version_needs(object *o)
 {
     uint64_t at = o->verneed, steps = 0;
     for (uint64_t i = 0; o->verneed != 0; i++) {
         ElfW(Verneed) v;
         uint64_t from = 0;
-        if (i >= o->n_verneed || !to_file(o, at, sizeof(v), &from)) {
-            return bad("its list of versions has no end");
+        if (i >= o->n_verneed || !address_to_file_offset(o, at, sizeof(v), &from)) {
+            return fail_elf("its list of versions has no end");
         }
         memcpy(&v, o->bytes + from, sizeof(v));
         if (v.vn_file >= o->n_strings || v.vn_version != 1) {
-            return bad("a version has no name");
+            return fail_elf("a version has no name");
         }
         uint64_t aux = at + v.vn_aux;
         for (uint32_t k = 0;; k++) {
             ElfW(Vernaux) x;
-            if (k >= v.vn_cnt || steps++ > o->n / sizeof(x) || !to_file(o, aux, sizeof(x), &from)) {
-                return bad("its list of versions has no end");
+            if (k >= v.vn_cnt || steps++ > o->n / sizeof(x) || !address_to_file_offset(o, aux, sizeof(x), &from)) {
+                return fail_elf("its list of versions has no end");
             }
             memcpy(&x, o->bytes + from, sizeof(x));
             const uint32_t number = x.vna_other & MAX_VERSION;
             o->highest_version = number > o->highest_version ? number : o->highest_version;
             if (x.vna_name >= o->n_strings) {
-                return bad("a version has no name");
+                return fail_elf("a version has no name");
             }
             if (x.vna_next == 0) {
                 break;
@@ -431,18 +433,18 @@ static dt_status check_definitions(object *o)
         ElfW(Verdef) v;
         ElfW(Verdaux) x;
         uint64_t from = 0;
-        if (i >= o->n_verdef || !to_file(o, at, sizeof(v), &from)) {
-            return bad("its list of versions has no end");
+        if (i >= o->n_verdef || !address_to_file_offset(o, at, sizeof(v), &from)) {
+            return fail_elf("its list of versions has no end");
         }
         memcpy(&v, o->bytes + from, sizeof(v));
         const uint32_t number = v.vd_ndx & MAX_VERSION;
         o->highest_version = number > o->highest_version ? number : o->highest_version;
-        if (v.vd_version != 1 || v.vd_cnt == 0 || !to_file(o, at + v.vd_aux, sizeof(x), &from)) {
-            return bad("a version has no name");
+        if (v.vd_version != 1 || v.vd_cnt == 0 || !address_to_file_offset(o, at + v.vd_aux, sizeof(x), &from)) {
+            return fail_elf("a version has no name");
         }
         memcpy(&x, o->bytes + from, sizeof(x));
         if (x.vda_name >= o->n_strings) {
-            return bad("a version has no name");
+            return fail_elf("a version has no name");
         }
         if (v.vd_next == 0) {
             break;
@@ -455,19 +457,19 @@ static dt_status check_definitions(object *o)
 static dt_status check_versions(object *o)
 {
     uint64_t at = 0;
-    DT_TRY(check_needs(o));
+    DT_TRY(check_version_needs(o));
     DT_TRY(check_definitions(o));
     if (o->versym == 0) {
         return DT_OK;
     }
-    if (!to_file(o, o->versym, o->n_symbols * sizeof(uint16_t), &at)) {
-        return bad("the versions of its symbols are not in the file");
+    if (!address_to_file_offset(o, o->versym, o->n_symbols * sizeof(uint16_t), &at)) {
+        return fail_elf("the versions of its symbols are not in the file");
     }
     for (uint64_t i = 0; i < o->n_symbols; i++) {
         uint16_t v = 0;
         memcpy(&v, o->bytes + at + i * sizeof(v), sizeof(v));
         if ((v & MAX_VERSION) > 1 && (v & MAX_VERSION) > o->highest_version) {
-            return bad("a symbol has a version that does not exist");
+            return fail_elf("a symbol has a version that does not exist");
         }
     }
     return DT_OK;
@@ -475,9 +477,9 @@ static dt_status check_versions(object *o)
 
 /* ---- relocations ------------------------------------------------------------------------------------------------- */
 
-static bool may_write(const object *o, uint64_t at, uint64_t bytes)
+static bool is_writable(const object *o, uint64_t at, uint64_t bytes)
 {
-    const phdr *p = segment_of(o, at, bytes, false);
+    const phdr *p = find_segment(o, at, bytes, false);
     const bool in_text = o->has[DT_TEXTREL] || (o->value[DT_FLAGS] & DF_TEXTREL) != 0;
     return p != NULL && (in_text || (p->p_flags & PF_W) != 0);
 }
@@ -488,7 +490,7 @@ static const int arrays[N_ARRAYS][2] = {{DT_INIT_ARRAY, DT_INIT_ARRAYSZ}, {DT_FI
 
 /* Counts an address that is filled in when the object is opened; true: it is in such an array, and so will be called.
  */
-static bool is_in_array(object *o, uint64_t at)
+static bool is_in_pointer_array(object *o, uint64_t at)
 {
     for (size_t i = 0; i < N_ARRAYS; i++) {
         const uint64_t begin = o->value[arrays[i][0]];
@@ -505,33 +507,33 @@ static bool holds_code(const object *o, uint64_t at)
 {
     ElfW(Addr) v = 0;
     uint64_t offset = 0;
-    if (!to_file(o, at, sizeof(v), &offset)) {
+    if (!address_to_file_offset(o, at, sizeof(v), &offset)) {
         return false;
     }
     memcpy(&v, o->bytes + offset, sizeof(v));
-    return is_code(o, v);
+    return is_code_address(o, v);
 }
 
 /* What a relocation writes is an address in the object's own code. */
-static bool leads_to_code(const object *o, const rela *r, bool has_addend)
+static bool points_to_code(const object *o, const rela *r, bool has_addend)
 {
     if (R_SYM(r->r_info) != 0) {
         sym s;
         memcpy(&s, o->bytes + o->symbols + R_SYM(r->r_info) * sizeof(s), sizeof(s));
-        return s.st_shndx != SHN_UNDEF && is_code(o, s.st_value + (uint64_t)r->r_addend);
+        return s.st_shndx != SHN_UNDEF && is_code_address(o, s.st_value + (uint64_t)r->r_addend);
     }
-    return has_addend ? is_code(o, (uint64_t)r->r_addend) : holds_code(o, r->r_offset);
+    return has_addend ? is_code_address(o, (uint64_t)r->r_addend) : holds_code(o, r->r_offset);
 }
 
-static dt_status check_table(object *o, int table, int size, bool has_addend)
+static dt_status check_relocation_table(object *o, int table, int size, bool has_addend)
 {
     const uint64_t each = has_addend ? sizeof(rela) : sizeof(rel), bytes = o->value[size];
     uint64_t at = 0;
     if (!o->has[table] || bytes == 0) {
         return DT_OK;
     }
-    if (bytes % each != 0 || !to_file(o, o->value[table], bytes, &at)) {
-        return bad("a table of relocations is not in the file");
+    if (bytes % each != 0 || !address_to_file_offset(o, o->value[table], bytes, &at)) {
+        return fail_elf("a table of relocations is not in the file");
     }
     for (uint64_t i = 0; i < bytes / each; i++) {
         rela r = {0};
@@ -541,14 +543,14 @@ static dt_status check_table(object *o, int table, int size, bool has_addend)
             continue;
         }
         if (R_SYM(r.r_info) != 0 && R_SYM(r.r_info) >= o->n_symbols) {
-            return bad("a relocation names a symbol that does not exist");
+            return fail_elf("a relocation names a symbol that does not exist");
         }
-        if (!may_write(o, r.r_offset, sizeof(ElfW(Addr)))) {
-            return bad("a relocation writes outside it");
+        if (!is_writable(o, r.r_offset, sizeof(ElfW(Addr)))) {
+            return fail_elf("a relocation writes outside it");
         }
-        const bool is_called = is_in_array(o, r.r_offset) || type == CALLED;
-        if (is_called && !leads_to_code(o, &r, has_addend)) {
-            return bad(not_code);
+        const bool is_called = is_in_pointer_array(o, r.r_offset) || type == CALLED;
+        if (is_called && !points_to_code(o, &r, has_addend)) {
+            return fail_elf(not_code);
         }
     }
     return DT_OK;
@@ -562,29 +564,29 @@ static dt_status check_relr(object *o)
     if (!o->has[DT_RELR] || bytes == 0) {
         return DT_OK;
     }
-    if (bytes % cell != 0 || !to_file(o, o->value[DT_RELR], bytes, &at)) {
-        return bad("a table of relocations is not in the file");
+    if (bytes % cell != 0 || !address_to_file_offset(o, o->value[DT_RELR], bytes, &at)) {
+        return fail_elf("a table of relocations is not in the file");
     }
     for (uint64_t i = 0; i < bytes / cell; i++) {
         ElfW(Addr) v = 0;
         memcpy(&v, o->bytes + at + i * cell, cell);
         if ((v & 1) == 0) {
-            if (!may_write(o, v, cell)) {
-                return bad("a relocation writes outside it");
+            if (!is_writable(o, v, cell)) {
+                return fail_elf("a relocation writes outside it");
             }
-            if (is_in_array(o, v) && !holds_code(o, v)) {
-                return bad(not_code);
+            if (is_in_pointer_array(o, v) && !holds_code(o, v)) {
+                return fail_elf(not_code);
             }
             where = v + cell;
             continue;
         }
         for (uint64_t bit = 1; bit < 8 * cell; bit++) {
             const uint64_t to = where + (bit - 1) * cell;
-            if ((v >> bit & 1) != 0 && !may_write(o, to, cell)) {
-                return bad("a relocation writes outside it");
+            if ((v >> bit & 1) != 0 && !is_writable(o, to, cell)) {
+                return fail_elf("a relocation writes outside it");
             }
-            if ((v >> bit & 1) != 0 && is_in_array(o, to) && !holds_code(o, to)) {
-                return bad(not_code);
+            if ((v >> bit & 1) != 0 && is_in_pointer_array(o, to) && !holds_code(o, to)) {
+                return fail_elf(not_code);
             }
         }
         where += (8 * cell - 1) * cell;
@@ -598,55 +600,55 @@ static dt_status check_relocations(object *o)
     if ((o->has[DT_RELA] && o->value[DT_RELAENT] != sizeof(rela)) ||
         (o->has[DT_REL] && o->value[DT_RELENT] != sizeof(rel)) ||
         (o->has[DT_JMPREL] && !plt_has_addend && o->value[DT_PLTREL] != DT_REL)) {
-        return bad("its relocations have an impossible size");
+        return fail_elf("its relocations have an impossible size");
     }
-    DT_TRY(check_table(o, DT_RELA, DT_RELASZ, true));
-    DT_TRY(check_table(o, DT_REL, DT_RELSZ, false));
-    DT_TRY(check_table(o, DT_JMPREL, DT_PLTRELSZ, plt_has_addend));
+    DT_TRY(check_relocation_table(o, DT_RELA, DT_RELASZ, true));
+    DT_TRY(check_relocation_table(o, DT_REL, DT_RELSZ, false));
+    DT_TRY(check_relocation_table(o, DT_JMPREL, DT_PLTRELSZ, plt_has_addend));
     DT_TRY(check_relr(o));
-    if (o->has[DT_PLTGOT] && o->has[DT_JMPREL] && !may_write(o, o->value[DT_PLTGOT], 3 * sizeof(ElfW(Addr)))) {
-        return bad("its table of addresses is outside it");
+    if (o->has[DT_PLTGOT] && o->has[DT_JMPREL] && !is_writable(o, o->value[DT_PLTGOT], 3 * sizeof(ElfW(Addr)))) {
+        return fail_elf("its table of addresses is outside it");
     }
     return DT_OK;
 }
 
 /* The loader calls every entry as it is. In a shared object each is an address of its own, which a relocation fills in:
  * an array that damage has moved holds entries that nothing fills in. An array of no entries may lie anywhere. */
-static dt_status check_array(const object *o, size_t i)
+static dt_status check_pointer_array(const object *o, size_t i)
 {
     const uint64_t cell = sizeof(ElfW(Addr)), at = o->value[arrays[i][0]], bytes = o->value[arrays[i][1]];
     if (!o->has[arrays[i][0]]) {
         return DT_OK;
     }
     if (!o->has[arrays[i][1]]) {
-        return bad("its list of functions to call has no length");
+        return fail_elf("its list of functions to call has no length");
     }
     if (bytes == 0) {
         return DT_OK;
     }
-    const phdr *p = segment_of(o, at, bytes, true);
+    const phdr *p = find_segment(o, at, bytes, true);
     if (p == NULL || (p->p_flags & PF_W) == 0 || at % cell != 0 || bytes % cell != 0) {
-        return bad("its list of functions to call is not among its data");
+        return fail_elf("its list of functions to call is not among its data");
     }
     if (o->n_filled[i] != bytes / cell) {
-        return bad("its list of functions to call contains other data too");
+        return fail_elf("its list of functions to call contains other data too");
     }
     return DT_OK;
 }
 
-static dt_status check_calls(const object *o)
+static dt_status check_init_arrays(const object *o)
 {
     static const int one[] = {DT_INIT, DT_FINI};
     for (size_t i = 0; i < sizeof(one) / sizeof(one[0]); i++) {
-        if (o->has[one[i]] && !is_code(o, o->value[one[i]])) {
-            return bad(not_code);
+        if (o->has[one[i]] && !is_code_address(o, o->value[one[i]])) {
+            return fail_elf(not_code);
         }
     }
     if (o->has[DT_PREINIT_ARRAY]) {
-        return bad("it has functions to call before the program begins, which only a program has");
+        return fail_elf("it has functions to call before the program begins, which only a program has");
     }
     for (size_t i = 0; i < N_ARRAYS; i++) {
-        DT_TRY(check_array(o, i));
+        DT_TRY(check_pointer_array(o, i));
     }
     return DT_OK;
 }
@@ -663,5 +665,5 @@ dt_status dt_elf_check(const uint8_t *bytes, size_t n)
     DT_TRY(check_symbols(&o));
     DT_TRY(check_versions(&o));
     DT_TRY(check_relocations(&o));
-    return check_calls(&o);
+    return check_init_arrays(&o);
 }

@@ -127,7 +127,7 @@ void dt_loader_destroy(dt_loader *l)
 
 /* ---- registry -------------------------------------------------------------------------------------------------- */
 
-static dt_loaded *component_by_id(const dt_loader *l, const char *id)
+static dt_loaded *find_component_by_id(const dt_loader *l, const char *id)
 {
     for (uint32_t i = 0; i < l->n_components; i++) {
         if (strcmp(l->components[i]->desc.id, id) == 0) {
@@ -137,7 +137,7 @@ static dt_loaded *component_by_id(const dt_loader *l, const char *id)
     return NULL;
 }
 
-static dt_loaded_plugin *plugin_by_name(const dt_loader *l, const char *name)
+static dt_loaded_plugin *find_plugin_by_name(const dt_loader *l, const char *name)
 {
     for (uint32_t i = 0; i < l->n_plugins; i++) {
         if (strcmp(l->plugins[i]->desc.name, name) == 0) {
@@ -147,14 +147,14 @@ static dt_loaded_plugin *plugin_by_name(const dt_loader *l, const char *name)
     return NULL;
 }
 
-static int by_kind_and_id(const void *a, const void *b)
+static int compare_kind_and_id(const void *a, const void *b)
 {
     const dt_component *x = &(*(dt_loaded *const *)a)->desc, *y = &(*(dt_loaded *const *)b)->desc;
     return x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind) : strcmp(x->id, y->id);
 }
 
 /* Room for n_more entries everywhere, so that registering itself cannot fail half-way. */
-static dt_status reserve(dt_loader *l, uint32_t n_more)
+static dt_status reserve_entries(dt_loader *l, uint32_t n_more)
 {
     dt_loaded_plugin **plugins = dt_realloc(l->plugins, (l->n_plugins + 1) * sizeof(*plugins));
     l->plugins = plugins != NULL ? plugins : l->plugins;
@@ -175,7 +175,7 @@ static void open_owner(dt_loader *l, const dt_loaded_plugin *p, const char *id)
 {
     dt_str path = {0};
     const dt_loaded_plugin *unused = NULL;
-    if (l->is_opening_owner || component_by_id(l, id) != NULL || strcmp(p->desc.name, id) == 0) {
+    if (l->is_opening_owner || find_component_by_id(l, id) != NULL || strcmp(p->desc.name, id) == 0) {
         return;
     }
     char *real = dt_search_resolve(&l->search, id, &path) == DT_OK ? realpath(dt_str_text(&path), NULL) : NULL;
@@ -207,7 +207,7 @@ static dt_status register_plugin(dt_loader *l, dt_loaded_plugin *p)
     if (p->sha256[0] != '\0') {
         open_owners(l, p);
     }
-    DT_TRY(reserve(l, n));
+    DT_TRY(reserve_entries(l, n));
     dt_loaded **fresh = dt_alloc_n(n, sizeof(*fresh));
     dt_status st = fresh != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u components", n);
     for (uint32_t i = 0; st == DT_OK && i < n; i++) {
@@ -219,7 +219,7 @@ static dt_status register_plugin(dt_loader *l, dt_loaded_plugin *p)
         }
         fresh[i]->plugin = p;
         const char *id = fresh[i]->desc.id;
-        const dt_loaded *taken = component_by_id(l, id);
+        const dt_loaded *taken = find_component_by_id(l, id);
         if (taken != NULL && taken->plugin->sha256[0] == '\0') {
             st = DT_FAIL(DT_EPLUGIN, "%s: %s is linked into this program already; name it without a path", p->path, id);
         } else if (taken != NULL) {
@@ -256,7 +256,7 @@ static dt_status register_plugin(dt_loader *l, dt_loaded_plugin *p)
     dt_free(fresh);
     DT_TRY(st);
     l->plugins[l->n_plugins++] = p;
-    qsort(l->components, l->n_components, sizeof(*l->components), by_kind_and_id);
+    qsort(l->components, l->n_components, sizeof(*l->components), compare_kind_and_id);
     for (uint32_t i = 0; i < l->n_components; i++) {
         l->ids[i] = l->components[i]->desc.id;
     }
@@ -265,7 +265,7 @@ static dt_status register_plugin(dt_loader *l, dt_loaded_plugin *p)
 }
 
 /* name: what the plugin's entry point is called after, NULL when nothing is. */
-static dt_status add_built_in(dt_loader *l, const dt_plugin *desc, const char *name)
+static dt_status add_built_in_plugin(dt_loader *l, const dt_plugin *desc, const char *name)
 {
     static const char built_in[] = "(built in)";
     dt_loaded_plugin *p = dt_alloc(sizeof(*p));
@@ -285,7 +285,7 @@ static dt_status add_built_in(dt_loader *l, const dt_plugin *desc, const char *n
 
 dt_status dt_loader_add(dt_loader *l, const dt_plugin *desc)
 {
-    return add_built_in(l, desc, NULL);
+    return add_built_in_plugin(l, desc, NULL);
 }
 
 /* Every plugin that is linked into this program. */
@@ -300,7 +300,7 @@ static dt_status add_preopened(dt_loader *l)
         snprintf(name, sizeof(name), "%.*s", (int)(suffix - s->name), s->name);
         entry_fn *entry = NULL;
         memcpy(&entry, &s->address, sizeof(entry)); /* ISO C has no cast from void * to a function */
-        DT_TRY(add_built_in(l, entry(), name));
+        DT_TRY(add_built_in_plugin(l, entry(), name));
     }
     return DT_OK;
 }
@@ -308,7 +308,7 @@ static dt_status add_preopened(dt_loader *l)
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
 /* The dynamic loader's words, without the path in front, which our message has already. */
-static const char *reason_of_dl(const char *path)
+static const char *dlopen_error_reason(const char *path)
 {
     const char *text = dlerror();
     if (text == NULL) {
@@ -319,14 +319,14 @@ static const char *reason_of_dl(const char *path)
 }
 
 /* Binds every symbol now and reports the true reason when it cannot. The file stays mapped for good. */
-static dt_status preflight(const char *path)
+static dt_status check_bindings(const char *path)
 {
     void *handle = NULL;
     DT_FP_GUARD(path, "its constructors", handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));
     if (handle != NULL) {
         return DT_OK;
     }
-    const char *reason = reason_of_dl(path);
+    const char *reason = dlopen_error_reason(path);
     const char *advice = "; is it a shared object built for this machine?";
     if (strstr(reason, "undefined symbol") != NULL) {
         advice = "; link the plugin with -Wl,-z,defs and the library that has it";
@@ -337,7 +337,7 @@ static dt_status preflight(const char *path)
 }
 
 /* The name of some other plugin's entry point in the file's bytes, "" when there is none. */
-static void other_entry(const char *bytes, size_t n_bytes, char name[NAME_BYTES])
+static void find_other_entry(const char *bytes, size_t n_bytes, char name[NAME_BYTES])
 {
     *name = '\0';
     const char *hit = memmem(bytes, n_bytes, entry_suffix, sizeof(entry_suffix));
@@ -372,7 +372,7 @@ static dt_status find_entry(const char *path, const char *name, const char *byte
     memset(&info, 0, sizeof(info));
     if (symbol == NULL) {
         char other[NAME_BYTES];
-        other_entry(bytes, n_bytes, other);
+        find_other_entry(bytes, n_bytes, other);
         return *other != '\0'
                    ? DT_FAIL(DT_EPLUGIN,
                              "%s: has the entry point %s_LTX_dt_plugin_entry, expected %s_LTX_dt_plugin_entry; "
@@ -421,7 +421,7 @@ static dt_status open_file(dt_loader *l, const char *path, const char *name, dt_
     }
     if (st == DT_OK) {
         report_next(l, "its constructors");
-        st = preflight(path);
+        st = check_bindings(path);
     }
     if (st == DT_OK) {
         st = find_entry(path, name, bytes, n_bytes, &entry);
@@ -474,7 +474,7 @@ dt_status dt_loader_open(dt_loader *l, const char *file, const dt_loaded_plugin 
     if (strchr(file, '/') == NULL) {
         char name[NAME_BYTES];
         DT_TRY(dt_plugin_name_of(file, name, sizeof(name)));
-        const dt_loaded_plugin *known = plugin_by_name(l, name);
+        const dt_loaded_plugin *known = find_plugin_by_name(l, name);
         if (known != NULL) {
             *out_p = known;
             return DT_OK;
@@ -529,7 +529,7 @@ static dt_status scan_dir(dt_loader *l, const char *dir)
     for (size_t i = 0; i < n_files && st == DT_OK; i++) {
         char name[NAME_BYTES];
         if (!is_shared_object(files[i]) || dt_plugin_name_of(files[i], name, sizeof(name)) != DT_OK ||
-            plugin_by_name(l, name) != NULL) {
+            find_plugin_by_name(l, name) != NULL) {
             continue;
         }
         dt_str path = {0};
@@ -545,7 +545,7 @@ static dt_status scan_dir(dt_loader *l, const char *dir)
     return st;
 }
 
-static dt_status scan(dt_loader *l)
+static dt_status scan_search_path(dt_loader *l)
 {
     for (size_t i = 0; i < l->search.n_dirs && !l->is_scanned; i++) {
         DT_TRY(scan_dir(l, l->search.dirs[i]));
@@ -556,28 +556,29 @@ static dt_status scan(dt_loader *l)
 
 dt_status dt_loader_scan(dt_loader *l, dt_str *refused_p)
 {
-    DT_TRY(scan(l));
+    DT_TRY(scan_search_path(l));
     dt_str_add(refused_p, dt_str_text(&l->refused));
     return dt_str_status(refused_p);
 }
 
-static const char *article(uint32_t kind)
+static const char *article_of_kind(uint32_t kind)
 {
     return kind == DT_KIND_ENV /* environment */ ? "an" : "a";
 }
 
-static dt_status found(const dt_loaded *comp, uint32_t kind, const dt_loaded **out_p)
+static dt_status return_component(const dt_loaded *comp, uint32_t kind, const dt_loaded **out_p)
 {
     if (kind != 0 && comp->desc.kind != kind) {
-        return DT_FAIL(DT_ENOTFOUND, "%s is %s %s (from %s), expected %s %s", comp->desc.id, article(comp->desc.kind),
-                       dt_kind_name(comp->desc.kind), comp->plugin->path, article(kind), dt_kind_name(kind));
+        return DT_FAIL(DT_ENOTFOUND, "%s is %s %s (from %s), expected %s %s", comp->desc.id,
+                       article_of_kind(comp->desc.kind), dt_kind_name(comp->desc.kind), comp->plugin->path,
+                       article_of_kind(kind), dt_kind_name(kind));
     }
     *out_p = comp;
     return DT_OK;
 }
 
 /* The id of that kind (0: of any) that is likely meant, NULL: none. */
-static const char *near_id(const dt_loader *l, uint32_t kind, const char *id)
+static const char *find_similar_id(const dt_loader *l, uint32_t kind, const char *id)
 {
     const char **ids = dt_alloc_n(l->n_components + 1, sizeof(*ids)), *near = NULL;
     char full[128];
@@ -589,20 +590,20 @@ static const char *near_id(const dt_loader *l, uint32_t kind, const char *id)
             ids[n++] = l->components[i]->desc.id;
         }
     }
-    near = dt_did_you_mean(id, ids);
+    near = dt_suggest_word(id, ids);
     if (near == NULL && kind == DT_KIND_ENV && (size_t)snprintf(full, sizeof(full), "env_%s", id) < sizeof(full)) {
-        near = dt_did_you_mean(full, ids); /* a short name, as short_env takes it */
+        near = dt_suggest_word(full, ids); /* a short name, as find_env_by_short_id takes it */
     }
     dt_free(ids);
     return near;
 }
 
-static dt_status no_component(const dt_loader *l, uint32_t kind, const char *id)
+static dt_status fail_no_component(const dt_loader *l, uint32_t kind, const char *id)
 {
     dt_str dirs = {0};
     dt_search_list(&l->search, &dirs);
     const char *what = kind == 0 ? "component" : dt_kind_name(kind);
-    const char *near = near_id(l, kind, id);
+    const char *near = find_similar_id(l, kind, id);
     dt_status st = DT_OK;
     if (near != NULL) {
         st = DT_FAIL(DT_ENOTFOUND, "no %s \"%s\" in the plugins of %s; did you mean \"%s\"?", what, id,
@@ -619,7 +620,7 @@ static dt_status no_component(const dt_loader *l, uint32_t kind, const char *id)
 }
 
 /* "cartpole" is env_cartpole; NULL where there is no such file. */
-static const dt_loaded *short_env(dt_loader *l, const char *id)
+static const dt_loaded *find_env_by_short_id(dt_loader *l, const char *id)
 {
     char full[128];
     const dt_loaded_plugin *p = NULL;
@@ -628,14 +629,14 @@ static const dt_loaded *short_env(dt_loader *l, const char *id)
         dt_error_clear();
         return NULL;
     }
-    return component_by_id(l, full);
+    return find_component_by_id(l, full);
 }
 
 dt_status dt_loader_find(dt_loader *l, uint32_t kind, const char *id, const dt_loaded **out_p)
 {
-    const dt_loaded *comp = component_by_id(l, id);
+    const dt_loaded *comp = find_component_by_id(l, id);
     if (comp != NULL) {
-        return found(comp, kind, out_p);
+        return return_component(comp, kind, out_p);
     }
     /* usually the file is named like the component */
     const dt_loaded_plugin *p = NULL;
@@ -643,20 +644,21 @@ dt_status dt_loader_find(dt_loader *l, uint32_t kind, const char *id, const dt_l
     if (st != DT_OK && st != DT_ENOTFOUND && st != DT_EINVAL) {
         return st;
     }
-    comp = component_by_id(l, id);
+    comp = find_component_by_id(l, id);
     if (comp == NULL && kind == DT_KIND_ENV) {
-        comp = short_env(l, id);
+        comp = find_env_by_short_id(l, id);
     }
     if (comp == NULL) {
-        DT_TRY(scan(l));
-        comp = component_by_id(l, id);
+        DT_TRY(scan_search_path(l));
+        comp = find_component_by_id(l, id);
     }
-    return comp != NULL ? found(comp, kind, out_p) : no_component(l, kind, id);
+    return comp != NULL ? return_component(comp, kind, out_p) : fail_no_component(l, kind, id);
 }
 
 /* The phase a plugin is asked for: its only one, or the one named like the plugin. */
 /* The one component of a plugin, of that kind (0: any), or the one named like the plugin. */
-static dt_status only_of(const dt_loader *l, uint32_t kind, const dt_loaded_plugin *p, const dt_loaded **out_p)
+static dt_status find_only_component(const dt_loader *l, uint32_t kind, const dt_loaded_plugin *p,
+                                     const dt_loaded **out_p)
 {
     const dt_loaded *only = NULL;
     uint32_t n = 0;
@@ -695,16 +697,17 @@ dt_status dt_loader_find_phase(dt_loader *l, const char *file_or_id, const dt_lo
     const dt_loaded_plugin *p = NULL;
     if (strchr(file_or_id, '/') != NULL || is_shared_object(file_or_id)) {
         DT_TRY(dt_loader_open(l, file_or_id, &p));
-        return only_of(l, DT_KIND_PHASE, p, out_p);
+        return find_only_component(l, DT_KIND_PHASE, p, out_p);
     }
-    const dt_loaded *comp = component_by_id(l, file_or_id);
+    const dt_loaded *comp = find_component_by_id(l, file_or_id);
     if (comp != NULL) {
-        return found(comp, DT_KIND_PHASE, out_p);
+        return return_component(comp, DT_KIND_PHASE, out_p);
     }
     dt_status st = dt_loader_open(l, file_or_id, &p);
     if (st == DT_OK) {
-        comp = component_by_id(l, file_or_id);
-        return comp != NULL ? found(comp, DT_KIND_PHASE, out_p) : only_of(l, DT_KIND_PHASE, p, out_p);
+        comp = find_component_by_id(l, file_or_id);
+        return comp != NULL ? return_component(comp, DT_KIND_PHASE, out_p)
+                            : find_only_component(l, DT_KIND_PHASE, p, out_p);
     }
     if (st != DT_ENOTFOUND) {
         return st;
@@ -712,7 +715,7 @@ dt_status dt_loader_find_phase(dt_loader *l, const char *file_or_id, const dt_lo
     dt_error why;
     dt_error_save(&why, st);
     st = dt_loader_find(l, DT_KIND_PHASE, file_or_id, out_p);
-    if (st == DT_ENOTFOUND && near_id(l, DT_KIND_PHASE, file_or_id) == NULL) {
+    if (st == DT_ENOTFOUND && find_similar_id(l, DT_KIND_PHASE, file_or_id) == NULL) {
         (void)dt_error_restore(&why); /* the list of paths helps more than the list of folders */
         return DT_FAIL(why.status, "%s; `dtrain list` prints those available", dt_error_text());
     }
@@ -726,10 +729,10 @@ dt_status dt_loader_find_any(dt_loader *l, const char *file_or_id, const dt_load
         return dt_loader_find(l, 0, file_or_id, out_p);
     }
     DT_TRY(dt_loader_open(l, file_or_id, &p));
-    return only_of(l, 0, p, out_p);
+    return find_only_component(l, 0, p, out_p);
 }
 
-uint32_t dt_loader_n(const dt_loader *l)
+uint32_t dt_loader_count(const dt_loader *l)
 {
     return l->n_components;
 }
@@ -739,7 +742,7 @@ const dt_loaded *dt_loader_at(const dt_loader *l, uint32_t i)
     return i < l->n_components ? l->components[i] : NULL;
 }
 
-uint32_t dt_loader_n_plugins(const dt_loader *l)
+uint32_t dt_loader_count_plugins(const dt_loader *l)
 {
     return l->n_plugins;
 }
@@ -749,7 +752,7 @@ const dt_loaded_plugin *dt_loader_plugin_at(const dt_loader *l, uint32_t i)
     return i < l->n_plugins ? l->plugins[i] : NULL;
 }
 
-void dt_loader_extensions(const dt_loader *l, const char *id, dt_extension_fn *fn, void *user)
+void dt_loader_visit_extensions(const dt_loader *l, const char *id, dt_extension_fn *fn, void *user)
 {
     for (uint32_t i = 0; i < l->n_plugins; i++) {
         const dt_loaded_plugin *p = l->plugins[i];
@@ -782,12 +785,12 @@ static void find_service(void *user, const void *table, const dt_loaded_plugin *
     }
 }
 
-const void *dt_loader_service(const dt_loader *l, const char *id)
+const void *dt_loader_find_service(const dt_loader *l, const char *id)
 {
     static const char services[] = DT_EXT_SERVICES;
     wanted_service w = {.id = id};
     if (l != NULL) {
-        dt_loader_extensions(l, services, find_service, &w);
+        dt_loader_visit_extensions(l, services, find_service, &w);
         return w.found;
     }
     for (uint32_t i = 0; dt_builtin_plugins != NULL && dt_builtin_plugins[i] != NULL; i++) {
@@ -800,7 +803,7 @@ const void *dt_loader_service(const dt_loader *l, const char *id)
     return w.found;
 }
 
-const char *const *dt_loader_ids(const dt_loader *l)
+const char *const *dt_loader_list_ids(const dt_loader *l)
 {
     static const char *const none[] = {NULL};
     return l->ids != NULL && l->n_components > 0 ? l->ids : none;

@@ -81,20 +81,20 @@ dt_status dt_loader_find_any(dt_loader *l, const char *file_or_id, const dt_load
 /* Open everything on the search path; files that are refused are left out, with one line each in refused_p. */
 dt_status dt_loader_scan(dt_loader *l, dt_str *refused_p) DT_NODISCARD;
 
-uint32_t dt_loader_n(const dt_loader *l); /* components so far, ordered by kind and id */
+uint32_t dt_loader_count(const dt_loader *l); /* components so far, ordered by kind and id */
 const dt_loaded *dt_loader_at(const dt_loader *l, uint32_t i);
-uint32_t dt_loader_n_plugins(const dt_loader *l); /* in the order of opening */
+uint32_t dt_loader_count_plugins(const dt_loader *l); /* in the order of opening */
 const dt_loaded_plugin *dt_loader_plugin_at(const dt_loader *l, uint32_t i);
-const char *const *dt_loader_ids(const dt_loader *l); /* of all components so far, ends with NULL */
+const char *const *dt_loader_list_ids(const dt_loader *l); /* of all components so far, ends with NULL */
 
 /* Calls fn with every table of this extension: of each plugin so far, in the order of opening, its own and then those
  * of its components (component NULL: the plugin's own). */
 typedef void dt_extension_fn(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component);
-void dt_loader_extensions(const dt_loader *l, const char *id, dt_extension_fn *fn, void *user);
+void dt_loader_visit_extensions(const dt_loader *l, const char *id, dt_extension_fn *fn, void *user);
 
 /* A service that a plugin provides by its extension "dtrain.services/1" (plugin.h): of the plugins so far, and of those
  * that are linked into the program where l is NULL. NULL: there is none. */
-const void *dt_loader_service(const dt_loader *l, const char *id);
+const void *dt_loader_find_service(const dt_loader *l, const char *id);
 
 /* Plugins that are linked into the program, NULL at the end; every loader has them. Programs without have none. */
 extern const dt_plugin *const dt_builtin_plugins[] __attribute__((weak));

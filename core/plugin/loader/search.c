@@ -113,14 +113,14 @@ dt_status dt_plugin_name_of(const char *file, char *name, size_t bytes)
     return DT_OK;
 }
 
-static dt_status not_found(const char *file, const dt_str *tried, const char *hint)
+static dt_status fail_not_found(const char *file, const dt_str *tried, const char *hint)
 {
     dt_status st = dt_str_status(tried);
     return st != DT_OK ? st : DT_FAIL(DT_ENOTFOUND, "no plugin %s; tried%s%s", file, dt_str_text(tried), hint);
 }
 
 /* One path; it is remembered when nothing is there. */
-static bool is_there(const char *path, dt_str *tried, dt_str *path_p)
+static bool check_path_exists(const char *path, dt_str *tried, dt_str *path_p)
 {
     if (access(path, F_OK) == 0 && !dt_fs_is_dir(path)) {
         dt_str_add(path_p, path);
@@ -141,16 +141,16 @@ dt_status dt_search_resolve(const dt_search *s, const char *file, dt_str *path_p
         /* as given; else what libtool made of it */
         size_t bytes = strlen(file);
         bool is_la = bytes > 3 && strcmp(file + bytes - 3, ".la") == 0;
-        is_found = !is_la && is_there(file, &tried, path_p);
+        is_found = !is_la && check_path_exists(file, &tried, path_p);
         snprintf(path, sizeof(path), "%.*s/%s.so", (int)(slash - file), file, name);
-        is_found = is_found || (!is_la && strcmp(path, file) != 0 && is_there(path, &tried, path_p));
+        is_found = is_found || (!is_la && strcmp(path, file) != 0 && check_path_exists(path, &tried, path_p));
         snprintf(path, sizeof(path), "%.*s/.libs/%s.so", (int)(slash - file), file, name);
-        is_found = is_found || is_there(path, &tried, path_p);
+        is_found = is_found || check_path_exists(path, &tried, path_p);
     }
     if (slash == NULL) {
         for (size_t i = 0; i < s->n_dirs && !is_found; i++) {
             snprintf(path, sizeof(path), "%s/%s.so", s->dirs[i], name);
-            is_found = is_there(path, &tried, path_p);
+            is_found = check_path_exists(path, &tried, path_p);
         }
     }
     dt_status st = is_found ? dt_str_status(path_p) : DT_OK;
@@ -159,7 +159,7 @@ dt_status dt_search_resolve(const dt_search *s, const char *file, dt_str *path_p
         bool is_here = slash == NULL && access(path, F_OK) == 0;
         char hint[320];
         snprintf(hint, sizeof(hint), "; there is one in the current folder: use ./%s.so", name);
-        st = not_found(file, &tried, is_here ? hint : "");
+        st = fail_not_found(file, &tried, is_here ? hint : "");
     }
     dt_str_fini(&tried);
     return st;

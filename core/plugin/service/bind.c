@@ -20,7 +20,7 @@
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
 
 /* Token i of dims: its start and length; false when there are not that many. */
-static bool token(const char *dims, uint32_t i, const char **start, size_t *bytes)
+static bool token_of_dims(const char *dims, uint32_t i, const char **start, size_t *bytes)
 {
     for (; *dims != '\0'; i--) {
         *bytes = strcspn(dims, " ");
@@ -34,26 +34,26 @@ static bool token(const char *dims, uint32_t i, const char **start, size_t *byte
     return false;
 }
 
-static bool is_number(const char *t, size_t n)
+static bool is_number_token(const char *t, size_t n)
 {
     return n > 0 && t[0] >= '0' && t[0] <= '9';
 }
 
 /* Does what is offered fit what is asked for? Token by token; a letter in lenient accepts anything ragged or sized. */
-static bool dims_fit(const char *have, const char *want, bool lenient)
+static bool do_dims_fit(const char *have, const char *want, bool lenient)
 {
     for (uint32_t i = 0;; i++) {
         const char *h = NULL;
         const char *w = NULL;
         size_t hn = 0;
         size_t wn = 0;
-        const bool more_h = token(have, i, &h, &hn);
-        const bool more_w = token(want, i, &w, &wn);
+        const bool more_h = token_of_dims(have, i, &h, &hn);
+        const bool more_w = token_of_dims(want, i, &w, &wn);
         if (!more_h || !more_w) {
             return more_h == more_w;
         }
         const bool same = hn == wn && memcmp(h, w, hn) == 0;
-        if (!same && !(lenient && is_number(h, hn) && !is_number(w, wn))) {
+        if (!same && !(lenient && is_number_token(h, hn) && !is_number_token(w, wn))) {
             return false;
         }
     }
@@ -65,7 +65,7 @@ static int64_t bind_port_dim(const dt_port *p, uint32_t i)
     size_t n = 0;
     char number[24];
     int64_t v = -1;
-    if (p == NULL || !token(p->dims, i, &t, &n) || n >= sizeof(number)) {
+    if (p == NULL || !token_of_dims(p->dims, i, &t, &n) || n >= sizeof(number)) {
         return -1;
     }
     memcpy(number, t, n);
@@ -76,7 +76,7 @@ static int64_t bind_port_dim(const dt_port *p, uint32_t i)
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
 /* "nodes, rowptr, ..." */
-static const char *list_ports(const dt_port *p, uint32_t n, char text[256])
+static const char *append_port_names(const dt_port *p, uint32_t n, char text[256])
 {
     size_t at = 0;
     text[0] = '\0';
@@ -109,9 +109,9 @@ static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_mode
         if (o == NULL && (in[i].flags & DT_PORT_OPTIONAL) == 0) {
             char offered[256];
             return DT_FAIL(DT_ESHAPE, "%s %s needs input %s [%s], which %s does not offer: it has %s", want->role, id,
-                           in[i].name, in[i].dims, phase, list_ports(want->offers, want->n_offers, offered));
+                           in[i].name, in[i].dims, phase, append_port_names(want->offers, want->n_offers, offered));
         }
-        if (o != NULL && (!dims_fit(o->dims, in[i].dims, false) || o->dtype != in[i].dtype)) {
+        if (o != NULL && (!do_dims_fit(o->dims, in[i].dims, false) || o->dtype != in[i].dtype)) {
             return DT_FAIL(DT_ESHAPE, "%s %s expects input %s [%s], %s offers [%s]", want->role, id, in[i].name,
                            in[i].dims, phase, o->dims);
         }
@@ -125,7 +125,7 @@ static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_mode
             return DT_FAIL(DT_ESHAPE, "%s %s has no output %s [%s], which %s needs; wire another model under models.%s",
                            want->role, id, need->name, need->dims, phase, want->role);
         }
-        if (o != NULL && (!dims_fit(o->dims, need->dims, true) || o->dtype != need->dtype)) {
+        if (o != NULL && (!do_dims_fit(o->dims, need->dims, true) || o->dtype != need->dtype)) {
             return DT_FAIL(DT_ESHAPE, "%s %s output %s is [%s], %s expects [%s]", want->role, id, need->name, o->dims,
                            phase, need->dims);
         }
@@ -133,7 +133,7 @@ static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_mode
     return DT_OK;
 }
 
-static const char *wired(const dt_stage *s, const char *role)
+static const char *model_wired_to_role(const dt_stage *s, const char *role)
 {
     if (s->d.controller == NULL) {
         return dt_config_model(s->d.config, s->d.index, role);
@@ -144,7 +144,7 @@ static const char *wired(const dt_stage *s, const char *role)
 static dt_status bind_model(const dt_host *h, const dt_model_request *want, dt_model **out)
 {
     dt_stage *s = dt_stage_of(h);
-    const char *id = wired(s, want->role);
+    const char *id = model_wired_to_role(s, want->role);
     *out = NULL;
     if (id == NULL || id[0] == '\0') {
         if ((want->flags & DT_MODEL_OPTIONAL) != 0) {

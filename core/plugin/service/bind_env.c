@@ -34,7 +34,7 @@ typedef struct maker { /* of an instance */
     bool is_judged;
 } maker;
 
-static maker maker_of(dt_env *e, dt_env_setup *with, uint32_t number)
+static maker make_maker(dt_env *e, dt_env_setup *with, uint32_t number)
 {
     maker m = {.e = e, .comp = e->comp, .with = with, .number = number, .is_judged = with == &e->evaluation};
     if (e->n_mix > 0 && !m.is_judged) {
@@ -47,7 +47,7 @@ static maker maker_of(dt_env *e, dt_env_setup *with, uint32_t number)
 
 /* One in this process cannot be given up while it makes itself, in whatever time that takes; before the stage is
  * complete there is nothing to save, and the program can. */
-static dt_status create_here(const maker *m, void *self)
+static dt_status create_in_process(const maker *m, void *self)
 {
     const dt_env *e = m->e;
     const dt_stage_desc *d = &e->stage->d;
@@ -71,7 +71,7 @@ static dt_status make_here(const maker *m, void **self_p)
         return DT_FAIL(DT_ENOMEM, "out of memory for an instance of %s", m->comp->desc.id);
     }
     *self_p = self; /* destroy is called once per create, even a failed one */
-    const dt_status st = create_here(m, self);
+    const dt_status st = create_in_process(m, self);
     return st < 0 ? DT_CONTEXT(st, "creating %s", m->comp->desc.id) : DT_OK;
 }
 
@@ -106,13 +106,13 @@ static dt_status check_spec(const maker *m, const dt_env_spec *spec)
     return e->n_mix > 0 ? dt_env_mix_compare(e, m->number, spec) : dt_layout_compare(&e->layout, spec);
 }
 
-const dt_layout *dt_env_layout(const dt_env *e, const dt_env_setup *of)
+const dt_layout *dt_env_get_layout(const dt_env *e, const dt_env_setup *of)
 {
     return of == &e->evaluation ? &e->evaluation_layout : &e->layout;
 }
 
 /* It is what the others are. */
-static dt_status finish(const maker *m, void *self)
+static dt_status finish_instance(const maker *m, void *self)
 {
     dt_env *e = m->e;
     const dt_env_ops *ops = e->in_process ? &dt_process_ops : &m->comp->ops.env;
@@ -126,7 +126,7 @@ static dt_status finish(const maker *m, void *self)
 static dt_status create_again(void *user, uint32_t number, void *self)
 {
     const dt_env_restart *r = user;
-    const maker m = maker_of(r->e, r->with, number);
+    const maker m = make_maker(r->e, r->with, number);
     const dt_component *c = &m.comp->desc;
     dt_env_spec spec = {.struct_size = sizeof(spec)};
     dt_status st = DT_OK;
@@ -135,7 +135,7 @@ static dt_status create_again(void *user, uint32_t number, void *self)
     DT_FP_GUARD(c->id, "create", st = m.comp->ops.env.create(self, &r->e->stage->host, m.with->config));
     DT_TRY(st > 0 ? DT_OK : st);
     DT_TRY_PLUGIN(m.comp->ops.env.spec(self, &spec), "spec");
-    return dt_layout_compare(dt_env_layout(r->e, r->with), &spec);
+    return dt_layout_compare(dt_env_get_layout(r->e, r->with), &spec);
 }
 
 const dt_vector_restart *dt_env_restart_table(dt_env *e, dt_env_setup *with)
@@ -154,13 +154,13 @@ const dt_vector_restart *dt_env_restart_table(dt_env *e, dt_env_setup *with)
 static dt_status make_and_check_here(const maker *m, void **self_p)
 {
     DT_TRY(make_here(m, self_p));
-    return finish(m, *self_p);
+    return finish_instance(m, *self_p);
 }
 
 static dt_status create_here_all(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self)
 {
     for (uint32_t i = 0; i < n; i++) {
-        const maker m = maker_of(e, with, first + i);
+        const maker m = make_maker(e, with, first + i);
         const dt_status st = make_and_check_here(&m, &self[i]);
         if (st < 0) {
             return first + n > 1 ? DT_CONTEXT(st, "instance %u", first + i) : st;
@@ -239,7 +239,7 @@ static dt_status finish_in_process(const maker *m, void *self, bool is_first)
         return dt_process_finish_instance(self);
     }
     DT_TRY(dt_process_receive_spec(self));
-    DT_TRY(finish(m, self));
+    DT_TRY(finish_instance(m, self));
     return dt_process_attach(self, m->is_judged ? &e->evaluation_layout : &e->layout);
 }
 
@@ -248,7 +248,7 @@ static dt_status make_crews(dt_env *e, dt_env_setup *with, uint32_t first, uint3
 {
     const uint32_t kinds = count_kinds(e, with), all = n + has_one;
     for (uint32_t k = 0; k < kinds; k++) {
-        const maker m = maker_of(e, with, k);
+        const maker m = make_maker(e, with, k);
         const bool is_of_one = has_one && e->number % kinds == k;
         uint32_t own = is_of_one;
         for (uint32_t i = 0; i < n; i++) {
@@ -281,12 +281,12 @@ static dt_status fill_crews(dt_env *e, dt_env_setup *with, uint32_t first, uint3
             if (last != NULL && !dt_process_is_attached(last)) {
                 break; /* which is finished first */
             }
-            const maker m = maker_of(e, with, first + i);
+            const maker m = make_maker(e, with, first + i);
             *at_p = i;
             DT_TRY(begin_in_process(&m, x, &self[i], &is_first[i]));
         }
         for (; done < i; done++) {
-            const maker m = maker_of(e, with, first + done);
+            const maker m = make_maker(e, with, first + done);
             *at_p = done;
             DT_TRY(finish_in_process(&m, self[done], is_first[done]));
         }
@@ -332,7 +332,7 @@ dt_status dt_env_create_others(dt_env *e, uint32_t first, uint32_t n, void **sel
 /* The environment's first instance; its worker has places for those that follow in training. */
 static dt_status create_first(dt_env *e, dt_env_setup *with, uint32_t number)
 {
-    const maker m = maker_of(e, with, number);
+    const maker m = make_maker(e, with, number);
     const uint32_t n = (uint32_t)e->opts.instances, own = (n + count_kinds(e, with) - 1) / count_kinds(e, with);
     if (!e->in_process) {
         return create_here_all(e, with, number, 1, &e->self);
@@ -347,7 +347,7 @@ void dt_env_destroy_instances(dt_env *e, dt_env_setup *with, uint32_t first, uin
     if (e->in_process) {
         for (uint32_t i = 0; i < n; i++) {
             if (self[i] != NULL) {
-                dt_process_begin_end(self[i]);
+                dt_process_begin_shutdown(self[i]);
             }
         }
     }
@@ -355,8 +355,8 @@ void dt_env_destroy_instances(dt_env *e, dt_env_setup *with, uint32_t first, uin
         if (self[i] != NULL && e->in_process) {
             dt_process_ops.destroy(self[i]);
         } else if (self[i] != NULL) {
-            const dt_component *c = &maker_of(e, with, first + i).comp->desc;
-            DT_FP_GUARD(c->id, "destroy", maker_of(e, with, first + i).comp->ops.env.destroy(self[i]));
+            const dt_component *c = &make_maker(e, with, first + i).comp->desc;
+            DT_FP_GUARD(c->id, "destroy", make_maker(e, with, first + i).comp->ops.env.destroy(self[i]));
             dt_free(self[i]);
         }
     }
@@ -392,23 +392,23 @@ static dt_status choose_isolation(dt_env *e)
     return DT_OK;
 }
 
-static const void *extension_of(const dt_loaded *c, const char *id)
+static const void *find_extension(const dt_loaded *c, const char *id)
 {
     return c->desc.extension != NULL ? c->desc.extension(id) : NULL;
 }
 
 /* Options of the environment with which it runs its own program, where the phase's controller leaves it to that. */
-static dt_status add_program(const dt_stage *s, const dt_loaded *env, settings *set)
+static dt_status add_program_options(const dt_stage *s, const dt_loaded *env, settings *set)
 {
     const char *id = s->d.controller != NULL ? s->d.controller : dt_config_model(s->d.config, s->d.index, "controller");
-    const char *const *program = extension_of(env, DT_EXT_PROGRAM);
+    const char *const *program = find_extension(env, DT_EXT_PROGRAM);
     const dt_loaded *controller = NULL;
     if (program == NULL || id == NULL || id[0] == '\0' ||
         dt_loader_find(s->d.loader, DT_KIND_MODEL, id, &controller) < 0) {
         dt_error_clear(); /* a controller that is not there is refused where the phase binds it */
         return DT_OK;
     }
-    if (extension_of(controller, DT_EXT_PROGRAM) != NULL) {
+    if (find_extension(controller, DT_EXT_PROGRAM) != NULL) {
         for (uint32_t i = 0; program[i] != NULL; i++) {
             const char *equals = strchr(program[i], '=');
             if (set->n == SETTINGS_MAX || equals == NULL || equals - program[i] >= KEY_BYTES) {
@@ -423,41 +423,42 @@ static dt_status add_program(const dt_stage *s, const dt_loaded *env, settings *
     return DT_OK;
 }
 
-static dt_status create_training(dt_env *e, const dt_loaded *comp, const dt_setting *set, uint32_t n, dt_env_setup *out)
+static dt_status create_training_instances(dt_env *e, const dt_loaded *comp, const dt_setting *set, uint32_t n,
+                                           dt_env_setup *out)
 {
     void *unused = NULL;
     const dt_status st = dt_component_configure(e->stage, comp, set, n, &out->config, &unused);
     dt_free(unused);
     DT_TRY(st);
-    return e->in_process ? dt_env_request(e, comp, set, n, &out->request) : DT_OK;
+    return e->in_process ? dt_env_write_request(e, comp, set, n, &out->request) : DT_OK;
 }
 
 /* Evaluations are in env.id, with options of their own or not. */
-static dt_status create_both(dt_env *e, const settings *set)
+static dt_status create_training_and_evaluation(dt_env *e, const settings *set)
 {
     dt_setting judged[SETTINGS_MAX + DT_EVALUATION_OPTIONS_MAX];
     uint32_t n_judged = 0;
-    DT_TRY(create_training(e, e->comp, set->at, set->n, &e->training));
+    DT_TRY(create_training_instances(e, e->comp, set->at, set->n, &e->training));
     DT_TRY(dt_env_set_evaluation_options(e, set->at, set->n_phase, set->n, judged, &n_judged));
     e->has_evaluation_options = n_judged > 0;
     e->evaluated = n_judged > 0 || e->n_mix > 0 ? &e->evaluation : &e->training;
     if (e->evaluated == &e->training) {
         return DT_OK;
     }
-    return n_judged > 0 ? create_training(e, e->comp, judged, n_judged, &e->evaluation)
-                        : create_training(e, e->comp, set->at, set->n, &e->evaluation);
+    return n_judged > 0 ? create_training_instances(e, e->comp, judged, n_judged, &e->evaluation)
+                        : create_training_instances(e, e->comp, set->at, set->n, &e->evaluation);
 }
 
-static dt_status create_mix(dt_env *e, const settings *of_phase)
+static dt_status create_mixed_environments(dt_env *e, const settings *of_phase)
 {
     for (uint32_t i = 0; i < e->n_mix; i++) {
         dt_env_entry *x = &e->mix[i];
         settings set = {.n_phase = of_phase->n_phase, .n = of_phase->n_phase};
         uint32_t n_own = 0;
         memcpy(set.at, of_phase->at, set.n * sizeof(set.at[0]));
-        DT_TRY(add_program(e->stage, x->comp, &set));
+        DT_TRY(add_program_options(e->stage, x->comp, &set));
         DT_TRY(dt_env_mix_options(e, i, set.at, set.n_phase, set.at + set.n, &n_own));
-        const dt_status st = create_training(e, x->comp, set.at, set.n + n_own, &x->setup);
+        const dt_status st = create_training_instances(e, x->comp, set.at, set.n + n_own, &x->setup);
         if (st < 0) {
             return DT_CONTEXT(st, "env.mix, entry %u, \"%s\"", i + 1, x->text);
         }
@@ -465,7 +466,7 @@ static dt_status create_mix(dt_env *e, const settings *of_phase)
     return DT_OK;
 }
 
-static dt_status list_kinds(dt_env *e)
+static dt_status list_instance_kinds(dt_env *e)
 {
     const uint32_t n = e->n_mix > 0 ? e->n_mix : 1;
     e->kind = dt_alloc_n(n, sizeof(*e->kind));
@@ -474,7 +475,7 @@ static dt_status list_kinds(dt_env *e)
     }
     e->n_kinds = n;
     for (uint32_t i = 0; i < n; i++) {
-        const maker m = maker_of(e, &e->training, i);
+        const maker m = make_maker(e, &e->training, i);
         e->kind[i] = (dt_vector_kind){.id = m.comp->desc.id,
                                       .ops = e->in_process ? &dt_process_ops : &m.comp->ops.env,
                                       .async = e->in_process ? &dt_process_async : NULL,
@@ -485,7 +486,7 @@ static dt_status list_kinds(dt_env *e)
 }
 
 /* An instance of an entry that is no entry before it. */
-static dt_status try_entry(dt_env *e, uint32_t i)
+static dt_status try_mix_entry(dt_env *e, uint32_t i)
 {
     void *tried = NULL;
     for (uint32_t k = 0; k < i; k++) {
@@ -500,12 +501,12 @@ static dt_status try_entry(dt_env *e, uint32_t i)
 }
 
 /* An instance of each kind: options that evaluations cannot have are found before training. */
-static dt_status make_first(dt_env *e)
+static dt_status make_first_instances(dt_env *e)
 {
     void *tried = NULL;
     DT_TRY(create_first(e, &e->training, 0));
     for (uint32_t i = 1; i < e->n_mix; i++) {
-        DT_TRY(try_entry(e, i));
+        DT_TRY(try_mix_entry(e, i));
     }
     if (e->evaluated == &e->training) {
         return DT_OK;
@@ -520,7 +521,7 @@ static dt_status make_first(dt_env *e)
 }
 
 /* Self-play: the others have opponents. */
-static void find_learner(dt_env *e)
+static void find_learning_places(dt_env *e)
 {
     const dt_opponents_opts *o = &e->stage->opts.opponents;
     const bool has_opponents = o->pool > 0 || o->shadow[0] != '\0';
@@ -549,14 +550,14 @@ dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n,
     for (uint32_t i = 0; i < n; i++) {
         set.at[i] = overrides[i];
     }
-    DT_TRY(add_program(s, e->comp, &set));
-    DT_TRY(dt_env_mix_find(e));
+    DT_TRY(add_program_options(s, e->comp, &set));
+    DT_TRY(dt_env_mix_read(e));
     DT_TRY(choose_isolation(e));
-    DT_TRY(create_both(e, &set));
-    DT_TRY(create_mix(e, &set));
-    DT_TRY(make_first(e));
-    DT_TRY(list_kinds(e));
-    find_learner(e);
+    DT_TRY(create_training_and_evaluation(e, &set));
+    DT_TRY(create_mixed_environments(e, &set));
+    DT_TRY(make_first_instances(e));
+    DT_TRY(list_instance_kinds(e));
+    find_learning_places(e);
     *out = e;
     return DT_OK;
 }
@@ -575,7 +576,7 @@ uint32_t dt_env_count_workers(const dt_env *e, uint32_t n)
 {
     uint32_t all = 0;
     for (uint32_t k = 0; k < e->n_kinds; k++) {
-        const maker m = maker_of((dt_env *)(uintptr_t)e, (dt_env_setup *)(uintptr_t)&e->training, k);
+        const maker m = make_maker((dt_env *)(uintptr_t)e, (dt_env_setup *)(uintptr_t)&e->training, k);
         all += count_workers(&m, n / e->n_kinds + (k < n % e->n_kinds), n);
     }
     return all;
@@ -588,7 +589,7 @@ uint32_t dt_bind_env_instances(const dt_env *e)
 
 bool dt_env_is_learner(const dt_env *e, uint32_t place)
 {
-    return e->learner < 0 || dt_layout_team(&e->layout, place) == (uint64_t)e->learner;
+    return e->learner < 0 || dt_layout_team_of(&e->layout, place) == (uint64_t)e->learner;
 }
 
 uint32_t dt_bind_env_learners(const dt_env *e)

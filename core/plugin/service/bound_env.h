@@ -83,7 +83,7 @@ void dt_env_destroy_instances(dt_env *e, dt_env_setup *with, uint32_t first, uin
                               void *const *self); /* NULL ones: none */
 /* How instances of this setup in this process are created again; NULL: they are not. */
 const dt_vector_restart *dt_env_restart_table(dt_env *e, dt_env_setup *with);
-const dt_layout *dt_env_layout(const dt_env *e, const dt_env_setup *of); /* once one was made */
+const dt_layout *dt_env_get_layout(const dt_env *e, const dt_env_setup *of); /* once one was made */
 /* The first instance, which plays no episode, made again: where a process can have one alone, or as one of another
  * number. */
 dt_status dt_env_recreate_first(dt_env *e, dt_env_setup *with, uint32_t number) DT_NODISCARD;

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "dtrain/svc/datasets.h"
 
-static dt_status dataset_opened(const dt_host *h, const dt_dataset *d)
+static dt_status record_dataset_opened(const dt_host *h, const dt_dataset *d)
 {
     dt_stage *s = dt_stage_of(h);
     if (s->n_datasets == DT_STAGE_MAX_DATASETS) {
@@ -19,7 +19,7 @@ static dt_status dataset_opened(const dt_host *h, const dt_dataset *d)
     return DT_OK;
 }
 
-static void dataset_closed(const dt_host *h, const void *self)
+static void record_dataset_closed(const dt_host *h, const void *self)
 {
     dt_stage *s = dt_stage_of(h);
     for (uint32_t i = 0; i < s->n_datasets; i++) {
@@ -31,4 +31,4 @@ static void dataset_closed(const dt_host *h, const void *self)
 }
 
 const dt_datasets_api dt_datasets_service = {
-    .struct_size = sizeof(dt_datasets_api), .opened = dataset_opened, .closed = dataset_closed};
+    .struct_size = sizeof(dt_datasets_api), .opened = record_dataset_opened, .closed = record_dataset_closed};

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* The last setting of a key, or NULL. */
-static const char *set_to(const dt_setting *set, uint32_t n, const char *key)
+static const char *find_last_setting(const dt_setting *set, uint32_t n, const char *key)
 {
     while (n-- > 0) {
         if (strcmp(set[n].key, key) == 0) {
@@ -22,7 +22,7 @@ static const char *set_to(const dt_setting *set, uint32_t n, const char *key)
     return NULL;
 }
 
-static dt_status reject(const dt_env *e, const dt_evaluation_option *o)
+static dt_status reject_option(const dt_env *e, const dt_evaluation_option *o)
 {
     dt_str from = {0};
     dt_origin_text(&o->origin, &from);
@@ -33,7 +33,7 @@ static dt_status reject(const dt_env *e, const dt_evaluation_option *o)
     return st;
 }
 
-static dt_status trained_value(const dt_env *e, const char *name, const char **out)
+static dt_status read_training_value(const dt_env *e, const char *name, const char **out)
 {
     char key[160];
     dt_origin unused;
@@ -51,15 +51,15 @@ dt_status dt_env_set_evaluation_options(dt_env *e, const dt_setting *set, uint32
     for (uint32_t i = 0; i < n_judged; i++) {
         const dt_evaluation_option *o = &judged[i];
         const char *name = o->option->name;
-        if (o->is_said && set_to(set, n_phase, name) != NULL) {
-            return reject(e, o);
+        if (o->is_said && find_last_setting(set, n_phase, name) != NULL) {
+            return reject_option(e, o);
         }
-        if (set_to(set, n, name) != NULL) {
+        if (find_last_setting(set, n, name) != NULL) {
             continue; /* the same in both, and not set */
         }
         dt_env_evaluation_option *t = &e->differing[e->n_differing++];
         *t = (dt_env_evaluation_option){.option = o->option, .value = o->value};
-        DT_TRY(trained_value(e, name, &t->trained));
+        DT_TRY(read_training_value(e, name, &t->trained));
         differs = differs || strcmp(t->value, t->trained) != 0;
         out[n_out++] = (dt_setting){name, o->value};
     }

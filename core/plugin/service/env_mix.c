@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-dt_status dt_env_mix_find(dt_env *e)
+dt_status dt_env_mix_read(dt_env *e)
 {
     const dt_stage *s = e->stage;
     uint32_t n = 0;
@@ -75,7 +75,7 @@ dt_status dt_env_mix_options(const dt_env *e, uint32_t i, const dt_setting *set,
     return DT_OK;
 }
 
-static dt_status differ(const dt_env *e, const dt_env_spec *spec)
+static dt_status fail_specs_differ(const dt_env *e, const dt_env_spec *spec)
 {
     const double was = e->layout.spec.step_s, is = spec->step_s;
     DT_TRY(dt_layout_compare_env(&e->layout, spec));
@@ -84,14 +84,14 @@ static dt_status differ(const dt_env *e, const dt_env_spec *spec)
 
 dt_status dt_env_mix_compare(const dt_env *e, uint32_t number, const dt_env_spec *spec)
 {
-    return differ(e, spec) < 0 ? DT_CONTEXT(DT_ECONFIG, "env.mix: %s must match %s, the first one",
-                                            e->mix[number % e->n_mix].text, e->mix[0].text)
-                               : DT_OK;
+    return fail_specs_differ(e, spec) < 0 ? DT_CONTEXT(DT_ECONFIG, "env.mix: %s must match %s, the first one",
+                                                       e->mix[number % e->n_mix].text, e->mix[0].text)
+                                          : DT_OK;
 }
 
 dt_status dt_env_mix_compare_evaluation(const dt_env *e, const dt_env_spec *spec)
 {
-    return differ(e, spec) < 0
+    return fail_specs_differ(e, spec) < 0
                ? DT_CONTEXT(DT_ECONFIG, "env.id = %s, which evaluations are in, must match %s of env.mix",
                             e->comp->desc.id, e->mix[0].text)
                : DT_OK;

@@ -11,7 +11,7 @@
 
 /* Reads the list into mix and n_mix of e; an evaluation apart from training has none. Errors: DT_ECONFIG,
  * DT_ENOTFOUND. */
-dt_status dt_env_mix_find(dt_env *e) DT_NODISCARD;
+dt_status dt_env_mix_read(dt_env *e) DT_NODISCARD;
 void dt_env_mix_fini(dt_env *e);
 /* Options of entry i into out [DT_MIX_OPTIONS]; set [n]: what the phase sets, which an entry cannot. */
 dt_status dt_env_mix_options(const dt_env *e, uint32_t i, const dt_setting *set, uint32_t n, dt_setting *out,

@@ -18,7 +18,8 @@ static void append_text(dt_str *out, const char *s)
     dt_str_add_n(out, s, strlen(s) + 1);
 }
 
-dt_status dt_env_request(const dt_env *e, const dt_loaded *comp, const dt_setting *overrides, uint32_t n, dt_str *out)
+dt_status dt_env_write_request(const dt_env *e, const dt_loaded *comp, const dt_setting *overrides, uint32_t n,
+                               dt_str *out)
 {
     const dt_stage *s = e->stage;
     const dt_component *c = &comp->desc;

@@ -25,14 +25,14 @@ typedef struct maker { /* what lives as long as the worker */
     void *config;
 } maker;
 
-static const char *next_text(const char **at, const char *end)
+static const char *next_request_text(const char **at, const char *end)
 {
     const char *s = *at;
     *at = s < end ? s + strnlen(s, (size_t)(end - s)) + 1 : end;
     return s < end ? s : "";
 }
 
-static dt_status load(maker *m, const char **at, const char *end)
+static dt_status load_environment(maker *m, const char **at, const char *end)
 {
     const dt_loader_desc d = {.host = &m->bare, .plugin_path = getenv("DTRAIN_PLUGIN_PATH")};
     const dt_loaded_plugin *unused = NULL;
@@ -41,17 +41,17 @@ static dt_status load(maker *m, const char **at, const char *end)
     if (m->extra != NULL) {
         DT_TRY(dt_loader_add(m->stage.d.loader, m->extra));
     }
-    const char *path = next_text(at, end), *id = next_text(at, end);
+    const char *path = next_request_text(at, end), *id = next_request_text(at, end);
     if (path[0] != '\0') {
         DT_TRY(dt_loader_open(m->stage.d.loader, path, &unused));
     }
     DT_TRY(dt_loader_find(m->stage.d.loader, DT_KIND_ENV, id, &m->comp));
-    m->stage.d.seed = dt_parse_i64(next_text(at, end), &seed) ? (uint64_t)seed : 0;
-    (void)dt_parse_i64(next_text(at, end), &m->stage.d.index);
+    m->stage.d.seed = dt_parse_i64(next_request_text(at, end), &seed) ? (uint64_t)seed : 0;
+    (void)dt_parse_i64(next_request_text(at, end), &m->stage.d.index);
     return DT_OK;
 }
 
-static dt_status configure(maker *m, const char *at, const char *end)
+static dt_status read_worker_options(maker *m, const char *at, const char *end)
 {
     const dt_component *c = &m->comp->desc;
     dt_config *config = NULL;
@@ -66,24 +66,25 @@ static dt_status configure(maker *m, const char *at, const char *end)
     }
     DT_TRY(dt_config_declare(config, c->id, c->options, m->comp->plugin->desc.name));
     while (at < end) {
-        const char *key = next_text(&at, end), *value = next_text(&at, end);
+        const char *key = next_request_text(&at, end), *value = next_request_text(&at, end);
         DT_TRY(dt_config_set_option(config, key, value, "the host"));
     }
     return dt_config_section(config, -1, c->id, NULL, 0, m->config, c->config_size);
 }
 
-static dt_status prepare(void *user, const char *request, size_t bytes, const dt_env_ops **ops_p, size_t *state_bytes_p)
+static dt_status prepare_environment(void *user, const char *request, size_t bytes, const dt_env_ops **ops_p,
+                                     size_t *state_bytes_p)
 {
     maker *m = user;
     const char *at = request, *end = request + bytes;
-    DT_TRY(load(m, &at, end));
-    DT_TRY(configure(m, at, end));
+    DT_TRY(load_environment(m, &at, end));
+    DT_TRY(read_worker_options(m, at, end));
     *ops_p = &m->comp->ops.env;
     *state_bytes_p = m->comp->desc.state_size;
     return DT_OK;
 }
 
-static dt_status create(void *user, void *self)
+static dt_status create_environment(void *user, void *self)
 {
     const maker *m = user;
     dt_status st = DT_OK;
@@ -101,10 +102,11 @@ static void answer_query(void *user, void *self, uint32_t what, dt_str *out)
     }
 }
 
-int dt_env_worker(const dt_plugin *extra)
+int dt_env_run_worker(const dt_plugin *extra)
 {
     static maker m; /* ends with the process */
-    const dt_process_worker w = {.user = &m, .prepare = prepare, .create = create, .query = answer_query};
+    const dt_process_worker w = {
+        .user = &m, .prepare = prepare_environment, .create = create_environment, .query = answer_query};
     /* the host decides when to stop; without one a stopped worker gets SIGHUP, and one that writes SIGPIPE, before it
      * can end what it started */
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
@@ -114,5 +116,5 @@ int dt_env_worker(const dt_plugin *extra)
     m.extra = extra;
     dt_host_init(&m.bare);
     dt_services_init(&m.stage);
-    return dt_process_serve(&w);
+    return dt_process_run_worker(&w);
 }

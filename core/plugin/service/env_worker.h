@@ -8,9 +8,9 @@
 #include "plugin/service/stage.h"
 
 /* Plugin, id, seed and every option of an environment of e, with overrides, the last one of a key. */
-dt_status dt_env_request(const dt_env *e, const dt_loaded *comp, const dt_setting *overrides, uint32_t n, dt_str *out)
-    DT_NODISCARD;
+dt_status dt_env_write_request(const dt_env *e, const dt_loaded *comp, const dt_setting *overrides, uint32_t n,
+                               dt_str *out) DT_NODISCARD;
 /* The program as a worker, from the first line of main: its exit code. extra: plugins that are linked in, or NULL. */
-int dt_env_worker(const dt_plugin *extra);
+int dt_env_run_worker(const dt_plugin *extra);
 
 #endif

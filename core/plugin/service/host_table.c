@@ -55,7 +55,7 @@ static void host_release(const dt_host *h, void *p)
 static const void *plugin_service(const dt_host *h, const char *id)
 {
     (void)h;
-    return dt_loader_service(NULL, id);
+    return dt_loader_find_service(NULL, id);
 }
 
 void dt_host_init(dt_host *h)

@@ -19,7 +19,7 @@ static bool is_set_by_user(const dt_option *o, const char *value, const dt_origi
     return origin->layer > DT_FROM_FILE || (origin->layer == DT_FROM_FILE && !dt_is_same_value(value, o->dfl));
 }
 
-static dt_status reject(const char *path, const char *value, const dt_origin *origin, const char *why)
+static dt_status reject_option(const char *path, const char *value, const dt_origin *origin, const char *why)
 {
     dt_str from = {0};
     dt_origin_text(origin, &from);
@@ -40,8 +40,9 @@ static dt_status reject_if_set(const dt_stage *s, const dt_loaded *c, const dt_o
         dt_error_clear(); /* a required option without a value is reported when the section is read */
         return DT_OK;
     }
-    return is_set_by_user(o, value, &origin) && !dt_is_same_value(value, o->dfl) ? reject(path, value, &origin, why)
-                                                                                 : DT_OK;
+    return is_set_by_user(o, value, &origin) && !dt_is_same_value(value, o->dfl)
+               ? reject_option(path, value, &origin, why)
+               : DT_OK;
 }
 
 /* ---- options that another one disables ------------------------------------------------------------------------- */
@@ -89,7 +90,7 @@ dt_status dt_reject_overridden_options(const dt_stage *s, const dt_loaded *c, co
         }
         if (is_set_by_user(o, value, &origin) && !dt_is_same_value(value, over[i].value)) {
             explain_override(s, o, over[i].value, why, sizeof(why));
-            return reject(path, value, &origin, why);
+            return reject_option(path, value, &origin, why);
         }
     }
     return DT_OK;
@@ -109,7 +110,7 @@ dt_status dt_reject_stream_options(const dt_stage *s, const dt_data_opts *d)
                 !dt_is_same_value(v.value, v.option->dfl)) {
                 char path[160];
                 snprintf(path, sizeof(path), "data.%s", v.option->name);
-                return reject(path, v.value, &v.origin, "it applies to streams, and data.stream is not set");
+                return reject_option(path, v.value, &v.origin, "it applies to streams, and data.stream is not set");
             }
         }
     }
@@ -120,7 +121,7 @@ dt_status dt_reject_stream_options(const dt_stage *s, const dt_data_opts *d)
     return st;
 }
 
-static void warn_live_options(const dt_stage *s, const dt_data_opts *d)
+static void warn_ignored_live_options(const dt_stage *s, const dt_data_opts *d)
 {
     static const char *const samplings[] = {DT_SAMPLINGS(DT_CHOICE_WORD)};
     if (d->stream[0] != '\0' && dt_comm_rank(s->d.comm) == 0) {
@@ -137,7 +138,7 @@ static void warn_live_options(const dt_stage *s, const dt_data_opts *d)
 dt_status dt_reject_sampling_options(const dt_stage *s, const dt_data *data, const dt_data_opts *d)
 {
     if (data->source.is_live) {
-        warn_live_options(s, d);
+        warn_ignored_live_options(s, d);
     }
     const dt_option *weights =
         data->comp != NULL ? dt_option_find_flag(data->comp->desc.options, DT_OPT_WEIGHTS) : NULL;

@@ -18,7 +18,7 @@
 
 static void metrics_scalar(const dt_host *h, const char *name, double value)
 {
-    dt_metrics_scalar(dt_stage_of(h)->d.metrics, name, value);
+    dt_metrics_add_scalar(dt_stage_of(h)->d.metrics, name, value);
 }
 
 static void metrics_report(const dt_host *h, const char *key, const double *value, uint32_t n)
@@ -100,13 +100,13 @@ const dt_metrics_api dt_metrics_service = {.struct_size = sizeof(dt_metrics_api)
 
 /* ---- reading results ------------------------------------------------------------------------------------------- */
 
-uint32_t dt_stage_results(const dt_stage *s, const dt_result **out_p)
+uint32_t dt_stage_get_results(const dt_stage *s, const dt_result **out_p)
 {
     *out_p = s->results.at;
     return s->results.n;
 }
 
-const double *dt_stage_result(const dt_stage *s, const char *key)
+const double *dt_stage_find_result(const dt_stage *s, const char *key)
 {
     if (strncmp(key, "eval/", 5) == 0) {
         key += 5;
@@ -134,7 +134,7 @@ bool dt_result_is_detail(const dt_result *r)
     return r->is_list && slash != NULL && strcmp(slash, "/values") == 0;
 }
 
-void dt_stage_result_names(const dt_stage *s, dt_str *out)
+void dt_stage_list_result_names(const dt_stage *s, dt_str *out)
 {
     for (uint32_t i = 0; i < s->results.n; i++) {
         const dt_result *r = &s->results.at[i];

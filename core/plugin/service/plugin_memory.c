@@ -44,7 +44,7 @@ void *dt_plugin_alloc(uint64_t bytes)
     return p;
 }
 
-static void forget(const void *p)
+static void remove_from_list(const void *p)
 {
     pthread_mutex_lock(&lock);
     large **from = &blocks;
@@ -66,18 +66,18 @@ void dt_plugin_release(void *p)
     }
     atomic_fetch_sub(&held, dt_alloc_bytes(p));
     if (dt_alloc_bytes(p) >= LARGE_BYTES) {
-        forget(p);
+        remove_from_list(p);
     }
     dt_free(p);
 }
 
-uint64_t dt_plugin_memory(void)
+uint64_t dt_plugin_memory_bytes(void)
 {
     return atomic_load(&held);
 }
 
 /* What is not resident of the pages from begin on, both multiples of a page. */
-static uint64_t untouched(uintptr_t begin, uintptr_t end, uintptr_t page)
+static uint64_t count_untouched_bytes(uintptr_t begin, uintptr_t end, uintptr_t page)
 {
     unsigned char is_resident[PAGES];
     uint64_t bytes = 0;
@@ -96,7 +96,7 @@ static uint64_t untouched(uintptr_t begin, uintptr_t end, uintptr_t page)
     return bytes;
 }
 
-uint64_t dt_plugin_memory_untouched(void)
+uint64_t dt_plugin_memory_untouched_bytes(void)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uint64_t bytes = 0;
@@ -104,7 +104,7 @@ uint64_t dt_plugin_memory_untouched(void)
     for (const large *b = blocks; b != NULL; b = b->next) {
         const uintptr_t begin = (b->at + page - 1) / page * page, end = (b->at + b->bytes) / page * page;
         if (begin < end) {
-            bytes += untouched(begin, end, page);
+            bytes += count_untouched_bytes(begin, end, page);
         }
     }
     pthread_mutex_unlock(&lock);

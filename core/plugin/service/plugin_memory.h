@@ -12,8 +12,8 @@
 void *dt_plugin_alloc(uint64_t bytes); /* as dt_alloc */
 void dt_plugin_release(void *p);       /* NULL is fine */
 
-uint64_t dt_plugin_memory(void); /* bytes held by all plugins of this process */
+uint64_t dt_plugin_memory_bytes(void); /* bytes held by all plugins of this process */
 /* Bytes of whole pages of them that are not resident. Cost: a system call per block above 256 KiB and 16 MiB of it. */
-uint64_t dt_plugin_memory_untouched(void);
+uint64_t dt_plugin_memory_untouched_bytes(void);
 
 #endif

@@ -26,12 +26,12 @@ typedef struct dt_results { /* of the last evaluation, until the next one begins
 } dt_results;
 
 /* What the last evaluation reported. */
-uint32_t dt_stage_results(const struct dt_stage *s, const dt_result **out_p);
+uint32_t dt_stage_get_results(const struct dt_stage *s, const dt_result **out_p);
 /* The number of a key; of a list "key/2" is the second, and the key alone the first. With eval/ in front, as records
  * name it, the same. NULL when it was not reported. */
-const double *dt_stage_result(const struct dt_stage *s, const char *key);
+const double *dt_stage_find_result(const struct dt_stage *s, const char *key);
 /* What was reported, for people: "rmse_m/1..5, nll". */
-void dt_stage_result_names(const struct dt_stage *s, dt_str *out);
+void dt_stage_list_result_names(const struct dt_stage *s, dt_str *out);
 /* "return/values": what a mean is of, seed by seed. JSON has it; tables and records have mean and deviation. */
 bool dt_result_is_detail(const dt_result *r);
 void dt_stage_results_clear(struct dt_stage *s);

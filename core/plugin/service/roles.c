@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static uint32_t find(const dt_roles *r, const char *name)
+static uint32_t find_role(const dt_roles *r, const char *name)
 {
     uint32_t i = 0;
     while (i < r->n && strcmp(r->name[i], name) != 0) {
@@ -22,7 +22,7 @@ static uint32_t find(const dt_roles *r, const char *name)
 dt_status dt_roles_add(dt_roles *r, const char *name)
 {
     const size_t bytes = strlen(name) + 1;
-    if (find(r, name) < r->n) {
+    if (find_role(r, name) < r->n) {
         return DT_OK;
     }
     if (bytes > DT_ROLE_BYTES) {
@@ -37,7 +37,7 @@ dt_status dt_roles_add(dt_roles *r, const char *name)
 
 void dt_roles_remove(dt_roles *r, const char *name)
 {
-    const uint32_t i = find(r, name);
+    const uint32_t i = find_role(r, name);
     if (i < r->n) {
         memmove(r->name[i], r->name[i + 1], (size_t)(--r->n - i) * DT_ROLE_BYTES);
     }
@@ -45,7 +45,7 @@ void dt_roles_remove(dt_roles *r, const char *name)
 
 bool dt_roles_contain(const dt_roles *r, const char *name)
 {
-    return find(r, name) < r->n;
+    return find_role(r, name) < r->n;
 }
 
 bool dt_role_is_listed(const char *const *list, const char *name)

@@ -43,7 +43,7 @@ static const void *host_service(const dt_host *h, const char *id)
             return known[i].table;
         }
     }
-    return dt_loader_service(dt_stage_of(h)->d.loader, id);
+    return dt_loader_find_service(dt_stage_of(h)->d.loader, id);
 }
 
 void dt_services_init(dt_stage *s)

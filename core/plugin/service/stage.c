@@ -35,7 +35,7 @@ static dt_status create_phase(dt_stage *s)
     return st;
 }
 
-static dt_status make(dt_stage *s)
+static dt_status create_parts(dt_stage *s)
 {
     DT_TRY(dt_config_sections(s->d.config, s->d.index, &s->opts));
     if (s->opts.data.batch == DT_BATCH_AUTO) { /* a run replaces it before its stages are created */
@@ -55,7 +55,7 @@ dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)
     s->d = *d;
     s->fp_mode = dt_fp_mode_get();
     dt_services_init(s);
-    dt_status st = make(s);
+    dt_status st = create_parts(s);
     if (st < 0) {
         dt_stage_destroy(s);
         return DT_CONTEXT(st, "phase %s", d->phase->desc.id);

@@ -58,13 +58,13 @@ typedef struct word { /* of a rank to the others */
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-static void path_of(const dt_stream *m, uint64_t number, const char *behind, dt_str *out)
+static void path_of_store(const dt_stream *m, uint64_t number, const char *behind, dt_str *out)
 {
     dt_str_clear(out);
     dt_str_addf(out, "%s/%06" PRIu64 "%s", m->folder, number, behind);
 }
 
-static bool is_there(const char *path)
+static bool path_exists(const char *path)
 {
     return dt_fs_kind_of(path) != DT_FS_NOTHING; /* whatever it is: opening it reports what is wrong */
 }
@@ -83,7 +83,7 @@ static void close_part(dt_stream *m, part *p)
 
 /* Its recordings were trained on: an evaluation of the weights has to know. The mark is of these and of all that
  * describes them, statistics of every feature with it. */
-static dt_status mark_part(dt_stream *m, const char *path, part *p)
+static dt_status mark_stores_of_part(dt_stream *m, const char *path, part *p)
 {
     const dt_dataset *opened = NULL;
     char digest[24];
@@ -110,7 +110,7 @@ static bool is_same_port(const dt_port *a, const dt_port *b)
            a->flags == b->flags;
 }
 
-static dt_status check_faces(const dt_stream *m, const char *path, const part *p)
+static dt_status check_same_ports(const dt_stream *m, const char *path, const part *p)
 {
     uint32_t n = 0, n_symbols = 0;
     const dt_port *field = m->ops.fields(p->self, &n);
@@ -162,9 +162,9 @@ static dt_status make_part(dt_stream *m, const char *path, part *p)
     if (p->count > DT_SAMPLES_MOST) {
         return DT_FAIL(DT_EPLUGIN, "it counts %" PRIu64 " samples, expected at most 2^40", p->count);
     }
-    DT_TRY(check_faces(m, path, p));
+    DT_TRY(check_same_ports(m, path, p));
     DT_TRY(check_sizes(m, path, p));
-    return mark_part(m, path, p);
+    return mark_stores_of_part(m, path, p);
 }
 
 /* What is wrong with a store is a matter of data, whichever option it does not go with. */
@@ -182,7 +182,7 @@ static dt_status open_part(dt_stream *m, const char *path, uint64_t number, part
 
 /* ---- arrival ----------------------------------------------------------------------------------------------------- */
 
-static void append(dt_stream *m, const part *p)
+static void append_part(dt_stream *m, const part *p)
 {
     part *to = &m->part[m->n++];
     *to = *p;
@@ -191,7 +191,7 @@ static void append(dt_stream *m, const part *p)
     m->next_number = p->number + 1;
 }
 
-static dt_status take_part(dt_stream *m, const char *path)
+static dt_status open_next_part(dt_stream *m, const char *path)
 {
     part p;
     if (m->n == MAX_PARTS) {
@@ -201,7 +201,7 @@ static dt_status take_part(dt_stream *m, const char *path)
                        m->window, MAX_PARTS, m->folder);
     }
     DT_TRY(open_part(m, path, m->next_number, &p));
-    append(m, &p);
+    append_part(m, &p);
     if (dt_comm_rank(m->s->d.comm) == 0) {
         dt_log(DT_LOG_INFO, "stream: %s, %" PRIu64 " samples", path, p.count);
     }
@@ -209,24 +209,24 @@ static dt_status take_part(dt_stream *m, const char *path)
 }
 
 /* Opens what has arrived, up to sample `to`. */
-static dt_status advance(dt_stream *m, uint64_t to, finding *found_p)
+static dt_status open_arrived_parts(dt_stream *m, uint64_t to, finding *found_p)
 {
     dt_str path = {0}, end = {0};
     dt_status st = DT_OK;
     *found_p = READY;
     while (st == DT_OK && m->next_sample < to && *found_p == READY) {
-        path_of(m, m->next_number, "", &path);
-        path_of(m, m->next_number, ".end", &end);
+        path_of_store(m, m->next_number, "", &path);
+        path_of_store(m, m->next_number, ".end", &end);
         st = path.failed || end.failed ? DT_FAIL(DT_ENOMEM, "no memory for the name of a store") : DT_OK;
         if (st != DT_OK) {
             break;
         }
-        const bool has_ended = is_there(dt_str_text(&end)), has_come = is_there(dt_str_text(&path));
+        const bool has_ended = path_exists(dt_str_text(&end)), has_come = path_exists(dt_str_text(&path));
         if (has_ended && has_come) {
             st = DT_FAIL(DT_EDATA, "%s marks the end of the stream, but there is %s; remove one of them",
                          dt_str_text(&end), dt_str_text(&path));
         } else if (has_come) {
-            st = take_part(m, dt_str_text(&path));
+            st = open_next_part(m, dt_str_text(&path));
         } else {
             *found_p = has_ended ? ENDED : WAITS;
         }
@@ -237,7 +237,7 @@ static dt_status advance(dt_stream *m, uint64_t to, finding *found_p)
 }
 
 /* What is wholly before a sample is not read again. */
-static void drop_before(dt_stream *m, uint64_t sample)
+static void drop_parts_before(dt_stream *m, uint64_t sample)
 {
     uint32_t n = 0;
     while (n < m->n && m->part[n].base + m->part[n].count <= sample) {
@@ -247,7 +247,7 @@ static void drop_before(dt_stream *m, uint64_t sample)
     m->n -= n;
 }
 
-static uint64_t mark_of_all(const dt_stream *m)
+static uint64_t hash_part_marks(const dt_stream *m)
 {
     uint64_t mark = 0;
     for (uint32_t i = 0; i < m->n; i++) {
@@ -257,7 +257,7 @@ static uint64_t mark_of_all(const dt_stream *m)
 }
 
 /* What all ranks make of what each has found. */
-static dt_status agree(dt_stream *m, const word *mine, finding *found_p)
+static dt_status agree_on_findings(dt_stream *m, const word *mine, finding *found_p)
 {
     const uint32_t ranks = dt_comm_size(m->s->d.comm);
     word *all = dt_alloc_n(ranks, sizeof(*all));
@@ -315,7 +315,7 @@ static dt_status report_end(const dt_stream *m, uint64_t from)
     return DT_DONE;
 }
 
-static dt_status report_late(const dt_stream *m)
+static dt_status report_late_stream(const dt_stream *m)
 {
     return DT_FAIL(DT_EDATA,
                    "%s/%06" PRIu64
@@ -325,7 +325,7 @@ static dt_status report_late(const dt_stream *m)
 }
 
 /* [collective] Until samples up to `to` are there on all ranks, or there is a reason to continue without. */
-static dt_status await(dt_stream *m, uint64_t to, finding *found_p)
+static dt_status wait_for_samples(dt_stream *m, uint64_t to, finding *found_p)
 {
     const dt_stage_desc *d = &m->s->d;
     const double begin_s = dt_clock_s();
@@ -333,14 +333,14 @@ static dt_status await(dt_stream *m, uint64_t to, finding *found_p)
     for (finding late = WAITS;;) {
         word mine = {.finding = FAILED};
         finding here = FAILED;
-        const dt_status st = advance(m, to, &here);
+        const dt_status st = open_arrived_parts(m, to, &here);
         here = here == WAITS ? late : here;
         here = d->stops != NULL && d->stops(d->stops_user) ? STOPS : here;
         mine.finding = st < 0 ? FAILED : here;
-        mine.mark = mark_of_all(m);
+        mine.mark = hash_part_marks(m);
         dt_error why;
         dt_error_save(&why, st);
-        DT_TRY(agree(m, &mine, found_p));
+        DT_TRY(agree_on_findings(m, &mine, found_p));
         if (*found_p == FAILED) {
             return dt_comm_agree(d->comm, dt_error_restore(&why));
         }
@@ -352,15 +352,15 @@ static dt_status await(dt_stream *m, uint64_t to, finding *found_p)
 }
 
 /* dt_samples.turn */
-static dt_status turn(void *self, uint64_t window)
+static dt_status turn_window(void *self, uint64_t window)
 {
     dt_stream *m = self;
     const uint64_t from = window * m->window;
     finding found = READY;
     DT_TRACE_N("data", "await stream", "window", window);
     m->from = m->to = from;
-    drop_before(m, from);
-    DT_TRY(await(m, from + m->window, &found));
+    drop_parts_before(m, from);
+    DT_TRY(wait_for_samples(m, from + m->window, &found));
     switch (found) {
     case READY:
         m->to = from + m->window;
@@ -368,7 +368,7 @@ static dt_status turn(void *self, uint64_t window)
     case ENDED:
         return report_end(m, from);
     case LATE:
-        return report_late(m);
+        return report_late_stream(m);
     default:
         return DT_FAIL(DT_EINTERRUPTED, "asked to stop before %s/%06" PRIu64 " arrived", m->folder, m->next_number);
     }
@@ -394,13 +394,13 @@ static dt_status find_part(const dt_stream *m, uint64_t index, const part **out_
     return DT_OK;
 }
 
-static uint64_t part_of(const void *self, uint64_t index)
+static uint64_t number_of_part(const void *self, uint64_t index)
 {
     const part *p = NULL;
     return find_part(self, index, &p) == DT_OK ? p->number : UINT64_MAX; /* reading will report it */
 }
 
-static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
+static dt_status read_sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
 {
     const dt_stream *m = self;
     memset(size, 0, m->like.n_symbols * sizeof(*size));
@@ -418,8 +418,8 @@ static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int6
 }
 
 /* The first n_p samples of index, all of one store, and their places there. */
-static dt_status find_run(const dt_stream *m, const uint64_t *index, uint32_t n, const part **part_p, uint32_t *n_p,
-                          uint64_t *at)
+static dt_status find_run_in_part(const dt_stream *m, const uint64_t *index, uint32_t n, const part **part_p,
+                                  uint32_t *n_p, uint64_t *at)
 {
     const part *p = NULL;
     uint32_t same = 0;
@@ -441,8 +441,8 @@ static dt_status join_runs(const dt_stream *m, dt_join *j, const uint64_t *index
     uint32_t same = 0;
     for (uint32_t i = 0; i < n; i += same) {
         const part *p = NULL;
-        DT_TRY(find_run(m, index + i, n - i, &p, &same, at));
-        DT_TRY(dt_join_read(j, &m->ops, p->self, at, key != NULL ? key + i : NULL, same, out));
+        DT_TRY(find_run_in_part(m, index + i, n - i, &p, &same, at));
+        DT_TRY(dt_join_append_read(j, &m->ops, p->self, at, key != NULL ? key + i : NULL, same, out));
     }
     return DT_OK;
 }
@@ -454,11 +454,11 @@ static dt_status read_runs(const dt_stream *m, const uint64_t *index, const uint
     uint32_t same = 0;
     int64_t total[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
     dt_join j;
-    DT_TRY(find_run(m, index, n, &p, &same, at));
+    DT_TRY(find_run_in_part(m, index, n, &p, &same, at));
     if (same == n) {
         return m->ops.read(p->self, at, key, n, out);
     }
-    DT_TRY(sizes(m, index, n, total));
+    DT_TRY(read_sizes(m, index, n, total));
     total[m->like.n_symbols] = n;
     dt_join_init(&j, &m->like, total);
     const dt_status st = join_runs(m, &j, index, key, n, at, out);
@@ -481,7 +481,7 @@ static dt_status read_samples(void *self, const uint64_t *index, const uint64_t 
     return st;
 }
 
-static const dt_data_ops stream_ops = {.struct_size = sizeof(dt_data_ops), .sizes = sizes, .read = read_samples};
+static const dt_data_ops stream_ops = {.struct_size = sizeof(dt_data_ops), .sizes = read_sizes, .read = read_samples};
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
@@ -544,10 +544,10 @@ dt_status dt_stream_create(dt_stage *s, dt_data *d, const dt_setting *over, uint
     d->source.ops = &stream_ops;
     d->source.self = m;
     d->source.count = m->window;
-    d->source.turn = turn;
+    d->source.turn = turn_window;
     d->source.room = m->room;
-    d->source.apart = dt_join_obstacle(&m->like);
-    d->source.part = d->source.apart != NULL ? part_of : NULL;
+    d->source.apart = dt_join_find_obstacle(&m->like);
+    d->source.part = d->source.apart != NULL ? number_of_part : NULL;
     *out_p = m;
     return DT_OK;
 }
@@ -588,7 +588,7 @@ void dt_stream_write(const dt_stream *m, uint64_t steps_per_epoch, dt_json_out *
 static dt_status reopen_at(dt_stream *m, const char *path, const part *was)
 {
     part p;
-    if (!is_there(path)) {
+    if (!path_exists(path)) {
         return DT_FAIL(
             DT_EDATA,
             "%s is gone, and the run has trained on it; what a window needs must stay until the next one starts", path);
@@ -598,15 +598,15 @@ static dt_status reopen_at(dt_stream *m, const char *path, const part *was)
         close_part(m, &p);
         return DT_FAIL(DT_EDATA, "%s is another store than the one that the run has trained on", path);
     }
-    append(m, &p);
+    append_part(m, &p);
     return DT_OK;
 }
 
 /* A store that was there, again. */
-static dt_status reopen(dt_stream *m, const part *was)
+static dt_status reopen_part(dt_stream *m, const part *was)
 {
     dt_str path = {0};
-    path_of(m, was->number, "", &path);
+    path_of_store(m, was->number, "", &path);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
         st = reopen_at(m, dt_str_text(&path), was);
@@ -616,35 +616,35 @@ static dt_status reopen(dt_stream *m, const part *was)
 }
 
 /* Do the numbers of a checkpoint go together? */
-static bool is_next(const dt_stream *m, const part *p)
+static bool is_next_part(const dt_stream *m, const part *p)
 {
     return m->n < MAX_PARTS && p->number == m->next_number && p->base == m->next_sample && p->count <= DT_SAMPLES_MOST;
 }
 
-static dt_status fail_numbers(void)
+static dt_status fail_inconsistent_numbers(void)
 {
     return DT_FAIL(DT_EDATA, "what the checkpoint records of the stores of data.stream is inconsistent");
 }
 
 /* Only those that samples from here on need; before them there may be nothing any more. */
-static dt_status reopen_all(dt_stream *m, const char *lines, uint64_t from)
+static dt_status reopen_parts(dt_stream *m, const char *lines, uint64_t from)
 {
     bool is_first = true;
     for (; *lines != '\0'; lines += strcspn(lines, "\n") + 1) {
         part p = {.created = false};
         if (sscanf(lines, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNx64, &p.number, &p.base, &p.count, &p.mark) != 4) {
-            return fail_numbers();
+            return fail_inconsistent_numbers();
         }
         if (is_first) {
             m->next_number = p.number;
             m->next_sample = p.base;
         }
-        if (!is_next(m, &p)) {
-            return fail_numbers();
+        if (!is_next_part(m, &p)) {
+            return fail_inconsistent_numbers();
         }
         is_first = false;
         if (p.base + p.count > from) {
-            DT_TRY(reopen(m, &p));
+            DT_TRY(reopen_part(m, &p));
         } else {
             m->next_number = p.number + 1;
             m->next_sample = p.base + p.count;
@@ -665,7 +665,7 @@ dt_status dt_stream_load(dt_stream *m, const char *lines, uint64_t step, uint64_
                                    "a phase, not within it");
     }
     if (sscanf(lines, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &window, &steps, &number, &sample) != 4) {
-        return fail_numbers();
+        return fail_inconsistent_numbers();
     }
     if (window != m->window) {
         return DT_FAIL(DT_ECONFIG, "data.window is %" PRIu64 ", and the run began with %" PRIu64 "; continue with that",
@@ -681,10 +681,10 @@ dt_status dt_stream_load(dt_stream *m, const char *lines, uint64_t step, uint64_
     m->next_number = number;
     m->next_sample = sample;
     const bool is_bare = *lines == '\0';
-    DT_TRY(reopen_all(m, lines, from));
+    DT_TRY(reopen_parts(m, lines, from));
     const uint64_t first = m->n > 0 ? m->part[0].base : m->next_sample;
     if (m->next_number != number || m->next_sample != sample || from < first || (from > sample && !is_bare)) {
-        return fail_numbers();
+        return fail_inconsistent_numbers();
     }
     return DT_OK;
 }

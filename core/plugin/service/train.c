@@ -69,7 +69,7 @@ static dt_status register_models(dt_stage *s, const dt_train_desc *d)
     return DT_OK;
 }
 
-static bool is_of(const dt_train_desc *d, const dt_model *m)
+static bool is_model_of_train(const dt_train_desc *d, const dt_model *m)
 {
     for (uint32_t i = 0; i < d->n_models; i++) {
         if (d->models[i] == m) {
@@ -80,7 +80,7 @@ static bool is_of(const dt_train_desc *d, const dt_model *m)
 }
 
 /* The i-th shadow as the phase's header has them: what an older one has not is 0. */
-static dt_train_target target_at(const dt_train_desc *d, uint32_t i)
+static dt_train_target read_target_desc(const dt_train_desc *d, uint32_t i)
 {
     const size_t bytes = d->target->struct_size;
     dt_train_target s = {0};
@@ -90,7 +90,7 @@ static dt_train_target target_at(const dt_train_desc *d, uint32_t i)
 
 static dt_status add_target_network(dt_stage *s, const dt_train_target *w)
 {
-    if (w->name == NULL || !is_of(&s->train, w->model)) {
+    if (w->name == NULL || !is_model_of_train(&s->train, w->model)) {
         return DT_FAIL(DT_EPLUGIN, "%s gives its trainer a target network %s", s->d.phase->desc.id,
                        w->name == NULL ? "without a name" : "of a model that is not among those of the trainer");
     }
@@ -98,7 +98,7 @@ static dt_status add_target_network(dt_stage *s, const dt_train_target *w)
         return DT_FAIL(DT_EPLUGIN, "%s: tau %g of the target network %s of %s is outside (0, 1]", s->d.phase->desc.id,
                        w->tau, w->name, w->model->role);
     }
-    const dt_status st = dt_param_table_shadow(&s->params, w->model->role, w->name);
+    const dt_status st = dt_param_table_add_target(&s->params, w->model->role, w->name);
     return st < 0 ? DT_CONTEXT(st, "%s", s->d.phase->desc.id) : DT_OK;
 }
 
@@ -115,7 +115,7 @@ static dt_status add_target_networks(dt_stage *s, dt_target_rule *rule)
                        d->target == NULL ? "and no list of them" : "without their struct_size");
     }
     for (uint32_t i = 0; i < d->n_targets; i++) {
-        const dt_train_target w = target_at(d, i);
+        const dt_train_target w = read_target_desc(d, i);
         DT_TRY(add_target_network(s, &w));
         rule[i] = (dt_target_rule){.tau = w.tau, .every = w.every};
     }
@@ -135,7 +135,7 @@ static bool has_role(const dt_train_desc *d, const char *role)
 }
 
 /* The i-th group as the phase's header has them. */
-static dt_train_group group_at(const dt_train_desc *d, uint32_t i)
+static dt_train_group read_group_desc(const dt_train_desc *d, uint32_t i)
 {
     const size_t bytes = d->group->struct_size;
     dt_train_group g = {0};
@@ -211,7 +211,7 @@ static dt_status add_group(const dt_stage *s, const dt_train_group *w, dt_traine
 }
 
 /* What no group moves is as if it were frozen. */
-static dt_status freeze_others(dt_stage *s, const dt_trainer_group *group, uint32_t n)
+static dt_status freeze_ungrouped(dt_stage *s, const dt_trainer_group *group, uint32_t n)
 {
     for (uint32_t i = 0; i < s->train.n_models; i++) {
         uint32_t unused = 0;
@@ -238,10 +238,10 @@ static dt_status add_groups(dt_stage *s, dt_trainer_group *group)
                        d->group == NULL ? "and no list of them" : "without their struct_size");
     }
     for (uint32_t i = 0; i < d->n_groups; i++) {
-        const dt_train_group w = group_at(d, i);
+        const dt_train_group w = read_group_desc(d, i);
         DT_TRY(add_group(s, &w, group, i));
     }
-    return freeze_others(s, group, d->n_groups);
+    return freeze_ungrouped(s, group, d->n_groups);
 }
 
 /* ---- configuration ----------------------------------------------------------------------------------------------- */
@@ -258,7 +258,7 @@ static dt_status reject_role(const dt_stage *s, const char *key, const char *wor
 }
 
 /* A pattern that freezes nothing is a mistake, unless it names a role this phase does not use. */
-static dt_status freeze(dt_stage *s, const char *const *pattern, const char *key)
+static dt_status freeze_by_patterns(dt_stage *s, const char *const *pattern, const char *key)
 {
     for (; pattern != NULL && *pattern != NULL; pattern++) {
         uint32_t n = 0;
@@ -290,14 +290,14 @@ static dt_status freeze_loaded(dt_stage *s, const char *const *role)
     DT_TRY(check_roles(s, role, key));
     for (; role != NULL && *role != NULL; role++) {
         if (dt_roles_contain(&s->d.loaded, *role)) {
-            DT_TRY(freeze(s, (const char *const[]){*role, NULL}, key));
+            DT_TRY(freeze_by_patterns(s, (const char *const[]){*role, NULL}, key));
         }
     }
     return DT_OK;
 }
 
 /* Products in half precision where the machine can; what it cannot is refused before anything is allocated. */
-static dt_status precision(const dt_stage *s, dt_trainer_config *c)
+static dt_status choose_precision(const dt_stage *s, dt_trainer_config *c)
 {
     static const dt_scaling kind[] = {DT_SCALING_NONE, DT_SCALING_NONE, DT_SCALING_STATIC, DT_SCALING_DYNAMIC};
     const dt_amp_opts a = s->opts.amp;
@@ -335,7 +335,7 @@ static dt_status precision(const dt_stage *s, dt_trainer_config *c)
 }
 
 /* What memory.target_gb leaves for training here, all ranks alike, in addition to what is resident by now. */
-static uint64_t budget(const dt_stage *s, double target_gb)
+static uint64_t compute_memory_budget(const dt_stage *s, double target_gb)
 {
     const uint64_t target = (uint64_t)(target_gb * 1e9), taken = dt_rss_bytes();
     const uint64_t left = target > taken ? target - taken : 1;
@@ -343,7 +343,7 @@ static uint64_t budget(const dt_stage *s, double target_gb)
 }
 
 /* Arenas of parameters, gradients and moments, before they are filled. Errors: DT_ECONFIG. */
-static dt_status check_room(const dt_stage *s, uint64_t bytes)
+static dt_status check_memory_room(const dt_stage *s, uint64_t bytes)
 {
     const dt_memory_opts m = s->opts.memory;
     dt_limits r;
@@ -356,7 +356,7 @@ static dt_status check_room(const dt_stage *s, uint64_t bytes)
         return DT_FAIL(DT_ECONFIG, "%s %.4g GB, with the program %.4g GB, and memory.target_gb = %g allows less", what,
                        gigabytes(all), gigabytes(all + held), m.target_gb);
     }
-    if (dt_limits_get("", &r) && all > r.memory + r.swap) {
+    if (dt_limits_read("", &r) && all > r.memory + r.swap) {
         return DT_FAIL(DT_ECONFIG, "%s %.4g GB, but %s has %.4g GB, of which %.4g GB are free; take smaller models",
                        what, gigabytes(all), r.by, gigabytes(r.total), gigabytes(r.memory));
     }
@@ -365,7 +365,7 @@ static dt_status check_room(const dt_stage *s, uint64_t bytes)
 
 /* Where ranks do not train together (dtrain eval, check) there are fewer than weights, and nothing is dealt. A run
  * refuses that before it begins. */
-static dt_status weights(const dt_stage *s, const dt_comm_opts *comm, dt_trainer_config *c)
+static dt_status read_shard_weights(const dt_stage *s, const dt_comm_opts *comm, dt_trainer_config *c)
 {
     const uint32_t n = comm->n_weights;
     if (n == 0 || n != dt_comm_size(s->d.comm)) {
@@ -375,12 +375,12 @@ static dt_status weights(const dt_stage *s, const dt_comm_opts *comm, dt_trainer
     if (weight == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the weights of %u ranks", n);
     }
-    dt_comm_weights(comm, weight);
+    dt_comm_list_weights(comm, weight);
     c->shard_weights = weight;
     return DT_OK;
 }
 
-static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
+static dt_status fill_trainer_config(dt_stage *s, dt_trainer_config *c)
 {
     const dt_training_opts t = s->opts.training;
     const dt_data_opts d = s->opts.data;
@@ -389,8 +389,8 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
     const dt_comm_opts comm = s->opts.comm;
     DT_TRY(dt_reject_sampling_options(s, s->train.data, &d));
     DT_TRY(check_roles(s, e.recompute_roles, "engine.recompute_roles"));
-    DT_TRY(freeze(s, t.freeze, "training.freeze"));
-    DT_TRY(freeze(s, s->opts.phase.freeze, "freeze of the phase"));
+    DT_TRY(freeze_by_patterns(s, t.freeze, "training.freeze"));
+    DT_TRY(freeze_by_patterns(s, s->opts.phase.freeze, "freeze of the phase"));
     DT_TRY(freeze_loaded(s, t.freeze_loaded));
     const uint64_t configured = (uint64_t)(s->opts.stop.epochs > 0 ? s->opts.stop.epochs : t.epochs);
     const uint64_t epochs = s->train.epochs > 0 ? s->train.epochs : configured;
@@ -416,7 +416,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                              .math = e.tf32 ? DT_DEVICE_MATH_TF32 : DT_DEVICE_MATH_F32,
                              .device_budget = (uint64_t)(m.vram_gb * 1e9),
                              .micro_shards = (uint32_t)e.micro_shards,
-                             .budget = budget(s, m.target_gb),
+                             .budget = compute_memory_budget(s, m.target_gb),
                              .bucket_bytes = (uint64_t)(comm.bucket_mb * 1e6),
                              .half = comm.wire,
                              .fast_sums = e.reduction == DT_REDUCTION_FAST,
@@ -436,10 +436,10 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                                 .t_max = t.t_max > 0 ? (double)t.t_max : (double)epochs,
                                 .step_size = (double)t.step_size,
                                 .gamma = t.step_gamma};
-    DT_TRY(precision(s, c));
+    DT_TRY(choose_precision(s, c));
     const uint64_t arenas = 1 + dt_optim_n_moments((dt_optimizer)t.optimizer); /* gradients and moments */
-    DT_TRY(check_room(s, (arenas * (uint64_t)s->params.base_total + (uint64_t)s->params.total) * sizeof(float)));
-    return weights(s, &comm, c);
+    DT_TRY(check_memory_room(s, (arenas * (uint64_t)s->params.base_total + (uint64_t)s->params.total) * sizeof(float)));
+    return read_shard_weights(s, &comm, c);
 }
 
 static dt_status check_stored(const dt_stage *s)
@@ -472,7 +472,7 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
     DT_TRY(add_groups(s, group));
     DT_TRY(add_target_networks(s, shadow));
     pthread_mutex_lock(s->d.config_lock);
-    dt_status st = trainer_config(s, &c);
+    dt_status st = fill_trainer_config(s, &c);
     pthread_mutex_unlock(s->d.config_lock);
     DT_TRY(st);
     const dt_trainer_desc td = {.config = &c,
@@ -528,9 +528,9 @@ static void record_groups(const dt_stage *s)
     for (uint32_t g = 0; g < n; g++) {
         if ((reported >> g & 1) != 0) {
             snprintf(name, sizeof(name), "grad_norm/%s", group[g].name);
-            dt_metrics_scalar(s->d.metrics, name, group[g].norm);
+            dt_metrics_add_scalar(s->d.metrics, name, group[g].norm);
             snprintf(name, sizeof(name), "learning_rate/%s", group[g].name);
-            dt_metrics_scalar(s->d.metrics, name, group[g].rate);
+            dt_metrics_add_scalar(s->d.metrics, name, group[g].rate);
         }
     }
 }
@@ -552,11 +552,11 @@ static dt_status end_step(dt_stage *s, dt_status st, const dt_step_report *out)
             continue;
         }
         snprintf(name, sizeof(name), "losses/%s", loss[i].name);
-        dt_metrics_scalar(s->d.metrics, name, dt_trainer_step_losses(s->trainer)[i]);
+        dt_metrics_add_scalar(s->d.metrics, name, dt_trainer_step_losses(s->trainer)[i]);
     }
     if (st == DT_OK && dt_trainer_is_mixed_precision(s->trainer)) {
-        dt_metrics_scalar(s->d.metrics, "amp/loss_scale", dt_trainer_scaler(s->trainer)->scale);
-        dt_metrics_scalar(s->d.metrics, "amp/overflow_rate", dt_trainer_overflow_rate(s->trainer));
+        dt_metrics_add_scalar(s->d.metrics, "amp/loss_scale", dt_trainer_scaler(s->trainer)->scale);
+        dt_metrics_add_scalar(s->d.metrics, "amp/overflow_rate", dt_trainer_overflow_rate(s->trainer));
     }
     if (st == DT_OK) {
         record_groups(s);
@@ -674,9 +674,9 @@ static dt_status train_parameter(const dt_train *t, uint64_t i, dt_train_param *
     memcpy(is.dim, p->dim, p->n_dims * sizeof(is.dim[0]));
     is.count = (uint64_t)p->count;
     is.at = dt_trainer_vector_offset(s->trainer, (uint32_t)i);
-    is.is_trained = !p->frozen && !p->is_shadow;
-    is.is_target = p->is_shadow;
-    is.is_constant = p->is_constant && !p->is_shadow;
+    is.is_trained = !p->frozen && !p->is_target;
+    is.is_target = p->is_target;
+    is.is_constant = p->is_constant && !p->is_target;
     memcpy(out, &is, bytes);
     return DT_OK;
 }
@@ -685,7 +685,7 @@ static dt_status find_constant(const dt_stage *s, const char *name, uint64_t n, 
 {
     for (uint32_t i = 0; i < s->params.n && name != NULL; i++) {
         const dt_param *p = &s->params.param[i];
-        if (strcmp(p->name, name) == 0 && p->is_constant && !p->is_shadow) {
+        if (strcmp(p->name, name) == 0 && p->is_constant && !p->is_target) {
             *i_p = i;
             return n == (uint64_t)p->count ? DT_OK
                                            : DT_FAIL(DT_ESHAPE, "constant %s has %lld numbers, not %llu", name,
@@ -727,7 +727,7 @@ const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .set = train_set,
                                        .step = train_step,
                                        .evaluate = train_evaluate,
-                                       .rows = dt_rows_get,
+                                       .rows = dt_rows_get_output,
                                        .samples = dt_rows_samples,
                                        .position = train_position,
                                        .seek = train_seek,

@@ -20,7 +20,7 @@ dt_status dt_user_ops_register(const dt_loaded_plugin *p)
 
 dt_status dt_user_ops_register_all(const dt_loader *l)
 {
-    for (uint32_t i = 0; l != NULL && i < dt_loader_n_plugins(l); i++) {
+    for (uint32_t i = 0; l != NULL && i < dt_loader_count_plugins(l); i++) {
         DT_TRY(dt_user_ops_register(dt_loader_plugin_at(l, i)));
     }
     return DT_OK;

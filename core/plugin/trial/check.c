@@ -31,21 +31,21 @@ typedef struct filled {
 
 /* ---- words and options ----------------------------------------------------------------------------------------- */
 
-static bool has_text(const char *text)
+static bool is_nonempty(const char *text)
 {
     return text != NULL && *text != '\0';
 }
 
-static void check_words(dt_checker *k, const dt_component *c)
+static void check_texts(dt_checker *k, const dt_component *c)
 {
-    if (!has_text(c->summary) || !has_text(c->reference)) {
+    if (!is_nonempty(c->summary) || !is_nonempty(c->reference)) {
         (void)dt_check_fail(k, c,
                             "summary or reference is empty; a reader needs one sentence and a source, or \"none\"");
         return;
     }
     uint32_t n = 0;
     for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++, n++) {
-        if (!has_text(o->help)) {
+        if (!is_nonempty(o->help)) {
             (void)dt_check_fail(k, c, "option %s has no help; write one sentence, then the source", o->name);
             return;
         }
@@ -84,15 +84,15 @@ static dt_status filled_init(filled *f, const dt_checker *k, const dt_component 
 }
 
 /* check() of one option at a value, or of all as they are; not where it never answered before. */
-static dt_status call_check(dt_checker *k, const dt_component *c, const void *config, const char *key,
-                            const char *value)
+static dt_status call_option_check(dt_checker *k, const dt_component *c, const void *config, const char *key,
+                                   const char *value)
 {
     dt_error_clear();
-    if (c->check == NULL || !dt_trial_step(k->trial, "check")) {
+    if (c->check == NULL || !dt_trial_begin_step(k->trial, "check")) {
         return DT_OK;
     }
     if (key != NULL) {
-        dt_trial_call(k->trial, "check of %s = %s", key, value);
+        dt_trial_report_call(k->trial, "check of %s = %s", key, value);
     }
     return c->check(&k->quiet.host, config);
 }
@@ -104,7 +104,7 @@ static bool accepts_or_explains(dt_checker *k, const dt_component *c, const dt_o
     if (filled_init(&f, k, c, o->name, value) != DT_OK) {
         return dt_check_fail(k, c, "option %s: %s", o->name, dt_error_text());
     }
-    const dt_status st = call_check(k, c, f.config, o->name, value);
+    const dt_status st = call_option_check(k, c, f.config, o->name, value);
     filled_fini(&f);
     if (st < 0 && *dt_error_text() == '\0') {
         return dt_check_fail(k, c, "check rejects %s = %s with %s and gives no reason; use DT_FAIL_H", o->name, value,
@@ -113,14 +113,14 @@ static bool accepts_or_explains(dt_checker *k, const dt_component *c, const dt_o
     return true;
 }
 
-static void try_bounds(dt_checker *k, const dt_component *c)
+static void check_bounds(dt_checker *k, const dt_component *c)
 {
     enum { MOST_S = 10 };
     const double until_s = dt_clock_s() + MOST_S;
     uint32_t n = 0, n_tried = 0;
     char value[40];
     for (const dt_option *o = c->options; o != NULL && o->name != NULL && dt_clock_s() < until_s; o++, n_tried++) {
-        dt_trial_call(k->trial, "option %s", o->name);
+        dt_trial_report_call(k->trial, "option %s", o->name);
         const double bound[2] = {o->min, o->max};
         if (o->type == DT_OPT_I64 || o->type == DT_OPT_F64) {
             for (int side = 0; side < 2; side++) {
@@ -151,16 +151,16 @@ static void try_bounds(dt_checker *k, const dt_component *c)
 
 static bool check_default(dt_checker *k, const dt_component *c, const filled *f)
 {
-    const dt_status st = call_check(k, c, f->config, NULL, NULL);
+    const dt_status st = call_option_check(k, c, f->config, NULL, NULL);
     return st >= 0 || dt_check_fail_status(k, c, "check rejects the defaults", st);
 }
 
 /* ---- one component --------------------------------------------------------------------------------------------- */
 
-static void live(dt_checker *k, const dt_loaded *comp, const void *config)
+static void check_component_life(dt_checker *k, const dt_loaded *comp, const void *config)
 {
     const dt_component *c = &comp->desc;
-    if (dt_check_acts(k, c)) {
+    if (dt_check_is_acting(k, c)) {
         dt_check_acting(k, comp);
     } else if (c->kind == DT_KIND_MODEL) {
         dt_check_model(k, comp, config);
@@ -174,7 +174,7 @@ static void live(dt_checker *k, const dt_loaded *comp, const void *config)
 }
 
 /* Of this process; 0 where unknown. */
-static uint32_t n_threads(void)
+static uint32_t count_threads(void)
 {
     uint32_t n = 0;
     DIR *tasks = opendir("/proc/self/task");
@@ -194,13 +194,13 @@ static void check_threads(dt_checker *k, const dt_component *c, uint32_t before)
 {
     enum { TIMES = 50, EACH_MS = 10 };
     const bool is_whole = k->trial == NULL || k->trial->broken == NULL || k->trial->broken[0] == '\0';
-    uint32_t after = n_threads();
+    uint32_t after = count_threads();
     if (!is_whole || (c->flags & DT_COMP_PROCESS) != 0) {
         return;
     }
     for (int i = 0; i < TIMES && after > before; i++) {
         (void)poll(NULL, 0, EACH_MS);
-        after = n_threads();
+        after = count_threads();
     }
     if (after > before) {
         (void)dt_check_fail(k, c, "destroy leaves %u thread%s running; stop and join them in destroy", after - before,
@@ -211,9 +211,9 @@ static void check_threads(dt_checker *k, const dt_component *c, uint32_t before)
 static void check_component(dt_checker *k, const dt_loaded *comp)
 {
     const dt_component *c = &comp->desc;
-    const uint32_t before = n_threads();
+    const uint32_t before = count_threads();
     filled f;
-    check_words(k, c);
+    check_texts(k, c);
     const dt_option *store = k->desc->store != NULL ? dt_option_find_flag(c->options, DT_OPT_STORE) : NULL;
     dt_status st = filled_init(&f, k, c, store != NULL ? store->name : NULL, k->desc->store);
     if (st == DT_ECONFIG) {
@@ -225,8 +225,8 @@ static void check_component(dt_checker *k, const dt_loaded *comp)
         return;
     }
     if (check_default(k, c, &f)) {
-        try_bounds(k, c);
-        live(k, comp, f.config);
+        check_bounds(k, c);
+        check_component_life(k, comp, f.config);
         check_threads(k, c, before);
     }
     filled_fini(&f);
@@ -240,7 +240,7 @@ typedef struct component_trial {
     dt_str broken; /* steps that never returned, a line each */
 } component_trial;
 
-static void try_component(void *user, dt_trial *t)
+static void trial_component(void *user, dt_trial *t)
 {
     const component_trial *c = user;
     dt_checker k = {.desc = c->k->desc, .trial = t};
@@ -250,20 +250,20 @@ static void try_component(void *user, dt_trial *t)
     dt_str_fini(&k.out);
 }
 
-static void hear(void *user, const char *text, size_t bytes)
+static void receive_report(void *user, const char *text, size_t bytes)
 {
     const component_trial *c = user;
     dt_str_add_n(&c->k->out, text, bytes);
-    dt_check_print(c->k);
+    dt_check_print_complete_lines(c->k);
 }
 
-static double timeout_of(const dt_checker *k)
+static double timeout_of_trial(const dt_checker *k)
 {
     return k->desc->timeout_s > 0 ? k->desc->timeout_s : INFINITY;
 }
 
 /* "playing: it was killed by signal 11, Segmentation fault (in step)" */
-static void report_end(dt_checker *k, const dt_loaded *comp, const dt_trial_result *r)
+static void report_trial_end(dt_checker *k, const dt_loaded *comp, const dt_trial_result *r)
 {
     const bool has_call = r->call[0] != '\0' && strcmp(r->call, r->step) != 0;
     (void)dt_check_fail(k, &comp->desc, "%s: %s%s%s%s%s", r->step[0] != '\0' ? r->step : "its trial", dt_error_text(),
@@ -280,11 +280,11 @@ static void check_manual_loss(dt_checker *k, const dt_loaded *comp)
     dt_trial_result r;
     k->reported = &reported;
     for (int n = 0; n < MOST; n++) {
-        const dt_status st = dt_trial_execute(try_component, hear, &c, timeout_of(k), &r);
+        const dt_status st = dt_trial_execute(trial_component, receive_report, &c, timeout_of_trial(k), &r);
         if (st >= 0) {
             break;
         }
-        report_end(k, comp, &r);
+        report_trial_end(k, comp, &r);
         if (st != DT_EIO || r.step[0] == '\0' || dt_str_status(&c.broken) != DT_OK) {
             break;
         }
@@ -301,18 +301,18 @@ typedef struct open_trial {
     dt_trial *trial;
 } open_trial;
 
-static void on_next(void *user, const char *what)
+static void note_next_call(void *user, const char *what)
 {
     const open_trial *o = user;
-    dt_trial_call(o->trial, "%s", what);
+    dt_trial_report_call(o->trial, "%s", what);
 }
 
-static void try_open(void *user, dt_trial *t)
+static void trial_open(void *user, dt_trial *t)
 {
     open_trial *o = user;
     const dt_loaded_plugin *p = NULL;
     o->trial = t;
-    dt_loader_set_observer(o->loader, on_next, o);
+    dt_loader_set_observer(o->loader, note_next_call, o);
     (void)!dt_loader_open(o->loader, o->file, &p); /* what it refuses is reported when it is opened here */
 }
 
@@ -321,7 +321,7 @@ static dt_status open_plugin(const dt_checker *k, const char *file, const dt_loa
 {
     open_trial o = {k->desc->loader, file, NULL};
     dt_trial_result r;
-    const dt_status st = dt_trial_execute(try_open, NULL, &o, timeout_of(k), &r);
+    const dt_status st = dt_trial_execute(trial_open, NULL, &o, timeout_of_trial(k), &r);
     if (st < 0 && r.call[0] != '\0') {
         return DT_CONTEXT(DT_EPLUGIN, "%s: opening it, in %s", file, r.call);
     }
@@ -342,10 +342,10 @@ static dt_status open_plugin(const dt_checker *k, const char *file, const dt_loa
     return DT_OK;
 }
 
-static void try_fini(void *user, dt_trial *t)
+static void trial_fini(void *user, dt_trial *t)
 {
     const dt_loaded_plugin *p = user;
-    (void)dt_trial_step(t, "fini");
+    (void)dt_trial_begin_step(t, "fini");
     p->desc.fini();
 }
 
@@ -356,13 +356,13 @@ static void check_fini(dt_checker *k, const dt_loaded_plugin *p)
     if (p->desc.fini == NULL) {
         return;
     }
-    const dt_status st = dt_trial_execute(try_fini, NULL, (void *)p, timeout_of(k), &r);
+    const dt_status st = dt_trial_execute(trial_fini, NULL, (void *)p, timeout_of_trial(k), &r);
     if (st < 0) {
         dt_loader_skip_fini(k->desc->loader, p);
     }
     dt_str_addf(&k->out, "%s %s: fini%s%s\n", st >= 0 ? "PASS" : "FAIL", p->desc.name, st >= 0 ? " returns" : ": ",
                 st >= 0 ? "" : dt_error_text());
-    dt_check_print(k);
+    dt_check_print_complete_lines(k);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------------- */
@@ -370,10 +370,11 @@ static void check_fini(dt_checker *k, const dt_loaded_plugin *p)
 static void report_plugin(dt_checker *k, const dt_loaded_plugin *p)
 {
     dt_str_addf(&k->out, "PASS %s: %s %s by %s (%s), ABI %u.%u, %u component%s\n", p->path, p->desc.name,
-                has_text(p->desc.version) ? p->desc.version : "?", has_text(p->desc.vendor) ? p->desc.vendor : "?",
-                has_text(p->desc.license) ? p->desc.license : "no licence", p->desc.abi_major, p->desc.abi_minor,
+                is_nonempty(p->desc.version) ? p->desc.version : "?",
+                is_nonempty(p->desc.vendor) ? p->desc.vendor : "?",
+                is_nonempty(p->desc.license) ? p->desc.license : "no licence", p->desc.abi_major, p->desc.abi_minor,
                 p->desc.n_components, p->desc.n_components == 1 ? "" : "s");
-    dt_check_print(k);
+    dt_check_print_complete_lines(k);
 }
 
 static dt_status check_plugin(dt_checker *k, const char *file)
@@ -384,7 +385,7 @@ static dt_status check_plugin(dt_checker *k, const char *file)
     const dt_status st = open_plugin(k, file, &p);
     if (st != DT_OK) {
         dt_str_addf(&k->out, "FAIL %s\n", dt_error_text());
-        dt_check_print(k);
+        dt_check_print_complete_lines(k);
         return st;
     }
     report_plugin(k, p);
@@ -392,7 +393,7 @@ static dt_status check_plugin(dt_checker *k, const char *file)
     /* looking for other components moves the list, so take ours first */
     const dt_loaded *ours[MOST];
     uint32_t n = 0, n_acting = 0;
-    for (uint32_t i = 0; i < dt_loader_n(loader) && n < MOST; i++) {
+    for (uint32_t i = 0; i < dt_loader_count(loader) && n < MOST; i++) {
         const dt_loaded *comp = dt_loader_at(loader, i);
         if (comp->plugin == p) {
             ours[n++] = comp;
@@ -400,18 +401,18 @@ static dt_status check_plugin(dt_checker *k, const char *file)
     }
     dt_check_ops(k, p);
     for (uint32_t i = 0; i < n; i++) {
-        n_acting += dt_check_acts(k, &ours[i]->desc);
+        n_acting += dt_check_is_acting(k, &ours[i]->desc);
         check_manual_loss(k, ours[i]);
     }
     check_fini(k, p);
     if (k->desc->run_model != NULL && n_acting == 0) {
         dt_str_addf(&k->out, "FAIL %s: it has no controller or shield to try in an environment\n", p->desc.name);
-        dt_check_print(k);
+        dt_check_print_complete_lines(k);
     }
     const uint32_t n_fail = k->n_fail;
     dt_str_addf(&k->out, "%s %s: %u passed, %u failed, %u skipped\n", n_fail == 0 ? "PASS" : "FAIL", p->desc.name,
                 k->n_pass, n_fail, k->n_skip);
-    dt_check_print(k);
+    dt_check_print_complete_lines(k);
     DT_TRY(dt_str_status(&k->out));
     return n_fail == 0 ? DT_OK : DT_FAIL(DT_EPLUGIN, "%s: breaks its contract in %u cases", p->path, n_fail);
 }

@@ -22,7 +22,7 @@ static void try_op(void *user, dt_trial *t)
 {
     const ops_trial *o = user;
     dt_str line = {0};
-    (void)dt_trial_step(t, o->op->name);
+    (void)dt_trial_begin_step(t, o->op->name);
     const dt_status st = dt_user_op_verify(dt_user_op_find(o->op->name));
     const char *what = o->op->backward != NULL ? "writes its outputs, its derivative is that of central differences"
                                                : "writes its outputs; it has no derivative";
@@ -36,7 +36,7 @@ static void hear(void *user, const char *text, size_t bytes)
 {
     const ops_trial *o = user;
     dt_str_add_n(&o->k->out, text, bytes);
-    dt_check_print(o->k);
+    dt_check_print_complete_lines(o->k);
 }
 
 void dt_check_ops(dt_checker *k, const dt_loaded_plugin *p)
@@ -47,7 +47,7 @@ void dt_check_ops(dt_checker *k, const dt_loaded_plugin *p)
     }
     if (dt_user_ops_register(p) < 0) {
         dt_str_addf(&k->out, "FAIL %s\n", dt_error_text());
-        dt_check_print(k);
+        dt_check_print_complete_lines(k);
         return;
     }
     for (; *ops != NULL; ops++) {
@@ -55,7 +55,7 @@ void dt_check_ops(dt_checker *k, const dt_loaded_plugin *p)
         dt_trial_result r;
         if (dt_trial_execute(try_op, hear, &o, k->desc->timeout_s > 0 ? k->desc->timeout_s : INFINITY, &r) < 0) {
             dt_str_addf(&k->out, "FAIL %s: op %s: %s\n", p->desc.name, (*ops)->name, dt_error_text());
-            dt_check_print(k);
+            dt_check_print_complete_lines(k);
         }
     }
 }

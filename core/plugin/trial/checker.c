@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-static void count(dt_checker *k, const char *line)
+static void count_verdict(dt_checker *k, const char *line)
 {
     k->n_pass += strncmp(line, "PASS ", 5) == 0;
     k->n_skip += strncmp(line, "SKIP ", 5) == 0;
@@ -19,7 +19,7 @@ static void count(dt_checker *k, const char *line)
 }
 
 /* Reported before, by a process that did not live to the end? Else it is known from now on. */
-static bool is_known(dt_str *reported, const char *line)
+static bool is_already_reported(dt_str *reported, const char *line)
 {
     const size_t bytes = strlen(line);
     for (const char *p = dt_str_text(reported); *p != '\0'; p += strcspn(p, "\n") + 1) {
@@ -31,13 +31,13 @@ static bool is_known(dt_str *reported, const char *line)
     return false;
 }
 
-void dt_check_print(dt_checker *k)
+void dt_check_print_complete_lines(dt_checker *k)
 {
     char *line = k->out.text, *end = NULL;
     while (line != NULL && (end = strchr(line, '\n')) != NULL) {
         *end = '\0';
-        if (k->reported == NULL || !is_known(k->reported, line)) {
-            count(k, line);
+        if (k->reported == NULL || !is_already_reported(k->reported, line)) {
+            count_verdict(k, line);
             k->desc->tell(k->desc->user, line);
         }
         line = end + 1;
@@ -48,13 +48,13 @@ void dt_check_print(dt_checker *k)
     }
 }
 
-static void verdict(dt_checker *k, const char *word, const dt_component *c, const char *fmt, va_list ap)
+static void append_verdict(dt_checker *k, const char *word, const dt_component *c, const char *fmt, va_list ap)
 {
     dt_str_addf(&k->out, "%s %s %s: ", word, dt_kind_name(c->kind), c->id);
     dt_str_addv(&k->out, fmt, ap);
     dt_str_add(&k->out, "\n");
     if (k->trial == NULL) {
-        dt_check_print(k);
+        dt_check_print_complete_lines(k);
         return;
     }
     dt_trial_report(k->trial, dt_str_text(&k->out), k->out.bytes); /* at once: it may be the last */
@@ -65,7 +65,7 @@ void dt_check_pass(dt_checker *k, const dt_component *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    verdict(k, "PASS", c, fmt, ap);
+    append_verdict(k, "PASS", c, fmt, ap);
     va_end(ap);
 }
 
@@ -73,7 +73,7 @@ void dt_check_skip(dt_checker *k, const dt_component *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    verdict(k, "SKIP", c, fmt, ap);
+    append_verdict(k, "SKIP", c, fmt, ap);
     va_end(ap);
 }
 
@@ -81,7 +81,7 @@ bool dt_check_fail(dt_checker *k, const dt_component *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    verdict(k, "FAIL", c, fmt, ap);
+    append_verdict(k, "FAIL", c, fmt, ap);
     va_end(ap);
     return false;
 }
@@ -91,11 +91,11 @@ bool dt_check_fail_status(dt_checker *k, const dt_component *c, const char *step
     return dt_check_fail(k, c, "%s: %s", step, *dt_error_text() != '\0' ? dt_error_text() : dt_status_name(st));
 }
 
-bool dt_check_may(dt_checker *k, const dt_component *c, const char *step, bool has_needs)
+bool dt_check_may_call(dt_checker *k, const dt_component *c, const char *step, bool has_needs)
 {
     if (!has_needs) {
         dt_check_skip(k, c, "%s: not tried, as it depends on what failed", step);
         return false;
     }
-    return dt_trial_step(k->trial, step);
+    return dt_trial_begin_step(k->trial, step);
 }

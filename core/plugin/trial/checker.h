@@ -27,11 +27,11 @@ bool dt_check_fail(dt_checker *k, const dt_component *c, const char *fmt, ...) D
 /* "shapes do not fit" of the step named, with the reason recorded */
 bool dt_check_fail_status(dt_checker *k, const dt_component *c, const char *step, dt_status st);
 /* Prints the complete lines of out. */
-void dt_check_print(dt_checker *k);
+void dt_check_print_complete_lines(dt_checker *k);
 
 /* May the component be called now? Not where it never returned before, which was reported then; nor without what it
  * needs, which is reported here. */
-bool dt_check_may(dt_checker *k, const dt_component *c, const char *step, bool has_needs);
+bool dt_check_may_call(dt_checker *k, const dt_component *c, const char *step, bool has_needs);
 
 /* The life of a component whose options are good. config: filled by its option table; it outlives the call. */
 void dt_check_model(dt_checker *k, const dt_loaded *m, const void *config);
@@ -39,7 +39,7 @@ void dt_check_data(dt_checker *k, const dt_loaded *d, const void *config);
 void dt_check_env(dt_checker *k, const dt_loaded *e, const void *config);
 void dt_check_phase(dt_checker *k, const dt_loaded *p);
 /* Is it tried in the environment that the user names? */
-bool dt_check_acts(const dt_checker *k, const dt_component *c);
+bool dt_check_is_acting(const dt_checker *k, const dt_component *c);
 void dt_check_acting(dt_checker *k, const dt_loaded *m);
 
 /* Ops that the plugin brings along (dtrain/ext/ops.h); afterwards its models may record them. */

@@ -16,7 +16,7 @@
 
 static volatile bool is_up;
 
-static void on_exit_of_process(void)
+static void fail_process_exit(void)
 {
     if (is_up) {
         is_up = false;
@@ -28,16 +28,16 @@ static void on_exit_of_process(void)
     }
 }
 
-void dt_exit_guard_up(void)
+void dt_exit_guard_enable(void)
 {
     static bool is_registered;
-    if (!is_registered && atexit(on_exit_of_process) == 0) {
+    if (!is_registered && atexit(fail_process_exit) == 0) {
         is_registered = true;
     }
     is_up = true;
 }
 
-void dt_exit_guard_down(void)
+void dt_exit_guard_disable(void)
 {
     is_up = false;
 }

@@ -6,7 +6,7 @@
 #ifndef DTRAIN_CORE_PLUGIN_TRIAL_EXIT_GUARD_H
 #define DTRAIN_CORE_PLUGIN_TRIAL_EXIT_GUARD_H
 
-void dt_exit_guard_up(void);
-void dt_exit_guard_down(void); /* main is about to return, or what runs here is on trial and watched from outside */
+void dt_exit_guard_enable(void);
+void dt_exit_guard_disable(void); /* main is about to return, or what runs here is on trial and watched from outside */
 
 #endif

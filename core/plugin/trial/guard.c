@@ -8,7 +8,8 @@
 
 #include "base/err.h"
 
-dt_status dt_guard_check(const uint8_t *from, size_t bytes, const char *call, const char *behind, const char *next)
+dt_status dt_check_guard_bytes(const uint8_t *from, size_t bytes, const char *call, const char *behind,
+                               const char *next)
 {
     size_t first = 0;
     while (first < bytes && from[first] == DT_GUARD) {

@@ -22,30 +22,30 @@
 #include <string.h>
 
 /* Not everything is here; a refusal for that, with a reason, is none of the plugin's faults. */
-static bool is_for_want(dt_status st)
+static bool is_missing_resource(dt_status st)
 {
     return (st == DT_ENOTFOUND || st == DT_ECONFIG || st == DT_EUNSUPPORTED) && *dt_error_text() != '\0';
 }
 
 /* What never came to be has no more to show. */
-static void end_at_create(dt_checker *k, const dt_component *c, dt_status st)
+static void report_failed_create(dt_checker *k, const dt_component *c, dt_status st)
 {
-    if (is_for_want(st)) {
+    if (is_missing_resource(st)) {
         dt_check_skip(k, c, "create: %s", dt_error_text());
         return;
     }
     (void)dt_check_fail_status(k, c, "create", st);
 }
 
-static void skip_all(dt_checker *k, const dt_component *c)
+static void skip_remaining_checks(dt_checker *k, const dt_component *c)
 {
     dt_check_skip(k, c, "nothing else can be tried without create");
 }
 
 static bool may_create(dt_checker *k, const dt_component *c)
 {
-    if (!dt_check_may(k, c, "create", true)) {
-        skip_all(k, c);
+    if (!dt_check_may_call(k, c, "create", true)) {
+        skip_remaining_checks(k, c);
         return false;
     }
     return true;
@@ -56,7 +56,7 @@ static bool may_create(dt_checker *k, const dt_component *c)
 static bool try_model(dt_checker *k, dt_probe *p, const char *step, bool has_needs, dt_status (*ask)(dt_probe *p))
 {
     const dt_component *c = &p->model->desc;
-    if (!dt_check_may(k, c, step, has_needs)) {
+    if (!dt_check_may_call(k, c, step, has_needs)) {
         return false;
     }
     const dt_status st = ask(p);
@@ -66,7 +66,7 @@ static bool try_model(dt_checker *k, dt_probe *p, const char *step, bool has_nee
 static void compare_graphs(dt_checker *k, dt_probe *p, dt_probe *second, bool is_recorded)
 {
     const dt_component *c = &p->model->desc;
-    if (!dt_check_may(k, c, "forward again", is_recorded)) {
+    if (!dt_check_may_call(k, c, "forward again", is_recorded)) {
         return;
     }
     const dt_status st = dt_probe_compare(p, second);
@@ -77,7 +77,7 @@ static void compare_graphs(dt_checker *k, dt_probe *p, dt_probe *second, bool is
     }
 }
 
-static void live_model(dt_checker *k, dt_probe *p, dt_probe *second)
+static void check_model_life(dt_checker *k, dt_probe *p, dt_probe *second)
 {
     const dt_component *c = &p->model->desc;
     const bool has_ports = try_model(k, p, "ports", true, dt_probe_ports);
@@ -103,7 +103,7 @@ static bool create_second(dt_checker *k, dt_probe *p, const dt_loaded *m, const 
 {
     static const char step[] = "a second instance";
     memset(p, 0, sizeof(*p));
-    if (!dt_check_may(k, &m->desc, step, true)) {
+    if (!dt_check_may_call(k, &m->desc, step, true)) {
         return false;
     }
     const dt_status st = dt_probe_create(p, m, config);
@@ -120,7 +120,7 @@ void dt_check_model(dt_checker *k, const dt_loaded *m, const void *config)
     const dt_status st = dt_probe_create(&first, m, config);
     if (st != DT_OK) {
         (void)dt_check_fail_status(k, c, "create", st);
-        if (dt_check_may(k, c, "destroy", true)) {
+        if (dt_check_may_call(k, c, "destroy", true)) {
             dt_probe_destroy(&first);
         }
         return;
@@ -128,8 +128,8 @@ void dt_check_model(dt_checker *k, const dt_loaded *m, const void *config)
     first.trial = k->trial;
     dt_check_pass(k, c, "created with H 16, T 3, F 4 and its options");
     const bool has_two = create_second(k, &second, m, config);
-    live_model(k, &first, has_two ? &second : NULL);
-    if (!dt_check_may(k, c, "destroy", true)) {
+    check_model_life(k, &first, has_two ? &second : NULL);
+    if (!dt_check_may_call(k, c, "destroy", true)) {
         return;
     }
     dt_probe_destroy(&second);
@@ -142,7 +142,7 @@ void dt_check_model(dt_checker *k, const dt_loaded *m, const void *config)
     }
 }
 
-bool dt_check_acts(const dt_checker *k, const dt_component *c)
+bool dt_check_is_acting(const dt_checker *k, const dt_component *c)
 {
     return k->desc->run_model != NULL && c->kind == DT_KIND_MODEL;
 }
@@ -152,12 +152,12 @@ void dt_check_acting(dt_checker *k, const dt_loaded *m)
 {
     dt_str note = {0};
     dt_error_clear();
-    if (!dt_check_may(k, &m->desc, "acting", true)) {
+    if (!dt_check_may_call(k, &m->desc, "acting", true)) {
         return;
     }
     const dt_status st = k->desc->run_model(k->desc->user, m, k->trial, &note);
     if (st >= 0 && note.bytes == 0) {
-        skip_all(k, &m->desc);
+        skip_remaining_checks(k, &m->desc);
     } else if (st >= 0) {
         dt_check_pass(k, &m->desc, "%s", dt_str_text(&note));
     } else {
@@ -172,7 +172,7 @@ static bool try_data(dt_checker *k, dt_probe_data *p, const char *step, bool has
                      dt_status (*ask)(dt_probe_data *p))
 {
     const dt_component *c = &p->data->desc;
-    if (!dt_check_may(k, c, step, has_needs)) {
+    if (!dt_check_may_call(k, c, step, has_needs)) {
         return false;
     }
     const dt_status st = ask(p);
@@ -180,11 +180,11 @@ static bool try_data(dt_checker *k, dt_probe_data *p, const char *step, bool has
 }
 
 /* Nothing is said of a component that keeps none. */
-static void live_statistics(dt_checker *k, dt_probe_data *p, bool has_needs)
+static void check_data_statistics(dt_checker *k, dt_probe_data *p, bool has_needs)
 {
     const dt_component *c = &p->data->desc;
     uint32_t n = 0;
-    if (p->data->ops.data.statistics == NULL || !dt_check_may(k, c, "statistics", has_needs)) {
+    if (p->data->ops.data.statistics == NULL || !dt_check_may_call(k, c, "statistics", has_needs)) {
         return;
     }
     const dt_status st = dt_probe_data_statistics(p, &n);
@@ -195,7 +195,7 @@ static void live_statistics(dt_checker *k, dt_probe_data *p, bool has_needs)
     }
 }
 
-static void live_data(dt_checker *k, dt_probe_data *p)
+static void check_data_life(dt_checker *k, dt_probe_data *p)
 {
     const dt_component *c = &p->data->desc;
     const bool has_fields = try_data(k, p, "fields and symbols", true, dt_probe_data_describe);
@@ -208,7 +208,7 @@ static void live_data(dt_checker *k, dt_probe_data *p)
     } else if (try_data(k, p, "read", has_fields && is_counted, dt_probe_data_read)) {
         dt_check_pass(k, c, "reads samples within their buffers, twice the same, augmented or not");
     }
-    live_statistics(k, p, has_fields && is_counted);
+    check_data_statistics(k, p, has_fields && is_counted);
 }
 
 void dt_check_data(dt_checker *k, const dt_loaded *d, const void *config)
@@ -222,11 +222,11 @@ void dt_check_data(dt_checker *k, const dt_loaded *d, const void *config)
     const dt_status st = dt_probe_data_create(&p, d, config);
     p.trial = k->trial;
     if (st >= 0) {
-        live_data(k, &p);
+        check_data_life(k, &p);
     } else {
-        end_at_create(k, c, st);
+        report_failed_create(k, c, st);
     }
-    if (!dt_check_may(k, c, "destroy", true)) {
+    if (!dt_check_may_call(k, c, "destroy", true)) {
         return;
     }
     dt_probe_data_destroy(&p, &n_datasets);
@@ -251,7 +251,7 @@ typedef struct env_life {
 static bool try_spec(dt_checker *k, env_life *l)
 {
     const dt_component *c = &l->env->desc;
-    if (!dt_check_may(k, c, "spec", true)) {
+    if (!dt_check_may_call(k, c, "spec", true)) {
         return false;
     }
     const dt_status st = dt_probe_env_spec(&l->first);
@@ -265,10 +265,10 @@ static bool try_spec(dt_checker *k, env_life *l)
     return true;
 }
 
-static bool play(dt_checker *k, env_life *l, bool has_spec)
+static bool play_first_episodes(dt_checker *k, env_life *l, bool has_spec)
 {
     const dt_component *c = &l->env->desc;
-    if (!dt_check_may(k, c, "playing", has_spec)) {
+    if (!dt_check_may_call(k, c, "playing", has_spec)) {
         return false;
     }
     l->trace = dt_alloc(sizeof(*l->trace));
@@ -286,7 +286,7 @@ static bool play(dt_checker *k, env_life *l, bool has_spec)
 
 static bool destroy_env(dt_checker *k, env_life *l, dt_probe_env *p)
 {
-    if (!dt_check_may(k, &l->env->desc, "destroy", true)) {
+    if (!dt_check_may_call(k, &l->env->desc, "destroy", true)) {
         return false;
     }
     dt_probe_env_destroy(p);
@@ -305,13 +305,13 @@ static dt_status play_many(dt_checker *k, env_life *l, dt_probe_env *second)
 }
 
 /* The same game in a second instance, in parallel with the first one where the process may hold two. */
-static void play_again(dt_checker *k, env_life *l, bool is_played)
+static void replay_in_second_instance(dt_checker *k, env_life *l, bool is_played)
 {
     const dt_component *c = &l->env->desc;
     const bool is_alone = (c->flags & DT_COMP_PROCESS) != 0;
     const char *step = "a second instance";
     dt_probe_env second;
-    if ((is_alone && !destroy_env(k, l, &l->first)) || !dt_check_may(k, c, step, true)) {
+    if ((is_alone && !destroy_env(k, l, &l->first)) || !dt_check_may_call(k, c, step, true)) {
         return;
     }
     dt_status st = dt_probe_env_create(&second, l->env, l->config);
@@ -319,14 +319,14 @@ static void play_again(dt_checker *k, env_life *l, bool is_played)
         st = dt_probe_env_spec(&second);
     }
     second.trial = k->trial;
-    if (st == DT_OK && dt_check_may(k, c, "playing again", is_played)) {
+    if (st == DT_OK && dt_check_may_call(k, c, "playing again", is_played)) {
         step = "playing again";
         st = dt_probe_env_replay(&second, l->trace);
         if (st == DT_OK) {
             dt_check_pass(k, c, "the same seeds and actions give identical results in another instance");
         }
     }
-    if (st == DT_OK && is_played && l->env->ops.env.step_many != NULL && dt_check_may(k, c, "step_many", true)) {
+    if (st == DT_OK && is_played && l->env->ops.env.step_many != NULL && dt_check_may_call(k, c, "step_many", true)) {
         step = "step_many";
         st = play_many(k, l, &second);
     }
@@ -347,12 +347,12 @@ void dt_check_env(dt_checker *k, const dt_loaded *e, const void *config)
     l.first.trial = k->trial;
     if (st >= 0) {
         const bool has_spec = try_spec(k, &l);
-        const bool is_played = play(k, &l, has_spec);
+        const bool is_played = play_first_episodes(k, &l, has_spec);
         if (has_spec) {
-            play_again(k, &l, is_played);
+            replay_in_second_instance(k, &l, is_played);
         }
     } else {
-        end_at_create(k, c, st);
+        report_failed_create(k, c, st);
     }
     if (destroy_env(k, &l, &l.first) && st >= 0 && l.n_live != 0) {
         (void)dt_check_fail(k, c, "destroy leaves %" PRId64 " blocks of host memory", l.n_live);
@@ -364,12 +364,12 @@ void dt_check_env(dt_checker *k, const dt_loaded *e, const void *config)
 
 /* ---- phases ---------------------------------------------------------------------------------------------------- */
 
-static const char *const *known_ids(void *user)
+static const char *const *list_known_ids(void *user)
 {
-    return dt_loader_ids(user);
+    return dt_loader_list_ids(user);
 }
 
-static dt_status lookup(void *user, dt_config *c, const char *id, const char **role_p)
+static dt_status find_component_role(void *user, dt_config *c, const char *id, const char **role_p)
 {
     const dt_loaded *comp = NULL;
     DT_TRY(dt_loader_find(user, 0, id, &comp));
@@ -381,7 +381,7 @@ static dt_status lookup(void *user, dt_config *c, const char *id, const char **r
 static dt_status apply_defaults(const dt_checker *k, const char *plugin, const char *const *defaults,
                                 dt_config **tree_p)
 {
-    const dt_config_lookup find = {lookup, known_ids, k->desc->loader};
+    const dt_config_lookup find = {find_component_role, list_known_ids, k->desc->loader};
     DT_TRY(dt_config_create(tree_p));
     DT_TRY(dt_config_use_plugin(*tree_p, plugin, "check"));
     DT_TRY(dt_config_add_defaults(*tree_p, 0, plugin, defaults));
@@ -391,7 +391,7 @@ static dt_status apply_defaults(const dt_checker *k, const char *plugin, const c
 static void check_defaults(dt_checker *k, const dt_loaded *p)
 {
     const dt_component *c = &p->desc;
-    if (c->extension == NULL || !dt_check_may(k, c, "extension", true)) {
+    if (c->extension == NULL || !dt_check_may_call(k, c, "extension", true)) {
         return;
     }
     const char *const *defaults = c->extension(DT_EXT_DEFAULTS);
@@ -422,15 +422,15 @@ void dt_check_phase(dt_checker *k, const dt_loaded *p)
     }
     dt_str note = {0};
     dt_error_clear();
-    if (!dt_check_may(k, c, "life cycle", true)) {
+    if (!dt_check_may_call(k, c, "life cycle", true)) {
         return;
     }
     const dt_status st = k->desc->run_phase(k->desc->user, p, k->trial, &note);
     if (st >= 0 && note.bytes == 0) {
-        skip_all(k, c);
+        skip_remaining_checks(k, c);
     } else if (st >= 0) {
         dt_check_pass(k, c, "%s", dt_str_text(&note));
-    } else if (is_for_want(st)) {
+    } else if (is_missing_resource(st)) {
         dt_check_skip(k, c, "life cycle: %s", dt_error_text());
     } else {
         (void)dt_check_fail_status(k, c, "life cycle", st);

@@ -159,9 +159,9 @@ static dt_status check_ports(const dt_probe *p, const dt_port *port, uint32_t n,
 
 dt_status dt_probe_ports(dt_probe *p)
 {
-    dt_trial_call(p->trial, "inputs");
+    dt_trial_report_call(p->trial, "inputs");
     p->in = p->model->ops.model.inputs(p->state, &p->n_in);
-    dt_trial_call(p->trial, "outputs");
+    dt_trial_report_call(p->trial, "outputs");
     p->out = p->model->ops.model.outputs(p->state, &p->n_out);
     list_symbols(p);
     DT_TRY(check_ports(p, p->in, p->n_in, "input"));
@@ -265,7 +265,7 @@ dt_status dt_probe_compare(dt_probe *p, dt_probe *other)
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
 /* Zeros of a port's shape; row pointers count up by one, so that every row has one edge, to row 0. */
-static dt_status new_field(const dt_probe *p, const dt_port *port, const int64_t *size, void **out_p)
+static dt_status allocate_field(const dt_probe *p, const dt_port *port, const int64_t *size, void **out_p)
 {
     dt_shape shape;
     int64_t count = 0;
@@ -312,7 +312,7 @@ static dt_status run_slice(const dt_probe *p, dt_exec *exec, int64_t live, const
         seed[i] = 1.0;
     }
     for (uint32_t i = 0; i < p->n_in && st == DT_OK; i++) {
-        st = new_field(p, &p->in[i], size, &field[i]);
+        st = allocate_field(p, &p->in[i], size, &field[i]);
     }
     const dt_exec_feed feed = {
         .size = size, .field = field, .params = params, .grads = grads, .loss_seed = seed, .loss = loss, .run = &run};

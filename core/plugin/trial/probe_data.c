@@ -22,7 +22,7 @@ enum { MAX_SAMPLES = 3 };
 /* ---- host ------------------------------------------------------------------------------------------------------ */
 
 /* What a source may ask for; the rest belongs to phases. */
-static const void *service(const dt_host *h, const char *id)
+static const void *find_probe_service(const dt_host *h, const char *id)
 {
     static const char *const served[] = {DT_SVC_DATASETS, DT_SVC_RNG};
     const dt_stage *s = h->priv;
@@ -31,7 +31,7 @@ static const void *service(const dt_host *h, const char *id)
             return s->host.service(&s->host, id);
         }
     }
-    return dt_loader_service(s->d.loader, id);
+    return dt_loader_find_service(s->d.loader, id);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
@@ -43,7 +43,7 @@ dt_status dt_probe_data_create(dt_probe_data *p, const dt_loaded *data, const vo
     dt_services_init(&p->stage);
     dt_probe_host_init(&p->host);
     p->host.host.priv = &p->stage;
-    p->host.host.service = service;
+    p->host.host.service = find_probe_service;
     p->state = dt_alloc(data->desc.state_size);
     if (p->state == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory for the state of %s", data->desc.id);
@@ -68,12 +68,12 @@ void dt_probe_data_destroy(dt_probe_data *p, uint32_t *n_datasets_p)
 dt_status dt_probe_data_describe(dt_probe_data *p)
 {
     const dt_data_ops *ops = &p->data->ops.data;
-    dt_trial_call(p->trial, "fields");
+    dt_trial_report_call(p->trial, "fields");
     p->field = ops->fields(p->state, &p->n_fields);
     if (p->field == NULL || p->n_fields == 0 || p->n_fields > DT_PROBE_MAX_FIELDS) {
         return DT_FAIL(DT_EPLUGIN, "%u fields, expected 1 to %d", p->n_fields, DT_PROBE_MAX_FIELDS);
     }
-    dt_trial_call(p->trial, "symbols");
+    dt_trial_report_call(p->trial, "symbols");
     const char *const *symbols = ops->symbols(p->state, &p->n_symbols);
     if (p->n_symbols > DT_PROBE_MAX_SYMBOLS || (p->n_symbols > 0 && symbols == NULL)) {
         return DT_FAIL(DT_EPLUGIN, "%u symbols, expected at most %d", p->n_symbols, DT_PROBE_MAX_SYMBOLS);
@@ -116,13 +116,13 @@ typedef struct reading {
     int64_t size[DT_PROBE_MAX_SYMBOLS + 1]; /* of all of them, by symbol, and "B" */
 } reading;
 
-static dt_status lay_out(const dt_probe_data *p, reading *r)
+static dt_status lay_out_buffers(const dt_probe_data *p, reading *r)
 {
     const dt_data_ops *ops = &p->data->ops.data;
     int64_t *size = r->size, sum[DT_PROBE_MAX_SYMBOLS] = {0};
     memset(size, 0, sizeof(r->size));
     r->at[0] = DT_GUARD_BYTES;
-    dt_trial_call(p->trial, "sizes");
+    dt_trial_report_call(p->trial, "sizes");
     DT_TRY(ops->sizes(p->state, r->index, r->n, size));
     for (uint32_t i = 0; i < r->n; i++) {
         int64_t one[DT_PROBE_MAX_SYMBOLS] = {0};
@@ -161,13 +161,13 @@ static dt_status read_into(const dt_probe_data *p, const reading *r, uint8_t fil
         memset(block + r->at[i], fill, r->end[i] - r->at[i]);
         memset(block + r->end[i], DT_GUARD, r->at[i + 1] - r->end[i]);
     }
-    dt_trial_call(p->trial, "read");
+    dt_trial_report_call(p->trial, "read");
     const dt_status st = p->data->ops.data.read(p->state, r->index, r->key, r->n, out);
     DT_TRY(st);
-    DT_TRY(dt_guard_check(block, r->at[0], "read", NULL, p->field[0].name));
+    DT_TRY(dt_check_guard_bytes(block, r->at[0], "read", NULL, p->field[0].name));
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const char *next = i + 1 < p->n_fields ? p->field[i + 1].name : NULL;
-        DT_TRY(dt_guard_check(block + r->end[i], r->at[i + 1] - r->end[i], "read", p->field[i].name, next));
+        DT_TRY(dt_check_guard_bytes(block + r->end[i], r->at[i + 1] - r->end[i], "read", p->field[i].name, next));
     }
     return DT_OK;
 }
@@ -267,7 +267,7 @@ dt_status dt_probe_data_read(dt_probe_data *p)
     for (uint32_t i = 0; i < r.n; i++) {
         r.index[i] = r.n > 1 ? (p->count - 1) * i / (r.n - 1) : 0;
     }
-    DT_TRY(lay_out(p, &r));
+    DT_TRY(lay_out_buffers(p, &r));
     DT_TRY(read_twice(p, &r));
     for (uint32_t i = 0; i < r.n; i++) {
         r.key[i] = i + 1;
@@ -282,7 +282,7 @@ dt_status dt_probe_data_read(dt_probe_data *p)
 static dt_status call_statistics(const dt_probe_data *p, const dt_port *f, uint32_t n, dt_field_stat *said, bool *has_p)
 {
     for (int turn = 0; turn < 2; turn++) {
-        dt_trial_call(p->trial, "statistics");
+        dt_trial_report_call(p->trial, "statistics");
         const dt_status st = p->data->ops.data.statistics(p->state, f->name, said + (size_t)turn * n, n);
         if (st == DT_EUNSUPPORTED) {
             return DT_OK;

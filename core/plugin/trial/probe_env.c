@@ -22,10 +22,10 @@
 /* ---- host ------------------------------------------------------------------------------------------------------ */
 
 /* What an environment may ask for. */
-static const void *service(const dt_host *h, const char *id)
+static const void *find_probe_service(const dt_host *h, const char *id)
 {
     const dt_stage *s = h->priv;
-    return strcmp(id, DT_SVC_RNG) == 0 ? s->host.service(&s->host, id) : dt_loader_service(s->d.loader, id);
+    return strcmp(id, DT_SVC_RNG) == 0 ? s->host.service(&s->host, id) : dt_loader_find_service(s->d.loader, id);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
@@ -37,7 +37,7 @@ dt_status dt_probe_env_create(dt_probe_env *p, const dt_loaded *env, const void 
     dt_services_init(&p->stage);
     dt_probe_host_init(&p->host);
     p->host.host.priv = &p->stage;
-    p->host.host.service = service;
+    p->host.host.service = find_probe_service;
     p->self = dt_alloc(env->desc.state_size > 0 ? env->desc.state_size : 1);
     if (p->self == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory for the state of %s", env->desc.id);
@@ -159,10 +159,10 @@ static dt_status game_init(game *g, const dt_probe_env *p)
 }
 
 /* The buffers of a call as the contract has them: outputs zero, masks one, actions given; guards between them. */
-static void prepare(game *g, bool has_actions, void **obs, dt_env_io *io)
+static void prepare_buffers(game *g, bool has_actions, void **obs, dt_env_io *io)
 {
     uint8_t *block = g->block[g->turn % 2];
-    dt_trial_call(g->trial, has_actions ? "step" : "reset");
+    dt_trial_report_call(g->trial, has_actions ? "step" : "reset");
     memset(g->block[0], DT_GUARD, g->block_bytes);
     memset(g->block[1], DT_GUARD, g->block_bytes);
     for (uint32_t i = 0; i < g->n_arrays; i++) {
@@ -189,7 +189,7 @@ static void prepare(game *g, bool has_actions, void **obs, dt_env_io *io)
                       .act_f = has_actions ? (void *)(block + f[ACT_F].at) : NULL};
 }
 
-static bool is_all(const uint8_t *p, size_t n, uint8_t value)
+static bool is_all_bytes(const uint8_t *p, size_t n, uint8_t value)
 {
     for (size_t i = 0; i < n; i++) {
         if (p[i] != value) {
@@ -200,18 +200,18 @@ static bool is_all(const uint8_t *p, size_t n, uint8_t value)
 }
 
 /* Nothing was written outside the arrays, nor into the actions; then the record takes what is inside. */
-static dt_status collect(game *g, const char *call)
+static dt_status check_and_store_record(game *g, const char *call)
 {
     const uint8_t *block = g->block[g->turn % 2], *before = g->block[(g->turn + 1) % 2];
-    if (!is_all(before, g->block_bytes, DT_GUARD)) {
+    if (!is_all_bytes(before, g->block_bytes, DT_GUARD)) {
         return DT_FAIL(DT_EPLUGIN, "%s writes into a buffer of an earlier call; no pointer to buffers may be kept",
                        call);
     }
-    DT_TRY(dt_guard_check(block, g->array[0].at, call, NULL, g->array[0].name));
+    DT_TRY(dt_check_guard_bytes(block, g->array[0].at, call, NULL, g->array[0].name));
     for (uint32_t i = 0; i < g->n_arrays; i++) {
         const array *a = &g->array[i], *next = i + 1 < g->n_arrays ? a + 1 : NULL;
         const size_t end = a->at + a->bytes, until = next != NULL ? next->at : g->block_bytes;
-        DT_TRY(dt_guard_check(block + end, until - end, call, a->name, next != NULL ? next->name : NULL));
+        DT_TRY(dt_check_guard_bytes(block + end, until - end, call, a->name, next != NULL ? next->name : NULL));
         memcpy(g->record + a->record, block + a->at, a->bytes);
     }
     if (memcmp(block + g->fixed[ACT_I].at, g->drawn_i, g->fixed[ACT_I].bytes) != 0 ||
@@ -223,7 +223,7 @@ static dt_status collect(game *g, const char *call)
 }
 
 /* Marks are 0 or 1; what an episode is measured by is a number, or NAN where there is none. */
-static dt_status check_marks(const game *g, bool is_over)
+static dt_status check_flags_and_metrics(const game *g, bool is_over)
 {
     static const uint32_t marks[] = {ALIVE, TERMINATED, TRUNCATED, MASK};
     const dt_env_spec *s = &g->l->spec;
@@ -248,7 +248,7 @@ static dt_status check_marks(const game *g, bool is_over)
 }
 
 /* What counts of every array: live rows, and metrics when an episode is over. */
-static void fingerprint(const game *g, bool is_over, uint64_t *hash)
+static void hash_record(const game *g, bool is_over, uint64_t *hash)
 {
     const int64_t *size = (const int64_t *)(const void *)(g->record + g->l->size);
     for (uint32_t i = 0; i < g->n_arrays; i++) {
@@ -256,7 +256,7 @@ static void fingerprint(const game *g, bool is_over, uint64_t *hash)
         size_t bytes = a->bytes;
         if (i < g->l->spec.n_obs && g->l->obs[i].symbol > 0) {
             const dt_obs_port *o = &g->l->obs[i];
-            bytes = (size_t)dt_layout_rows(g->l, o, size) * o->row_bytes;
+            bytes = (size_t)dt_layout_count_rows(g->l, o, size) * o->row_bytes;
         } else if (a == &g->fixed[METRIC] && !is_over) {
             bytes = 0;
         }
@@ -266,7 +266,7 @@ static void fingerprint(const game *g, bool is_over, uint64_t *hash)
 
 /* ---- playing ----------------------------------------------------------------------------------------------------- */
 
-static float draw_within(dt_random *r, float low, float high)
+static float draw_number_within(dt_random *r, float low, float high)
 {
     if (isfinite(low) && isfinite(high)) {
         const float x = (float)dt_random_between(r, (double)low, (double)high);
@@ -299,31 +299,31 @@ static void draw_actions(game *g, uint64_t seed, uint32_t step)
             mask += s->choices[h];
         }
         for (uint32_t i = 0; i < s->n_continuous; i++) {
-            g->drawn_f[a * s->n_continuous + i] = alive[a] != 0 ? draw_within(&r, s->low[i], s->high[i]) : 0;
+            g->drawn_f[a * s->n_continuous + i] = alive[a] != 0 ? draw_number_within(&r, s->low[i], s->high[i]) : 0;
         }
     }
 }
 
-static dt_status reset(game *g, uint64_t seed, uint64_t *hash)
+static dt_status reset_game(game *g, uint64_t seed, uint64_t *hash)
 {
     void *obs[DT_ENV_MAX_OBS];
     dt_env_io io;
-    prepare(g, false, obs, &io);
+    prepare_buffers(g, false, obs, &io);
     dt_error_clear();
     const dt_status st = g->ops->reset(g->self, &io, seed);
     DT_TRY_PLUGIN(st, "reset");
-    DT_TRY(collect(g, "reset"));
+    DT_TRY(check_and_store_record(g, "reset"));
     DT_TRY(dt_check_record(g->l, g->record, NULL, false));
-    DT_TRY(check_marks(g, false));
-    fingerprint(g, false, hash);
+    DT_TRY(check_flags_and_metrics(g, false));
+    hash_record(g, false, hash);
     return DT_OK;
 }
 
-static dt_status step(game *g, uint64_t *hash, bool *is_over_p)
+static dt_status step_game(game *g, uint64_t *hash, bool *is_over_p)
 {
     void *obs[DT_ENV_MAX_OBS];
     dt_env_io io;
-    prepare(g, true, obs, &io);
+    prepare_buffers(g, true, obs, &io);
     dt_error_clear();
     const dt_status st = g->ops->step(g->self, &io);
     if (st < 0) {
@@ -333,10 +333,10 @@ static dt_status step(game *g, uint64_t *hash, bool *is_over_p)
         return DT_FAIL(DT_EPLUGIN, "step returns %s, expected DT_OK or DT_DONE", dt_status_name(st));
     }
     *is_over_p = st == DT_DONE;
-    DT_TRY(collect(g, "step"));
+    DT_TRY(check_and_store_record(g, "step"));
     DT_TRY(dt_check_record(g->l, g->record, g->acted, *is_over_p));
-    DT_TRY(check_marks(g, *is_over_p));
-    fingerprint(g, *is_over_p, hash);
+    DT_TRY(check_flags_and_metrics(g, *is_over_p));
+    hash_record(g, *is_over_p, hash);
     return DT_OK;
 }
 
@@ -349,10 +349,10 @@ static dt_status play_episode(game *g, uint64_t seed, uint32_t n_calls, double u
     memset(g->drawn_i, 0, g->fixed[ACT_I].bytes);
     memset(g->drawn_f, 0, g->fixed[ACT_F].bytes);
     *is_over_p = false;
-    dt_status st = reset(g, seed, hash[n++]);
+    dt_status st = reset_game(g, seed, hash[n++]);
     while (st >= 0 && n < n_calls && !*is_over_p && (n < 2 || dt_clock_s() < until_s)) {
         draw_actions(g, seed, n);
-        st = step(g, hash[n++], is_over_p);
+        st = step_game(g, hash[n++], is_over_p);
         if (st >= 0 && !*is_over_p && max_steps > 0 && n > max_steps) {
             st =
                 DT_FAIL(DT_EPLUGIN, "the episode continues, but the spec limits it to %u steps (max_steps)", max_steps);
@@ -385,7 +385,7 @@ dt_status dt_probe_env_play(dt_probe_env *p, dt_probe_trace *out)
     return st;
 }
 
-static dt_status compare(const game *g, const uint64_t *is, const uint64_t *was, uint64_t seed, uint32_t call)
+static dt_status compare_hashes(const game *g, const uint64_t *is, const uint64_t *was, uint64_t seed, uint32_t call)
 {
     for (uint32_t i = 0; i < g->n_arrays; i++) {
         if (is[i] != was[i]) {
@@ -411,7 +411,7 @@ dt_status dt_probe_env_replay(dt_probe_env *p, const dt_probe_trace *trace)
         bool is_over = false;
         st = play_episode(&g, e + 1, n_calls, INFINITY, hash, &n, &is_over);
         for (uint32_t i = 0; i < n && st == DT_OK; i++) {
-            st = compare(&g, hash[i], trace->hash[trace->first[e] + i], e + 1, i);
+            st = compare_hashes(&g, hash[i], trace->hash[trace->first[e] + i], e + 1, i);
         }
         if (st == DT_OK && n != n_calls) {
             st = DT_FAIL(DT_EPLUGIN, "seed %u: the episode ends after %u steps, and in another instance after %u",
@@ -440,8 +440,8 @@ static dt_status check_batch(const together *x, const dt_batch *b)
     const uint8_t *at = x->memory;
     for (uint32_t k = 0; k <= b->n_arrays; k++) {
         const uint8_t *next = k < b->n_arrays ? (const uint8_t *)b->array[k].begin : x->memory + x->bytes;
-        DT_TRY(dt_guard_check(at, (size_t)(next - at), "step_many", k > 0 ? b->array[k - 1].name : NULL,
-                              k < b->n_arrays ? b->array[k].name : NULL));
+        DT_TRY(dt_check_guard_bytes(at, (size_t)(next - at), "step_many", k > 0 ? b->array[k - 1].name : NULL,
+                                    k < b->n_arrays ? b->array[k].name : NULL));
         at = next + (k < b->n_arrays ? b->n * b->array[k].bytes : 0);
     }
     const dt_batch_array *act = &b->array[b->n_arrays - 2];
@@ -471,7 +471,7 @@ static dt_status step_together(together *x, dt_status *status)
         dt_batch_put_actions(&b, i, g->record);
         self[i] = g->self;
     }
-    dt_trial_call(x->g[0].trial, "step_many");
+    dt_trial_report_call(x->g[0].trial, "step_many");
     dt_error_clear();
     const dt_status st = x->g[0].ops->step_many(self, x->n_active, &b.io, status);
     DT_TRY_PLUGIN(st, "step_many");
@@ -494,7 +494,7 @@ static dt_status compare_many(game *g, const dt_probe_trace *trace, uint32_t e, 
                        n_calls - 1);
     }
     DT_TRY(dt_check_record(g->l, g->record, g->acted, st == DT_DONE));
-    fingerprint(g, st == DT_DONE, hash);
+    hash_record(g, st == DT_DONE, hash);
     for (uint32_t i = 0; i < g->n_arrays; i++) {
         if (hash[i] != trace->hash[trace->first[e] + t][i]) {
             return DT_FAIL(DT_EPLUGIN,
@@ -514,7 +514,7 @@ static dt_status play_together(together *x, const dt_probe_trace *trace, uint32_
     for (uint32_t k = 0; k < n; k++) {
         memset(x->g[k].drawn_i, 0, x->g[k].fixed[ACT_I].bytes);
         memset(x->g[k].drawn_f, 0, x->g[k].fixed[ACT_F].bytes);
-        DT_TRY(reset(&x->g[k], e + k + 1, hash));
+        DT_TRY(reset_game(&x->g[k], e + k + 1, hash));
     }
     for (uint32_t t = 1; t < DT_PROBE_ENV_CALLS; t++) {
         x->n_active = 0;

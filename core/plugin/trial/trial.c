@@ -33,25 +33,26 @@ static dt_trial *current;               /* of the copy, for the fence */
 static char own_step[64];               /* of this process, as a fork of it has it too */
 static dt_process_state expected_state; /* of the copy, as the plugin must leave it */
 
-static void on_broken_fence(const char *what)
+static void report_broken_fence(const char *what)
 {
     snprintf(current->finding, sizeof(current->finding), "%s", what);
     _exit(1);
 }
 
 /* A fork that comes back from a plugin is the program a second time, and all that it does is done twice. */
-static void identify_writer(const dt_trial *t)
+static void check_writer_process(const dt_trial *t)
 {
     if (t == current && getpid() != t->pid) {
         snprintf(current->forked, sizeof(current->forked), "%s", own_step);
-        on_broken_fence("it forked, and the child process returned into the program; a child must end in the plugin, "
-                        "by exec or _exit");
+        report_broken_fence(
+            "it forked, and the child process returned into the program; a child must end in the plugin, "
+            "by exec or _exit");
     }
 }
 
 void dt_trial_report(dt_trial *t, const char *text, size_t bytes)
 {
-    identify_writer(t);
+    check_writer_process(t);
     while (bytes > 0) {
         const ssize_t n = write(t->fd, text, bytes);
         if (n < 0 && errno != EINTR) {
@@ -69,7 +70,7 @@ static void check_state(const dt_trial *t)
 {
     char what[sizeof(t->finding)];
     if (t == current && dt_process_state_differs(&expected_state, what, sizeof(what))) {
-        on_broken_fence(what);
+        report_broken_fence(what);
     }
 }
 
@@ -84,13 +85,13 @@ void dt_trial_accept_state(dt_trial *t)
 static void check_files(const dt_trial *t)
 {
     struct stat st;
-    identify_writer(t);
+    check_writer_process(t);
     if (t == current && (fstat(t->fd, &st) != 0 || st.st_ino != t->fd_ino)) {
-        on_broken_fence("it closed a file of the program, whose number it did not get from open");
+        report_broken_fence("it closed a file of the program, whose number it did not get from open");
     }
 }
 
-static bool is_broken(const dt_trial *t, const char *step)
+static bool is_call_to_skip(const dt_trial *t, const char *step)
 {
     const size_t bytes = strlen(step);
     for (const char *p = t->broken; p != NULL && *p != '\0'; p += strcspn(p, "\n"), p += *p == '\n') {
@@ -101,14 +102,14 @@ static bool is_broken(const dt_trial *t, const char *step)
     return false;
 }
 
-bool dt_trial_step(dt_trial *t, const char *step)
+bool dt_trial_begin_step(dt_trial *t, const char *step)
 {
-    identify_writer(t);
+    check_writer_process(t);
     check_state(t);
     t->call[0] = '\0'; /* which of the calls it was does not show any more */
     dt_fence_check();  /* what was written by the step that ends */
     check_files(t);
-    if (is_broken(t, step)) {
+    if (is_call_to_skip(t, step)) {
         t->step[0] = '\0'; /* what comes until the next one is no part of the one before */
         return false;
     }
@@ -118,7 +119,7 @@ bool dt_trial_step(dt_trial *t, const char *step)
     return true;
 }
 
-void dt_trial_call(dt_trial *t, const char *fmt, ...)
+void dt_trial_report_call(dt_trial *t, const char *fmt, ...)
 {
     va_list ap;
     if (t == NULL) {
@@ -149,7 +150,7 @@ static void limit_memory(uint64_t bytes)
     }
 }
 
-static void do_work(void (*work)(void *user, dt_trial *t), void *user, dt_trial *t, pid_t parent)
+static void run_work_in_copy(void (*work)(void *user, dt_trial *t), void *user, dt_trial *t, pid_t parent)
 {
     setpgid(0, 0); /* so that what it starts can be ended with it */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -160,13 +161,13 @@ static void do_work(void (*work)(void *user, dt_trial *t), void *user, dt_trial 
     t->fd_ino = fstat(t->fd, &st) == 0 ? st.st_ino : 0;
     current = t;
     t->pid = getpid();
-    dt_exit_guard_down(); /* the other side sees how this one ends */
-    dt_fence_install(on_broken_fence);
+    dt_exit_guard_disable(); /* the other side sees how this one ends */
+    dt_fence_install(report_broken_fence);
     limit_memory(t->memory);
     dt_process_state_divert();
     dt_process_state_take(&expected_state);
     work(user, t);
-    identify_writer(t);
+    check_writer_process(t);
     check_state(t);
     t->call[0] = '\0';
     dt_fence_check();
@@ -259,7 +260,7 @@ static bool read_reports(const dt_trial *t, pid_t pid, int fd, double timeout_s,
 }
 
 /* What it started may be about to come back from the plugin, which must be read. */
-static void await_others(pid_t pid, const dt_trial *t)
+static void wait_for_children(pid_t pid, const dt_trial *t)
 {
     enum { TIMES = 20, EACH_MS = 10 };
     for (int i = 0; i < TIMES && t->finding[0] == '\0' && kill(-pid, 0) == 0; i++) {
@@ -267,7 +268,8 @@ static void await_others(pid_t pid, const dt_trial *t)
     }
 }
 
-static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, bool is_large, double timeout_s, uint64_t heard)
+static dt_status wait_for_end_of(pid_t pid, const dt_trial *t, bool is_over, bool is_large, double timeout_s,
+                                 uint64_t heard)
 {
     int status = 0;
     if (!is_over) {
@@ -275,7 +277,7 @@ static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, bool is_larg
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    await_others(pid, t);
+    wait_for_children(pid, t);
     kill(-pid, SIGKILL); /* what it started and left running */
     if (is_large) {
         return DT_FAIL(DT_EIO, "it takes more than %.3g GB of memory, the limit of a check; does each call allocate?",
@@ -316,7 +318,7 @@ dt_status dt_trial_execute(void (*work)(void *user, dt_trial *t),
     if (pid == 0) {
         close(pair[0]);
         t->fd = pair[1];
-        do_work(work, user, t, parent);
+        run_work_in_copy(work, user, t, parent);
     }
     dt_status st = DT_OK;
     if (pid < 0) {
@@ -330,7 +332,7 @@ dt_status dt_trial_execute(void (*work)(void *user, dt_trial *t),
         uint64_t heard = 0;
         bool is_large = false;
         const bool is_over = read_reports(t, pid, pair[0], timeout_s, hear, user, &heard, &is_large);
-        st = end_of(pid, t, is_over, is_large, timeout_s, heard);
+        st = wait_for_end_of(pid, t, is_over, is_large, timeout_s, heard);
         memcpy(result_p->step, t->step, sizeof(t->step));
         memcpy(result_p->call, t->call, sizeof(t->call));
         if (t->forked[0] != '\0') {

@@ -19,7 +19,7 @@
 typedef struct dt_trial {      /* shared by both sides */
     atomic_uint beat;          /* the copy adds to it as often as it is alive: it has timeout_s from beat to beat */
     atomic_bool is_done;       /* its work returned */
-    char step[64];             /* what is being tried, empty at first; set by dt_trial_step */
+    char step[64];             /* what is being tried, empty at first; set by dt_trial_begin_step */
     char call[128];            /* which call of it; empty: the step is enough, or unknown */
     char finding[320];         /* what the fence found, what became of fd, or of the process's state */
     char forked[64];           /* the step that a fork came back from; empty: none did */
@@ -47,10 +47,10 @@ void dt_trial_limit_memory(uint64_t bytes);
 /* In the copy: text for hear. */
 void dt_trial_report(dt_trial *t, const char *text, size_t bytes);
 /* What comes next, a beat; false, and none, where it is to be left out. */
-bool dt_trial_step(dt_trial *t, const char *step);
+bool dt_trial_begin_step(dt_trial *t, const char *step);
 /* The program itself changed state of its process: it is as it should be now. t: NULL is fine. */
 void dt_trial_accept_state(dt_trial *t);
 /* A call of that step, a beat; without a trial (NULL) nothing. */
-void dt_trial_call(dt_trial *t, const char *fmt, ...) DT_PRINTF(2, 3);
+void dt_trial_report_call(dt_trial *t, const char *fmt, ...) DT_PRINTF(2, 3);
 
 #endif

@@ -61,7 +61,7 @@ static dt_status add_history(dt_buffer *b)
 }
 
 /* Of rows with steps the steps come first: "S 15 6" is "15 S 6". */
-static dt_status add_obs(dt_buffer *b, uint32_t i)
+static dt_status add_observation_field(dt_buffer *b, uint32_t i)
 {
     const dt_port *p = &b->l->spec.obs[i];
     char dims[64];
@@ -74,7 +74,7 @@ static dt_status add_obs(dt_buffer *b, uint32_t i)
     return add_field(b, FIELD_STEPS, i, p->dtype, p->name, dims);
 }
 
-static dt_status add_next(dt_buffer *b)
+static dt_status add_next_fields(dt_buffer *b)
 {
     char name[64];
     for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
@@ -130,7 +130,7 @@ static dt_status add_annotations(dt_buffer *b)
     return DT_OK;
 }
 
-static dt_status add_kept(dt_buffer *b)
+static dt_status add_kept_fields(dt_buffer *b)
 {
     for (uint32_t k = 0; k < b->d.n_kept; k++) {
         const dt_port *p = &b->d.kept[k];
@@ -144,7 +144,7 @@ static dt_status add_fields(dt_buffer *b)
 {
     const dt_env_spec *s = &b->l->spec;
     for (uint32_t i = 0; i < s->n_obs; i++) {
-        DT_TRY(add_obs(b, i));
+        DT_TRY(add_observation_field(b, i));
     }
     if (b->d.window > 1) {
         DT_TRY(add_history(b));
@@ -160,14 +160,14 @@ static dt_status add_fields(dt_buffer *b)
     DT_TRY(add_field_of_columns(b, FIELD_COST_ADVANTAGE, DT_F32, "cost_advantage", s->n_costs));
     DT_TRY(add_field_of_columns(b, FIELD_COST_TARGET, DT_F32, "cost_target", s->n_costs));
     DT_TRY(add_field(b, FIELD_ROW_KEY, 0, DT_I64, "row_key", "A"));
-    DT_TRY(b->d.transitions > 0 ? add_next(b) : DT_OK);
+    DT_TRY(b->d.transitions > 0 ? add_next_fields(b) : DT_OK);
     DT_TRY(b->d.transitions > 1 ? add_transition_fields(b) : DT_OK);
     DT_TRY(add_annotations(b));
-    return add_kept(b); /* last, with what is annotated: an evaluation's buffer has all but these */
+    return add_kept_fields(b); /* last, with what is annotated: an evaluation's buffer has all but these */
 }
 
 /* n items. Called twice: without memory it counts; what no memory can hold stays SIZE_MAX. */
-static char *take(dt_buffer *b, size_t n, size_t item_bytes)
+static char *take_memory(dt_buffer *b, size_t n, size_t item_bytes)
 {
     size_t bytes = 0;
     char *p = b->map != NULL ? (char *)b->map + b->map_bytes : NULL;
@@ -176,65 +176,65 @@ static char *take(dt_buffer *b, size_t n, size_t item_bytes)
     return p;
 }
 
-static void lay_out(dt_buffer *b)
+static void lay_out_arrays(dt_buffer *b)
 {
     const dt_env_spec *s = &b->l->spec;
     const size_t n = b->n_places, slots = b->n_slots;
     b->map_bytes = 0;
-    b->row = (uint8_t *)take(b, n, 1);
-    b->flag = (uint8_t *)take(b, n, 1);
-    b->report = (uint8_t *)take(b, n, 1);
-    b->done = (uint8_t *)take(b, slots, 1);
-    b->age = (void *)take(b, n, sizeof(*b->age));
-    b->n_acts = (void *)take(b, slots, sizeof(*b->n_acts));
-    b->n_seen = (void *)take(b, slots, sizeof(*b->n_seen));
-    b->n_opponents = (void *)take(b, slots, sizeof(*b->n_opponents));
-    b->size = (void *)take(b, slots, s->n_symbols * sizeof(*b->size));
+    b->row = (uint8_t *)take_memory(b, n, 1);
+    b->flag = (uint8_t *)take_memory(b, n, 1);
+    b->report = (uint8_t *)take_memory(b, n, 1);
+    b->done = (uint8_t *)take_memory(b, slots, 1);
+    b->age = (void *)take_memory(b, n, sizeof(*b->age));
+    b->n_acts = (void *)take_memory(b, slots, sizeof(*b->n_acts));
+    b->n_seen = (void *)take_memory(b, slots, sizeof(*b->n_seen));
+    b->n_opponents = (void *)take_memory(b, slots, sizeof(*b->n_opponents));
+    b->size = (void *)take_memory(b, slots, s->n_symbols * sizeof(*b->size));
     for (uint32_t k = 1; k <= s->n_symbols; k++) {
-        b->length[k] = b->l->lists[k] > 0 ? (void *)take(b, n, sizeof(*b->length[k])) : NULL;
+        b->length[k] = b->l->lists[k] > 0 ? (void *)take_memory(b, n, sizeof(*b->length[k])) : NULL;
     }
     for (uint32_t i = 0; i < s->n_obs && !b->d.is_narrow; i++) {
         if (dt_obs_is_lists(&b->l->obs[i])) {
             continue;
         }
         if (b->l->obs[i].symbol == 0) {
-            b->obs[i] = take(b, n, b->l->obs[i].row_bytes);
+            b->obs[i] = take_memory(b, n, b->l->obs[i].row_bytes);
         } else {
-            b->at[i] = (void *)take(b, slots, sizeof(*b->at[i]));
+            b->at[i] = (void *)take_memory(b, slots, sizeof(*b->at[i]));
         }
     }
-    b->mask = b->d.is_narrow ? NULL : (uint8_t *)take(b, n, b->l->n_choices);
-    b->act_i = (void *)take(b, n, s->n_heads * sizeof(int32_t));
-    b->act_f = (void *)take(b, n, s->n_continuous * sizeof(float));
-    b->executed_f = (void *)take(b, n, s->n_continuous * sizeof(float));
+    b->mask = b->d.is_narrow ? NULL : (uint8_t *)take_memory(b, n, b->l->n_choices);
+    b->act_i = (void *)take_memory(b, n, s->n_heads * sizeof(int32_t));
+    b->act_f = (void *)take_memory(b, n, s->n_continuous * sizeof(float));
+    b->executed_f = (void *)take_memory(b, n, s->n_continuous * sizeof(float));
     float **const one[] = {&b->log_prob, &b->value, &b->reward, &b->advantage, &b->target};
     for (size_t i = 0; i < sizeof(one) / sizeof(one[0]); i++) {
-        *one[i] = (void *)take(b, n, sizeof(float));
+        *one[i] = (void *)take_memory(b, n, sizeof(float));
     }
     float **const per_cost[] = {&b->cost_value, &b->cost, &b->cost_advantage, &b->cost_target};
     for (size_t i = 0; i < sizeof(per_cost) / sizeof(per_cost[0]); i++) {
-        *per_cost[i] = (void *)take(b, n, s->n_costs * sizeof(float));
+        *per_cost[i] = (void *)take_memory(b, n, s->n_costs * sizeof(float));
     }
-    b->cost_in = b->d.transitions > 0 ? (void *)take(b, n, s->n_costs * sizeof(float)) : NULL;
+    b->cost_in = b->d.transitions > 0 ? (void *)take_memory(b, n, s->n_costs * sizeof(float)) : NULL;
     for (uint32_t k = 0; k < b->d.n_annotations; k++) {
-        b->annotation[k] = (void *)take(b, n, b->annotation_columns[k] * sizeof(float));
+        b->annotation[k] = (void *)take_memory(b, n, b->annotation_columns[k] * sizeof(float));
     }
     b->episode_items = 2 + s->n_costs + s->n_metrics;
-    b->episode = (void *)take(b, slots, b->episode_items * sizeof(double));
+    b->episode = (void *)take_memory(b, slots, b->episode_items * sizeof(double));
 }
 
 static dt_status map_memory(dt_buffer *b)
 {
     size_t bytes = 0;
     void *map = NULL;
-    lay_out(b);
+    lay_out_arrays(b);
     if (b->map_bytes == SIZE_MAX) {
         return DT_FAIL(DT_ECONFIG, "%u steps of %u instances are more bytes than can be counted; take fewer steps",
                        b->d.steps, b->d.instances);
     }
     DT_TRY(dt_arena_map(b->map_bytes, &map));
     b->map = map;
-    lay_out(b);
+    lay_out_arrays(b);
     for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
         const dt_obs_port *o = &b->l->obs[i];
         if (o->symbol == 0 || b->d.is_narrow) {
@@ -262,7 +262,7 @@ dt_status dt_buffer_init(dt_buffer *b, const dt_buffer_desc *d)
                        d->steps, d->instances, b->l->spec.n_agents);
     }
     for (int32_t k = 0; k <= (int32_t)b->l->spec.n_symbols; k++) {
-        b->symbol[k] = dt_layout_symbol(b->l, k);
+        b->symbol[k] = dt_layout_symbol_name(b->l, k);
         if (dt_buffer_max_rows(b, k) > INT32_MAX) {
             return DT_FAIL(DT_ECONFIG, "a sample with the step after it may have %lld rows of %s; at most %d can be",
                            (long long)dt_buffer_max_rows(b, k), b->symbol[k], INT32_MAX);
@@ -370,7 +370,7 @@ static void store_ragged_rows(dt_buffer *b, size_t slot, uint32_t port, const ch
     b->at[port][slot] = b->used[port];
     b->used[port] += rows;
     if (b->length[o->symbol] != NULL) {
-        dt_lists_store_rows(b, slot, o, record, to);
+        dt_buffer_store_list_rows(b, slot, o, record, to);
     } else {
         memcpy(to, record + o->offset, (size_t)rows * o->row_bytes);
     }
@@ -384,7 +384,7 @@ static void store_observations(dt_buffer *b, size_t slot, const char *record)
     for (uint32_t k = 0; k < l->spec.n_symbols; k++) {
         b->size[slot * l->spec.n_symbols + k] = (int32_t)size[k];
     }
-    dt_lists_store(b, slot, record);
+    dt_buffer_store_lists(b, slot, record);
     for (uint32_t i = 0; i < l->spec.n_obs; i++) {
         const dt_obs_port *o = &l->obs[i];
         if (o->symbol > 0) {
@@ -409,7 +409,7 @@ void dt_buffer_store(dt_buffer *b, uint32_t t, uint32_t i, const char *record)
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
-uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out)
+uint32_t dt_buffer_list_arrays(const dt_buffer *b, dt_buffer_array *out)
 {
     const dt_env_spec *s = &b->l->spec;
     const size_t A = s->n_agents, f = A * sizeof(float);
@@ -441,7 +441,7 @@ uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out)
     return n;
 }
 
-uint32_t dt_buffer_derived_arrays(const dt_buffer *b, dt_buffer_array *out)
+uint32_t dt_buffer_list_derived_arrays(const dt_buffer *b, dt_buffer_array *out)
 {
     const size_t f = b->l->spec.n_agents * sizeof(float);
     uint32_t n = 0;
@@ -461,7 +461,7 @@ uint32_t dt_buffer_derived_arrays(const dt_buffer *b, dt_buffer_array *out)
 }
 
 /* Fields of one of two kinds, and of this port. */
-static uint64_t fields_of(const dt_buffer *b, uint32_t kind, uint32_t or_kind, uint32_t port)
+static uint64_t fields_of_kinds(const dt_buffer *b, uint32_t kind, uint32_t or_kind, uint32_t port)
 {
     uint64_t fields = 0;
     for (uint32_t f = 0; f < b->n_fields; f++) {
@@ -471,7 +471,7 @@ static uint64_t fields_of(const dt_buffer *b, uint32_t kind, uint32_t or_kind, u
     return fields;
 }
 
-uint32_t dt_buffer_wide_arrays(const dt_buffer *b, dt_buffer_wide *out)
+uint32_t dt_buffer_list_wide_arrays(const dt_buffer *b, dt_buffer_wide *out)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
@@ -481,19 +481,19 @@ uint32_t dt_buffer_wide_arrays(const dt_buffer *b, dt_buffer_wide *out)
         }
         dt_buffer_wide *w = &out[n++];
         *w = (dt_buffer_wide){.data = b->obs[i], .row_bytes = o->row_bytes, .symbol = o->symbol, .at = b->at[i]};
-        w->before = fields_of(b, FIELD_HISTORY, FIELD_HISTORY, i);
-        w->after = fields_of(b, FIELD_NEXT, FIELD_NEXT_INDEX, i);
-        w->fields = fields_of(b, FIELD_OBS, FIELD_STEPS, i) | w->before;
+        w->before = fields_of_kinds(b, FIELD_HISTORY, FIELD_HISTORY, i);
+        w->after = fields_of_kinds(b, FIELD_NEXT, FIELD_NEXT_INDEX, i);
+        w->fields = fields_of_kinds(b, FIELD_OBS, FIELD_STEPS, i) | w->before;
     }
     out[n++] = (dt_buffer_wide){.data = (char *)b->mask,
                                 .row_bytes = b->l->n_choices,
-                                .fields = fields_of(b, FIELD_MASK, FIELD_MASK, 0),
-                                .after = fields_of(b, FIELD_NEXT_MASK, FIELD_NEXT_MASK, 0)};
+                                .fields = fields_of_kinds(b, FIELD_MASK, FIELD_MASK, 0),
+                                .after = fields_of_kinds(b, FIELD_NEXT_MASK, FIELD_NEXT_MASK, 0)};
     for (uint32_t k = 0; k < b->d.n_kept; k++) {
         if (b->kept[k] != NULL) {
             out[n++] = (dt_buffer_wide){.data = (char *)b->kept[k],
                                         .row_bytes = b->kept_columns[k] * sizeof(float),
-                                        .fields = fields_of(b, FIELD_KEPT, FIELD_KEPT, k)};
+                                        .fields = fields_of_kinds(b, FIELD_KEPT, FIELD_KEPT, k)};
         }
     }
     return n;

@@ -129,14 +129,14 @@ static inline bool dt_buffer_is_joined(const dt_buffer *b)
 /* Most rows of a symbol (0: "A") that a sample of the data has. */
 static inline int64_t dt_buffer_max_rows(const dt_buffer *b, int32_t symbol)
 {
-    return dt_layout_cap(b->l, symbol) * (dt_buffer_is_joined(b) && symbol > 0 ? 2 : 1);
+    return dt_layout_max_rows(b->l, symbol) * (dt_buffer_is_joined(b) && symbol > 0 ? 2 : 1);
 }
 
 /* As a data set: index n is sample n. which chooses rows of "A": DT_ROW_ACTS, as data, DT_ROW_SEEN or DT_ROW_OPPONENT,
  * for acting. size: "A" and the spec's ragged symbols. want: fields to write (bit f); key may be NULL. */
-void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, uint32_t n, int64_t *size);
-void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, const uint64_t *key, uint32_t n,
-                    uint64_t want, void *const *out);
+void dt_buffer_get_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, uint32_t n, int64_t *size);
+void dt_buffer_pack_samples(const dt_buffer *b, uint32_t which, const uint64_t *index, const uint64_t *key, uint32_t n,
+                            uint64_t want, void *const *out);
 /* Rows [rows, D] of a plain port as they are read. */
 void dt_buffer_scale_rows(const dt_buffer_scale *s, float *x, int64_t rows, int64_t D);
 /* Is field f known when an action is chosen? */
@@ -145,10 +145,10 @@ extern const dt_data_ops dt_buffer_data; /* self is the buffer */
 
 /* What acting leaves of a slot, without what is wide. */
 enum { DT_BUFFER_MAX_ARRAYS = 16 + DT_ENV_MAX_SYMBOLS + 2 * DT_ENV_MAX_COSTS };
-uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out);
+uint32_t dt_buffer_list_arrays(const dt_buffer *b, dt_buffer_array *out);
 /* What is made of it afterwards: advantages, targets, steps to a cost, annotations. */
 enum { DT_BUFFER_MAX_DERIVED = 2 + 3 * DT_ENV_MAX_COSTS + DT_ROLLOUT_MAX_ANNOTATIONS };
-uint32_t dt_buffer_derived_arrays(const dt_buffer *b, dt_buffer_array *out);
+uint32_t dt_buffer_list_derived_arrays(const dt_buffer *b, dt_buffer_array *out);
 /* What is wide of a slot: a row per place, or packed ones. */
 typedef struct dt_buffer_wide {
     char *data;
@@ -159,6 +159,6 @@ typedef struct dt_buffer_wide {
     uint64_t before, after; /* those that read it window - 1 steps before, too; a step after */
 } dt_buffer_wide;
 enum { DT_BUFFER_MAX_WIDE = 1 + DT_ENV_MAX_OBS + DT_ROLLOUT_MAX_KEPT };
-uint32_t dt_buffer_wide_arrays(const dt_buffer *b, dt_buffer_wide *out);
+uint32_t dt_buffer_list_wide_arrays(const dt_buffer *b, dt_buffer_wide *out);
 
 #endif

@@ -116,12 +116,12 @@ char *dt_reader_copy_steps(const dt_buffer_reader *r, const dt_obs_port *o, uint
                            size_t stride, char *out);
 
 /* buffer_lists.c: a field of rows of lists: own ones of all samples of the slice, then those of the steps after. */
-void dt_lists_read(const dt_buffer_reader *r, uint32_t port, char *out);
-/* The port "A+1" itself: where the lists begin in what dt_lists_read gives. */
-void dt_lists_read_pointers(const dt_buffer_reader *r, uint32_t port, bool is_after, int32_t *out);
+void dt_buffer_read_lists(const dt_buffer_reader *r, uint32_t port, char *out);
+/* The port "A+1" itself: where the lists begin in what dt_buffer_read_lists gives. */
+void dt_buffer_read_list_pointers(const dt_buffer_reader *r, uint32_t port, bool is_after, int32_t *out);
 /* Takes the lists of all agents that are present out of a record; after the slot's rows are known. */
-void dt_lists_store(dt_buffer *b, size_t slot, const char *record);
+void dt_buffer_store_lists(dt_buffer *b, size_t slot, const char *record);
 /* Rows of port o, whose symbol has lists, to where the buffer keeps them. */
-void dt_lists_store_rows(const dt_buffer *b, size_t slot, const dt_obs_port *o, const char *record, char *to);
+void dt_buffer_store_list_rows(const dt_buffer *b, size_t slot, const dt_obs_port *o, const char *record, char *to);
 
 #endif

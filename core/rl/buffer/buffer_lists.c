@@ -12,19 +12,19 @@
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static const int32_t *pointers_of(const dt_buffer *b, uint32_t k, const char *record)
+static const int32_t *row_pointers_of(const dt_buffer *b, uint32_t k, const char *record)
 {
     return (const int32_t *)(const void *)(record + b->l->obs[b->l->lists[k] - 1].offset);
 }
 
-void dt_lists_store(dt_buffer *b, size_t slot, const char *record)
+void dt_buffer_store_lists(dt_buffer *b, size_t slot, const char *record)
 {
     const size_t A = b->l->spec.n_agents, S = b->l->spec.n_symbols;
     for (uint32_t k = 1; k <= S; k++) {
         if (b->length[k] == NULL) {
             continue;
         }
-        const int32_t *begin = pointers_of(b, k, record);
+        const int32_t *begin = row_pointers_of(b, k, record);
         int32_t *length = b->length[k] + slot * A, all = 0;
         for (size_t a = 0; a < A; a++) {
             length[a] = b->row[slot * A + a] != 0 ? begin[a + 1] - begin[a] : 0;
@@ -34,11 +34,11 @@ void dt_lists_store(dt_buffer *b, size_t slot, const char *record)
     }
 }
 
-void dt_lists_store_rows(const dt_buffer *b, size_t slot, const dt_obs_port *o, const char *record, char *to)
+void dt_buffer_store_list_rows(const dt_buffer *b, size_t slot, const dt_obs_port *o, const char *record, char *to)
 {
     const uint32_t k = (uint32_t)o->symbol;
     const size_t A = b->l->spec.n_agents;
-    const int32_t *begin = pointers_of(b, k, record), *length = b->length[k] + slot * A;
+    const int32_t *begin = row_pointers_of(b, k, record), *length = b->length[k] + slot * A;
     for (size_t a = 0; a < A; a++) {
         const size_t bytes = (size_t)length[a] * o->row_bytes;
         memcpy(to, record + o->offset + (size_t)begin[a] * o->row_bytes, bytes);
@@ -74,7 +74,7 @@ static char *copy_lists(const dt_buffer_reader *r, uint32_t port, size_t slot, b
     return out;
 }
 
-static char *copy_all(const dt_buffer_reader *r, uint32_t port, bool is_after, size_t stride, char *out)
+static char *copy_all_lists(const dt_buffer_reader *r, uint32_t port, bool is_after, size_t stride, char *out)
 {
     int64_t before[1 + DT_ENV_MAX_SYMBOLS] = {0};
     for (uint32_t j = 0; j < r->n; j++) {
@@ -92,22 +92,22 @@ static char *copy_all(const dt_buffer_reader *r, uint32_t port, bool is_after, s
     return out;
 }
 
-void dt_lists_read(const dt_buffer_reader *r, uint32_t port, char *out)
+void dt_buffer_read_lists(const dt_buffer_reader *r, uint32_t port, char *out)
 {
     const dt_obs_port *o = &r->b->l->obs[port];
     int64_t size[1 + DT_ENV_MAX_SYMBOLS];
     size_t stride = 0;
     if (o->steps > 0) {
-        dt_buffer_sizes(r->b, r->which, r->index, r->n, size);
+        dt_buffer_get_sizes(r->b, r->which, r->index, r->n, size);
         stride = (size_t)size[o->symbol] * (o->row_bytes / (size_t)o->steps);
     }
-    out = copy_all(r, port, false, stride, out);
+    out = copy_all_lists(r, port, false, stride, out);
     if (dt_reader_is_joined(r)) {
-        copy_all(r, port, true, stride, out);
+        copy_all_lists(r, port, true, stride, out);
     }
 }
 
-void dt_lists_read_pointers(const dt_buffer_reader *r, uint32_t port, bool is_after, int32_t *out)
+void dt_buffer_read_list_pointers(const dt_buffer_reader *r, uint32_t port, bool is_after, int32_t *out)
 {
     const dt_buffer *b = r->b;
     const uint32_t k = (uint32_t)b->l->obs[port].index_of;

@@ -111,7 +111,7 @@ static void read_steps(const dt_buffer_reader *r, uint32_t port, char *out)
     const dt_obs_port *o = &b->l->obs[port];
     const uint32_t A = b->l->spec.n_agents, S = b->l->spec.n_symbols;
     int64_t size[1 + DT_ENV_MAX_SYMBOLS];
-    dt_buffer_sizes(b, r->which, r->index, r->n, size);
+    dt_buffer_get_sizes(b, r->which, r->index, r->n, size);
     const size_t stride = (size_t)size[o->symbol] * (o->row_bytes / (size_t)o->steps);
     for (uint32_t j = 0; j < r->n; j++) {
         const size_t slot = dt_reader_slot(r, j), after = slot + b->d.instances;
@@ -161,7 +161,7 @@ static void read_history(const dt_buffer_reader *r, const dt_buffer_field *f, fl
 
 /* Rows of the step after, of agents that were not ended by this one; else zeros. Where more is wanted of transitions,
  * also of those that were truncated by it: there it is what they saw last. */
-static void read_next(const dt_buffer_reader *r, const dt_buffer_field *f, float *out)
+static void read_next_rows(const dt_buffer_reader *r, const dt_buffer_field *f, float *out)
 {
     const dt_buffer *b = r->b;
     const bool is_seen = b->d.transitions > 1 && f->kind == FIELD_NEXT;
@@ -226,9 +226,9 @@ static void read_port(const dt_buffer_reader *r, uint32_t port, bool is_next, vo
 {
     const dt_obs_port *o = &r->b->l->obs[port];
     if (dt_obs_is_lists(o)) {
-        dt_lists_read_pointers(r, port, is_next, out);
+        dt_buffer_read_list_pointers(r, port, is_next, out);
     } else if (r->b->length[o->symbol] != NULL) {
-        dt_lists_read(r, port, out);
+        dt_buffer_read_lists(r, port, out);
     } else if (is_next) {
         read_next_index(r, port, out);
     } else if (o->steps > 0) {
@@ -238,7 +238,7 @@ static void read_port(const dt_buffer_reader *r, uint32_t port, bool is_next, vo
     }
 }
 
-static void read_kept(const dt_buffer_reader *r, uint32_t k, void *out)
+static void read_kept_values(const dt_buffer_reader *r, uint32_t k, void *out)
 {
     const dt_buffer *b = r->b;
     const size_t bytes = b->kept_columns[k] * sizeof(float);
@@ -246,7 +246,7 @@ static void read_kept(const dt_buffer_reader *r, uint32_t k, void *out)
     if (b->kept[k] != NULL) {
         read_places(r, b->kept[k], bytes, out);
     } else {
-        dt_buffer_sizes(b, r->which, r->index, r->n, size);
+        dt_buffer_get_sizes(b, r->which, r->index, r->n, size);
         memset(out, 0, (size_t)size[0] * bytes);
     }
 }
@@ -267,7 +267,7 @@ static void read_mask(const dt_buffer_reader *r, float *out)
     }
 }
 
-static bool is_allowed(const uint8_t *mask, size_t n)
+static bool is_any_allowed(const uint8_t *mask, size_t n)
 {
     for (size_t c = 0; c < n; c++) {
         if (mask[c] != 0) {
@@ -290,7 +290,7 @@ static void read_next_mask(const dt_buffer_reader *r, float *out)
             const uint8_t *mask = b->mask + (at + b->d.instances * A) * n;
             for (uint32_t h = 0; h < s->n_heads && (b->row[at] & r->which) != 0; h++) {
                 const size_t C = (size_t)s->choices[h];
-                const bool is_open = (b->flag[at] & DT_STEP_TERMINATED) != 0 || !is_allowed(mask, C);
+                const bool is_open = (b->flag[at] & DT_STEP_TERMINATED) != 0 || !is_any_allowed(mask, C);
                 for (size_t c = 0; c < C; c++) {
                     *out++ = is_open || mask[c] != 0;
                 }
@@ -301,7 +301,7 @@ static void read_next_mask(const dt_buffer_reader *r, float *out)
 }
 
 /* How a step ended the agent, or that what follows it is not known: 1, else 0. */
-static void read_end(const dt_buffer_reader *r, uint8_t flag, float *out)
+static void read_end_flags(const dt_buffer_reader *r, uint8_t flag, float *out)
 {
     const dt_buffer *b = r->b;
     const size_t A = b->l->spec.n_agents;
@@ -342,7 +342,7 @@ static void read_weight(const dt_buffer_reader *r, float *out)
     }
 }
 
-static void read_place(const dt_buffer_reader *r, int32_t *out)
+static void read_places_of_rows(const dt_buffer_reader *r, int32_t *out)
 {
     const dt_buffer *b = r->b;
     const size_t A = b->l->spec.n_agents;
@@ -358,7 +358,7 @@ static void read_place(const dt_buffer_reader *r, int32_t *out)
 
 /* What the agents at the other places of the instance do: n numbers of each, zeros at its own place and where none
  * acts. */
-static void read_others(const dt_buffer_reader *r, uint32_t kind, size_t n, float *out)
+static void read_actions_of_others(const dt_buffer_reader *r, uint32_t kind, size_t n, float *out)
 {
     const dt_buffer *b = r->b;
     const size_t A = b->l->spec.n_agents;
@@ -464,7 +464,7 @@ static void read_field(const dt_buffer_reader *r, const dt_buffer_field *f, void
         break;
     case FIELD_NEXT:
     case FIELD_NEXT_PRESENT:
-        read_next(r, f, out);
+        read_next_rows(r, f, out);
         break;
     case FIELD_COST_IN:
         read_costs(r, b->cost_in, out);
@@ -476,25 +476,25 @@ static void read_field(const dt_buffer_reader *r, const dt_buffer_field *f, void
         read_costs(r, b->cost, out);
         break;
     case FIELD_TERMINATED:
-        read_end(r, DT_STEP_TERMINATED, out);
+        read_end_flags(r, DT_STEP_TERMINATED, out);
         break;
     case FIELD_TRUNCATED:
-        read_end(r, DT_STEP_TRUNCATED, out);
+        read_end_flags(r, DT_STEP_TRUNCATED, out);
         break;
     case FIELD_EXECUTED:
         read_places(r, b->executed_f, s->n_continuous * sizeof(float), out);
         break;
     case FIELD_PLACE:
-        read_place(r, out);
+        read_places_of_rows(r, out);
         break;
     case FIELD_NEXT_MASK:
         read_next_mask(r, out);
         break;
     case FIELD_OTHERS:
-        read_others(r, f->kind, b->l->n_choices, out);
+        read_actions_of_others(r, f->kind, b->l->n_choices, out);
         break;
     case FIELD_OTHERS_F:
-        read_others(r, f->kind, s->n_continuous, out);
+        read_actions_of_others(r, f->kind, s->n_continuous, out);
         break;
     case FIELD_DISCOUNT:
         read_discount(r, out);
@@ -506,7 +506,7 @@ static void read_field(const dt_buffer_reader *r, const dt_buffer_field *f, void
         read_places(r, b->annotation[f->port], b->annotation_columns[f->port] * sizeof(float), out);
         break;
     case FIELD_KEPT:
-        read_kept(r, f->port, out);
+        read_kept_values(r, f->port, out);
         break;
     default:
         read_keys(r, out);
@@ -514,8 +514,8 @@ static void read_field(const dt_buffer_reader *r, const dt_buffer_field *f, void
     }
 }
 
-void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, const uint64_t *key, uint32_t n,
-                    uint64_t want, void *const *out)
+void dt_buffer_pack_samples(const dt_buffer *b, uint32_t which, const uint64_t *index, const uint64_t *key, uint32_t n,
+                            uint64_t want, void *const *out)
 {
     const dt_buffer_reader r = {
         .b = b, .index = index, .key = key, .n = n, .which = which, .first = dt_buffer_slot(b, 0, 0)};
@@ -570,7 +570,7 @@ static dt_status data_sizes(const void *self, const uint64_t *index, uint32_t n,
 {
     const dt_buffer *b = self;
     if (b->is_filled) {
-        dt_buffer_sizes(b, DT_ROW_ACTS, index, n, size);
+        dt_buffer_get_sizes(b, DT_ROW_ACTS, index, n, size);
         return DT_OK;
     }
     for (int32_t k = 0; k <= (int32_t)b->l->spec.n_symbols; k++) {
@@ -589,7 +589,7 @@ static dt_status data_read(void *self, const uint64_t *index, const uint64_t *ke
     for (uint32_t f = 0; f < b->n_fields; f++) {
         want |= out[f] != NULL ? UINT64_C(1) << f : 0;
     }
-    dt_buffer_pack(b, DT_ROW_ACTS, index, key, n, want, out);
+    dt_buffer_pack_samples(b, DT_ROW_ACTS, index, key, n, want, out);
     return DT_OK;
 }
 

@@ -34,7 +34,7 @@ int64_t dt_reader_list_rows(const dt_buffer_reader *r, size_t slot, uint32_t k, 
     return rows;
 }
 
-void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, uint32_t n, int64_t *size)
+void dt_buffer_get_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, uint32_t n, int64_t *size)
 {
     const dt_buffer_reader r = {.b = b, .index = index, .n = n, .which = which, .first = dt_buffer_slot(b, 0, 0)};
     memset(size, 0, (b->l->spec.n_symbols + 1) * sizeof(*size));
@@ -52,7 +52,7 @@ void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, 
 /* ---- indices ----------------------------------------------------------------------------------------------------- */
 
 /* Rows of places counted from the first of the slice; -1 for agents without a row. */
-static void place_rows(const dt_buffer_reader *r, size_t slot, int32_t before, int32_t *v, int64_t n)
+static void list_rows_of_places(const dt_buffer_reader *r, size_t slot, int32_t before, int32_t *v, int64_t n)
 {
     const uint32_t A = r->b->l->spec.n_agents;
     for (int64_t i = 0; i < n; i++) {
@@ -79,7 +79,7 @@ void dt_reader_shift_indices(const dt_buffer_reader *r, size_t slot, int32_t sym
 {
     int32_t *v = rows;
     if (symbol == 0) {
-        place_rows(r, slot, (int32_t)before[0], v, n);
+        list_rows_of_places(r, slot, (int32_t)before[0], v, n);
         return;
     }
     for (int64_t i = 0; i < n; i++) {

@@ -39,7 +39,7 @@ static void intersect_masks(const float *allow, uint8_t *mask, int32_t n, dt_dis
     out->is_infeasible = out->is_infeasible || (n_mask > 0 && !(most > 0));
 }
 
-static int32_t most_likely(const float *logits, const uint8_t *mask, int32_t n)
+static int32_t most_likely_choice(const float *logits, const uint8_t *mask, int32_t n)
 {
     int32_t best = -1;
     for (int32_t c = 0; c < n; c++) {
@@ -53,7 +53,7 @@ static int32_t most_likely(const float *logits, const uint8_t *mask, int32_t n)
 /* softmax over allowed choices, turned around at u */
 static int32_t draw_choice(const float *logits, const uint8_t *mask, int32_t n, double u, bool greedy, float *log_prob)
 {
-    const int32_t best = most_likely(logits, mask, n);
+    const int32_t best = most_likely_choice(logits, mask, n);
     if (best < 0) {
         *log_prob = NAN;
         return 0;
@@ -114,7 +114,7 @@ static void draw_normals(const dt_rng_stream *stream, uint64_t sample, uint64_t 
     z[1] = radius * sin(angle);
 }
 
-static float clamp(float x, float low, float high)
+static float clamp_float(float x, float low, float high)
 {
     return x < low ? low : x > high ? high : x;
 }
@@ -127,7 +127,7 @@ static float to_env_action(const dt_dist *d, uint32_t i, float drawn)
 }
 
 /* log d tanh(u) / du = log(1 - tanh(u)^2), in the form that does not cancel: 2 (log 2 - u - softplus(-2 u)) */
-static double log_slope(double u)
+static double log_tanh_slope(double u)
 {
     static const double log_2 = 0.6931471805599453;
     const double softplus = u > 0 ? log1p(exp(-2 * u)) : -2 * u + log1p(exp(2 * u));
@@ -138,7 +138,7 @@ static double log_slope(double u)
 static float clip_to_shield(const dt_dist *d, const dt_dist_row *row, uint32_t i, dt_dist_result *out)
 {
     const float wanted = to_env_action(d, i, row->drawn_f[i]);
-    const float plain = clamp(wanted, d->low[i], d->high[i]);
+    const float plain = clamp_float(wanted, d->low[i], d->high[i]);
     const float low = row->low != NULL ? row->low[i] : d->low[i];
     const float high = row->high != NULL ? row->high[i] : d->high[i];
     if (isnan(low) || isnan(high)) {
@@ -149,7 +149,7 @@ static float clip_to_shield(const dt_dist *d, const dt_dist_row *row, uint32_t i
     if (low > high) {
         return plain;
     }
-    const float x = clamp(clamp(wanted, low, high), d->low[i], d->high[i]);
+    const float x = clamp_float(clamp_float(wanted, low, high), d->low[i], d->high[i]);
     out->is_changed = out->is_changed || x != plain;
     return x;
 }
@@ -169,15 +169,15 @@ static void draw_gaussians(const dt_dist *d, const dt_rng_stream *stream, uint64
         const double z = ((double)row->drawn_f[i] - (double)row->mean[i]) / std;
         log_prob -= 0.5 * z * z + (double)row->log_std[i] + half_log_two_pi;
         if (d->is_squashed) {
-            log_prob -= log_slope((double)row->drawn_f[i]);
+            log_prob -= log_tanh_slope((double)row->drawn_f[i]);
         }
         row->executed_f[i] = clip_to_shield(d, row, i, out);
     }
     out->log_prob += (float)log_prob;
 }
 
-dt_dist_result dt_dist_draw(const dt_dist *d, const dt_rng_stream *stream, uint64_t sample, bool greedy,
-                            const dt_dist_row *row)
+dt_dist_result dt_dist_draw_action(const dt_dist *d, const dt_rng_stream *stream, uint64_t sample, bool greedy,
+                                   const dt_dist_row *row)
 {
     dt_dist_result out = {0};
     draw_heads(d, stream, sample, greedy, row, &out);

@@ -38,7 +38,7 @@ typedef struct dt_dist_result {
 } dt_dist_result;
 
 /* sample: number of the row within the stream's step. greedy: the most likely action instead. */
-dt_dist_result dt_dist_draw(const dt_dist *d, const dt_rng_stream *stream, uint64_t sample, bool greedy,
-                            const dt_dist_row *row);
+dt_dist_result dt_dist_draw_action(const dt_dist *d, const dt_rng_stream *stream, uint64_t sample, bool greedy,
+                                   const dt_dist_row *row);
 
 #endif

@@ -29,7 +29,7 @@ void dt_gae_estimate(const dt_gae *g, double *carry, float *advantage)
     }
 }
 
-double dt_gae_deviation(const uint8_t *flag, size_t n, const float *advantage, double *mean_p)
+double dt_gae_compute_deviation(const uint8_t *flag, size_t n, const float *advantage, double *mean_p)
 {
     double rows = 0, sum = 0, squares = 0;
     for (size_t i = 0; i < n; i++) {
@@ -49,7 +49,7 @@ double dt_gae_normalise(const uint8_t *flag, size_t n, double given, float *adva
 {
     static const double eps = 1e-8; /* as PPO's authors add to the deviation */
     double mean = 0;
-    const double deviation = dt_gae_deviation(flag, n, advantage, &mean);
+    const double deviation = dt_gae_compute_deviation(flag, n, advantage, &mean);
     const double scale = given > 0 ? given : deviation > 0 ? 1 / (deviation + eps) : 0;
     for (size_t i = 0; i < n; i++) {
         advantage[i] = (float)((flag[i] & DT_STEP_ACTED) * scale * (advantage[i] - mean));
@@ -60,7 +60,7 @@ double dt_gae_normalise(const uint8_t *flag, size_t n, double given, float *adva
 void dt_gae_centre(const uint8_t *flag, size_t n, float *reward)
 {
     double mean = 0;
-    (void)dt_gae_deviation(flag, n, reward, &mean);
+    (void)dt_gae_compute_deviation(flag, n, reward, &mean);
     for (size_t i = 0; i < n; i++) {
         reward[i] = (flag[i] & DT_STEP_ACTED) != 0 ? (float)(reward[i] - mean) : 0;
     }

@@ -29,7 +29,7 @@ typedef struct dt_gae {
 void dt_gae_estimate(const dt_gae *g, double *carry, float *advantage);
 
 /* Mean and deviation over the rows where an agent acted; one row: deviation 0. */
-double dt_gae_deviation(const uint8_t *flag, size_t n, const float *advantage, double *mean_p);
+double dt_gae_compute_deviation(const uint8_t *flag, size_t n, const float *advantage, double *mean_p);
 
 /* To mean 0 and deviation 1 over the rows where an agent acted; one row or equal rows: to 0. given > 0: the factor
  * instead of 1 / deviation. Hands back the factor. */

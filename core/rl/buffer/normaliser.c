@@ -70,7 +70,7 @@ void dt_moments_sum(const dt_moments_rows *r, size_t columns, double *part)
 }
 
 /*   mean = mean_a + delta n_b / n,   M2 = M2_a + M2_b + delta^2 n_a n_b / n,   delta = mean_b - mean_a */
-void dt_moments_join(dt_moments *m, const double *part)
+void dt_moments_merge(dt_moments *m, const double *part)
 {
     const size_t D = m->columns;
     const double rows = part[0], *mean = part + 1, *m2 = mean + D, all = m->n + rows;
@@ -89,7 +89,7 @@ void dt_moments_add(dt_moments *m, const float *x, const unsigned char *flag, si
 {
     const dt_moments_rows rows = {.x = x, .flag = flag, .n = n, .blocks = 1, .stride = n};
     dt_moments_sum(&rows, m->columns, m->part);
-    dt_moments_join(m, m->part);
+    dt_moments_merge(m, m->part);
 }
 
 void dt_moments_apply(dt_moments *m)

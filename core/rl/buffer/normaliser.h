@@ -31,7 +31,7 @@ typedef struct dt_moments_rows {
     size_t n, blocks, stride;
 } dt_moments_rows;
 void dt_moments_sum(const dt_moments_rows *r, size_t columns, double *part);
-void dt_moments_join(dt_moments *m, const double *part);
+void dt_moments_merge(dt_moments *m, const double *part);
 /* x: [n, columns], all at once. */
 void dt_moments_add(dt_moments *m, const float *x, const unsigned char *flag, size_t n);
 /* shift and scale as of now: (x - shift) * scale has mean 0 and deviation 1; 0 and 1 before anything was added. */

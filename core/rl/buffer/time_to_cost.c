@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-void dt_steps_to_cost(const float *cost, const uint8_t *flag, size_t steps, size_t places, float *out)
+void dt_compute_steps_to_cost(const float *cost, const uint8_t *flag, size_t steps, size_t places, float *out)
 {
     for (size_t at = steps * places; at-- > 0;) {
         const bool goes_on = (flag[at] & (DT_STEP_TERMINATED | DT_STEP_TRUNCATED)) == 0;

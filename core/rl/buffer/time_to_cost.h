@@ -13,6 +13,6 @@
  * out   [steps, places], written whole: 0 where the step itself costs, n where the n-th step after it is the first that
  *       does, DT_ROLLOUT_NEVER where the agent was terminated before one did, -n where n steps without cost were seen
  *       and then the rollout ended or the agent was truncated; 0 where no agent acted. */
-void dt_steps_to_cost(const float *cost, const uint8_t *flag, size_t steps, size_t places, float *out);
+void dt_compute_steps_to_cost(const float *cost, const uint8_t *flag, size_t steps, size_t places, float *out);
 
 #endif

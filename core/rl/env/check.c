@@ -23,7 +23,7 @@ static bool is_finite_f32(const float *x, int64_t n)
     return bad == 0;
 }
 
-static dt_status not_finite(const dt_obs_port *o, const char *data)
+static dt_status fail_not_finite(const dt_obs_port *o, const char *data)
 {
     const int64_t n = (o->symbol < 0 ? 0 : o->cap) * o->row_items;
     for (int64_t i = 0; i < n; i++) {
@@ -40,7 +40,7 @@ static dt_status not_finite(const dt_obs_port *o, const char *data)
 /* The list of the agent at place a is rows v[a] .. v[a + 1] - 1. */
 static dt_status check_lists(const dt_layout *l, const dt_obs_port *o, const int32_t *v, int64_t limit)
 {
-    const char *of = dt_layout_symbol(l, o->index_of);
+    const char *of = dt_layout_symbol_name(l, o->index_of);
     const uint32_t A = l->spec.n_agents;
     if (v[0] != 0) {
         return DT_FAIL(DT_EPLUGIN, "observation %s [%s] begins the list of agent 0 at row %d of %s; expected 0",
@@ -66,7 +66,7 @@ static dt_status check_indices(const dt_layout *l, const dt_obs_port *o, const i
 {
     const int32_t *v = (const int32_t *)(const void *)data;
     const int64_t limit = o->index_of == 0 ? l->spec.n_agents : size[o->index_of - 1];
-    const char *of = dt_layout_symbol(l, o->index_of);
+    const char *of = dt_layout_symbol_name(l, o->index_of);
     if (dt_obs_is_lists(o)) {
         return check_lists(l, o, v, limit);
     }
@@ -106,15 +106,15 @@ static dt_status check_obs(const dt_layout *l, const char *record)
     for (uint32_t i = 0; i < l->spec.n_obs; i++) {
         const dt_obs_port *o = &l->obs[i];
         const char *data = record + o->offset;
-        const int64_t rows = dt_layout_rows(l, o, size);
+        const int64_t rows = dt_layout_count_rows(l, o, size);
         const int64_t n = rows * o->row_items;
         dt_obs_port live = *o;
         live.cap = rows;
         if (o->port->dtype == DT_F32 && !is_finite_f32((const float *)(const void *)data, n)) {
-            return not_finite(&live, data);
+            return fail_not_finite(&live, data);
         }
         if (o->port->dtype == DT_F64) {
-            DT_TRY(not_finite(&live, data));
+            DT_TRY(fail_not_finite(&live, data));
         }
         if (o->index_of >= 0) {
             DT_TRY(check_indices(l, o, size, data, rows));
@@ -123,7 +123,7 @@ static dt_status check_obs(const dt_layout *l, const char *record)
     return DT_OK;
 }
 
-static dt_status check_earned(const dt_layout *l, const char *record)
+static dt_status check_rewards_and_costs(const dt_layout *l, const char *record)
 {
     const float *reward = (const float *)(const void *)(record + l->reward);
     const float *cost = (const float *)(const void *)(record + l->cost);
@@ -193,7 +193,7 @@ dt_status dt_check_record(const dt_layout *l, const char *record, const uint8_t 
     DT_TRY(check_obs(l, record));
     DT_TRY(check_ends(l, record, acted, is_over));
     DT_TRY(check_masks(l, record));
-    return acted != NULL ? check_earned(l, record) : DT_OK;
+    return acted != NULL ? check_rewards_and_costs(l, record) : DT_OK;
 }
 
 /* ---- whole records ----------------------------------------------------------------------------------------------- */
@@ -232,7 +232,7 @@ const char *dt_compare_records(const dt_layout *l, const char *a, const char *b)
     }
     for (uint32_t i = 0; i < s->n_obs; i++) {
         const dt_obs_port *o = &l->obs[i];
-        const size_t rows = (size_t)dt_layout_rows(l, o, (const int64_t *)(const void *)(a + l->size));
+        const size_t rows = (size_t)dt_layout_count_rows(l, o, (const int64_t *)(const void *)(a + l->size));
         if (memcmp(a + o->offset, b + o->offset, rows * o->row_bytes) != 0) {
             return o->port->name;
         }

@@ -125,7 +125,7 @@ static dt_status check_symbols(const char *id, const dt_env_spec *s)
 static int32_t find_symbol(const dt_layout *l, const char *name, size_t bytes)
 {
     for (int32_t k = 0; k <= (int32_t)l->spec.n_symbols; k++) {
-        const char *s = dt_layout_symbol(l, k);
+        const char *s = dt_layout_symbol_name(l, k);
         if (strlen(s) == bytes && memcmp(s, name, bytes) == 0) {
             return k;
         }
@@ -144,7 +144,7 @@ static dt_status parse_rows(const dt_layout *l, const char *id, const dt_port *p
                        "of row pointers",
                        id, p->name, p->dims);
     }
-    o->cap = dt_layout_cap(l, o->symbol) + o->plus;
+    o->cap = dt_layout_max_rows(l, o->symbol) + o->plus;
     o->row_items = 1;
     uint32_t rank = 1;
     for (const char *t = p->dims + n; *t != '\0'; t += n) {
@@ -224,7 +224,7 @@ static dt_status find_lists(dt_layout *l, const char *id)
         if (dt_obs_is_lists(o) && *lists != 0) {
             return DT_FAIL(DT_EPLUGIN,
                            "%s: ports %s and %s both define the owners of rows of %s; one of them is enough", id,
-                           l->obs[*lists - 1].port->name, o->port->name, dt_layout_symbol(l, o->index_of));
+                           l->obs[*lists - 1].port->name, o->port->name, dt_layout_symbol_name(l, o->index_of));
         }
         if (dt_obs_is_lists(o)) {
             *lists = i + 1;
@@ -237,14 +237,14 @@ static dt_status find_lists(dt_layout *l, const char *id)
             return DT_FAIL(DT_EPLUGIN,
                            "%s: port %s counts rows of %s, of which each agent has its own (port %s [A+1]); no other "
                            "port may count them",
-                           id, o->port->name, dt_layout_symbol(l, o->index_of), l->obs[counted - 1].port->name);
+                           id, o->port->name, dt_layout_symbol_name(l, o->index_of), l->obs[counted - 1].port->name);
         }
         if (own > 0 && o->plus) {
             return DT_FAIL(
                 DT_EPLUGIN,
                 "%s: port %s [%s] holds lists of rows of %s, of which each agent has its own (port %s [A+1]); "
                 "lists of lists are not possible",
-                id, o->port->name, o->port->dims, dt_layout_symbol(l, o->symbol), l->obs[own - 1].port->name);
+                id, o->port->name, o->port->dims, dt_layout_symbol_name(l, o->symbol), l->obs[own - 1].port->name);
         }
     }
     return DT_OK;
@@ -336,7 +336,7 @@ typedef struct copier { /* the first pass counts, the second writes */
     size_t used;
 } copier;
 
-static void *put(copier *c, const void *from, size_t bytes)
+static void *copy_bytes(copier *c, const void *from, size_t bytes)
 {
     void *to = c->at != NULL ? c->at + c->used : NULL;
     if (to != NULL && bytes > 0) {
@@ -346,16 +346,16 @@ static void *put(copier *c, const void *from, size_t bytes)
     return to;
 }
 
-static const char *put_text(copier *c, const char *s)
+static const char *copy_text(copier *c, const char *s)
 {
-    return put(c, s, strlen(s) + 1);
+    return copy_bytes(c, s, strlen(s) + 1);
 }
 
-static const char *const *put_names(copier *c, const char *const *name, uint32_t n)
+static const char *const *copy_names(copier *c, const char *const *name, uint32_t n)
 {
-    const char **to = put(c, name, n * sizeof(*to));
+    const char **to = copy_bytes(c, name, n * sizeof(*to));
     for (uint32_t i = 0; i < n; i++) {
-        const char *text = put_text(c, name[i]);
+        const char *text = copy_text(c, name[i]);
         if (to != NULL) {
             to[i] = text;
         }
@@ -366,37 +366,37 @@ static const char *const *put_names(copier *c, const char *const *name, uint32_t
 static void copy_spec(copier *c, const dt_env_spec *s, dt_env_spec *out)
 {
     *out = *s;
-    dt_port *obs = put(c, s->obs, s->n_obs * sizeof(*obs));
+    dt_port *obs = copy_bytes(c, s->obs, s->n_obs * sizeof(*obs));
     for (uint32_t i = 0; i < s->n_obs; i++) {
-        const char *name = put_text(c, s->obs[i].name);
-        const char *dims = put_text(c, s->obs[i].dims);
+        const char *name = copy_text(c, s->obs[i].name);
+        const char *dims = copy_text(c, s->obs[i].dims);
         if (obs != NULL) {
             obs[i].name = name;
             obs[i].dims = dims;
         }
     }
     out->obs = obs;
-    dt_dim *symbols = put(c, s->symbols, s->n_symbols * sizeof(*symbols));
+    dt_dim *symbols = copy_bytes(c, s->symbols, s->n_symbols * sizeof(*symbols));
     for (uint32_t k = 0; k < s->n_symbols; k++) {
-        const char *name = put_text(c, s->symbols[k].name);
+        const char *name = copy_text(c, s->symbols[k].name);
         if (symbols != NULL) {
             symbols[k].name = name;
         }
     }
     out->symbols = symbols;
-    out->choices = put(c, s->choices, s->n_heads * sizeof(*s->choices));
-    out->low = put(c, s->low, s->n_continuous * sizeof(*s->low));
-    out->high = put(c, s->high, s->n_continuous * sizeof(*s->high));
-    out->costs = put_names(c, s->costs, s->n_costs);
-    out->metrics = put_names(c, s->metrics, s->n_metrics);
-    out->team = s->team != NULL ? put(c, s->team, s->n_agents * sizeof(*s->team)) : NULL;
-    dt_column *columns = put(c, s->columns, s->n_columns * sizeof(*columns));
+    out->choices = copy_bytes(c, s->choices, s->n_heads * sizeof(*s->choices));
+    out->low = copy_bytes(c, s->low, s->n_continuous * sizeof(*s->low));
+    out->high = copy_bytes(c, s->high, s->n_continuous * sizeof(*s->high));
+    out->costs = copy_names(c, s->costs, s->n_costs);
+    out->metrics = copy_names(c, s->metrics, s->n_metrics);
+    out->team = s->team != NULL ? copy_bytes(c, s->team, s->n_agents * sizeof(*s->team)) : NULL;
+    dt_column *columns = copy_bytes(c, s->columns, s->n_columns * sizeof(*columns));
     for (uint32_t i = 0; i < s->n_columns; i++) {
         const dt_column *from = &s->columns[i];
-        const dt_column mine = {.port = put_text(c, from->port),
-                                .name = put_text(c, from->name),
-                                .unit = put_text(c, from->unit),
-                                .meaning = put_text(c, from->meaning)};
+        const dt_column mine = {.port = copy_text(c, from->port),
+                                .name = copy_text(c, from->name),
+                                .unit = copy_text(c, from->unit),
+                                .meaning = copy_text(c, from->meaning)};
         if (columns != NULL) {
             columns[i].port = mine.port;
             columns[i].name = mine.name;
@@ -409,13 +409,13 @@ static void copy_spec(copier *c, const dt_env_spec *s, dt_env_spec *out)
     for (uint32_t h = 0; h < s->n_heads; h++) {
         n_choices += (uint32_t)s->choices[h];
     }
-    out->places = s->places != NULL ? put_names(c, s->places, s->n_agents) : NULL;
-    out->choices_shown = s->choices_shown != NULL ? put_names(c, s->choices_shown, s->n_agents * n_choices) : NULL;
+    out->places = s->places != NULL ? copy_names(c, s->places, s->n_agents) : NULL;
+    out->choices_shown = s->choices_shown != NULL ? copy_names(c, s->choices_shown, s->n_agents * n_choices) : NULL;
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static size_t place(size_t *at, size_t bytes)
+static size_t place_bytes(size_t *at, size_t bytes)
 {
     const size_t offset = *at;
     *at += (bytes + ALIGN - 1) / ALIGN * ALIGN;
@@ -423,7 +423,7 @@ static size_t place(size_t *at, size_t bytes)
 }
 
 /* All that an agent has is bounded by check_counts; rows, and what is in one, are bounded each, not their product. */
-static dt_status place_all(dt_layout *l, const char *id)
+static dt_status place_arrays(dt_layout *l, const char *id)
 {
     const dt_env_spec *s = &l->spec;
     size_t at = 0, rows = 0;
@@ -433,19 +433,19 @@ static dt_status place_all(dt_layout *l, const char *id)
             return DT_FAIL(DT_EPLUGIN, "%s: up to port %s [%s] with %lld rows, an observation has more than %zu GB", id,
                            o->port->name, o->port->dims, (long long)o->cap, MOST_BYTES >> 30);
         }
-        l->obs[i].offset = place(&at, (size_t)o->cap * o->row_bytes);
+        l->obs[i].offset = place_bytes(&at, (size_t)o->cap * o->row_bytes);
     }
-    l->size = place(&at, s->n_symbols * sizeof(int64_t));
-    l->alive = place(&at, s->n_agents);
-    l->reward = place(&at, s->n_agents * sizeof(float));
-    l->cost = place(&at, (size_t)s->n_agents * s->n_costs * sizeof(float));
-    l->terminated = place(&at, s->n_agents);
-    l->truncated = place(&at, s->n_agents);
-    l->metric = place(&at, s->n_metrics * sizeof(double));
+    l->size = place_bytes(&at, s->n_symbols * sizeof(int64_t));
+    l->alive = place_bytes(&at, s->n_agents);
+    l->reward = place_bytes(&at, s->n_agents * sizeof(float));
+    l->cost = place_bytes(&at, (size_t)s->n_agents * s->n_costs * sizeof(float));
+    l->terminated = place_bytes(&at, s->n_agents);
+    l->truncated = place_bytes(&at, s->n_agents);
+    l->metric = place_bytes(&at, s->n_metrics * sizeof(double));
     l->out_bytes = at;
-    l->mask = place(&at, (size_t)s->n_agents * l->n_choices);
-    l->act_i = place(&at, (size_t)s->n_agents * s->n_heads * sizeof(int32_t));
-    l->act_f = place(&at, (size_t)s->n_agents * s->n_continuous * sizeof(float));
+    l->mask = place_bytes(&at, (size_t)s->n_agents * l->n_choices);
+    l->act_i = place_bytes(&at, (size_t)s->n_agents * s->n_heads * sizeof(int32_t));
+    l->act_f = place_bytes(&at, (size_t)s->n_agents * s->n_continuous * sizeof(float));
     l->record_bytes = at;
     return DT_OK;
 }
@@ -478,7 +478,7 @@ dt_status dt_layout_init(dt_layout *l, const char *id, const dt_env_spec *spec)
     DT_TRY(check_columns(l, id));
     DT_TRY(find_lists(l, id));
     find_edges(l);
-    return place_all(l, id);
+    return place_arrays(l, id);
 }
 
 void dt_layout_fini(dt_layout *l)
@@ -487,18 +487,18 @@ void dt_layout_fini(dt_layout *l)
     memset(l, 0, sizeof(*l));
 }
 
-uint32_t dt_layout_team(const dt_layout *l, uint32_t place)
+uint32_t dt_layout_team_of(const dt_layout *l, uint32_t place)
 {
     return l->spec.team != NULL ? l->spec.team[place] : 0;
 }
 
 /* Of the spec that is compared, which nothing has checked. */
-static const char *or_none(const char *text)
+static const char *text_or_none(const char *text)
 {
     return text != NULL ? text : "(none)";
 }
 
-static bool is_same(const char *was, const char *is)
+static bool is_same_text(const char *was, const char *is)
 {
     return is != NULL && strcmp(was, is) == 0;
 }
@@ -507,17 +507,18 @@ static dt_status compare_ports(const dt_layout *l, const dt_env_spec *spec)
 {
     for (uint32_t i = 0; i < l->spec.n_obs; i++) {
         const dt_port *p = &l->spec.obs[i], *q = &spec->obs[i];
-        if (!is_same(p->name, q->name) || !is_same(p->dims, q->dims) || p->dtype != q->dtype || p->flags != q->flags) {
+        if (!is_same_text(p->name, q->name) || !is_same_text(p->dims, q->dims) || p->dtype != q->dtype ||
+            p->flags != q->flags) {
             return DT_FAIL(DT_EPLUGIN, "port %u is %s [%s, %s, flags %u] instead of %s [%s, %s, flags %u]", i,
-                           or_none(q->name), or_none(q->dims), dt_dtype_name(q->dtype), q->flags, p->name, p->dims,
-                           dt_dtype_name(p->dtype), p->flags);
+                           text_or_none(q->name), text_or_none(q->dims), dt_dtype_name(q->dtype), q->flags, p->name,
+                           p->dims, dt_dtype_name(p->dtype), p->flags);
         }
     }
     for (uint32_t k = 0; k < l->spec.n_symbols; k++) {
         const dt_dim *was = &l->spec.symbols[k], *is = &spec->symbols[k];
-        if (!is_same(was->name, is->name) || was->size != is->size) {
+        if (!is_same_text(was->name, is->name) || was->size != is->size) {
             return DT_FAIL(DT_EPLUGIN, "symbol %u is %s of at most %lld rows instead of %s of %lld", k,
-                           or_none(is->name), (long long)is->size, was->name, (long long)was->size);
+                           text_or_none(is->name), (long long)is->size, was->name, (long long)was->size);
         }
     }
     return DT_OK;
@@ -544,9 +545,9 @@ static dt_status compare_actions(const dt_env_spec *a, const dt_env_spec *b)
 static dt_status compare_names(const char *what, const char *const *was, const char *const *is, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (is == NULL || !is_same(was[i], is[i])) {
-            return DT_FAIL(DT_EPLUGIN, "%s %u is called %s instead of %s", what, i, or_none(is != NULL ? is[i] : NULL),
-                           was[i]);
+        if (is == NULL || !is_same_text(was[i], is[i])) {
+            return DT_FAIL(DT_EPLUGIN, "%s %u is called %s instead of %s", what, i,
+                           text_or_none(is != NULL ? is[i] : NULL), was[i]);
         }
     }
     return DT_OK;
@@ -575,7 +576,7 @@ dt_status dt_layout_compare_env(const dt_layout *l, const dt_env_spec *spec)
         return DT_FAIL(DT_EPLUGIN, "a list of its ports, symbols, choices or bounds is NULL");
     }
     for (uint32_t i = 0; i < a->n_agents; i++) {
-        const uint32_t was = dt_layout_team(l, i), is = spec->team != NULL ? spec->team[i] : 0;
+        const uint32_t was = dt_layout_team_of(l, i), is = spec->team != NULL ? spec->team[i] : 0;
         if (was != is) {
             return DT_FAIL(DT_EPLUGIN, "place %u is of team %u instead of %u", i, is, was);
         }
@@ -600,7 +601,7 @@ dt_status dt_layout_compare_fewer_places(const dt_layout *l, const dt_env_spec *
         return DT_FAIL(DT_EPLUGIN, "%u places for agents instead of %u", spec->n_agents, l->spec.n_agents);
     }
     for (uint32_t a = 0; a < spec->n_agents; a++) {
-        const uint32_t was = dt_layout_team(l, a), is = spec->team != NULL ? spec->team[a] : 0;
+        const uint32_t was = dt_layout_team_of(l, a), is = spec->team != NULL ? spec->team[a] : 0;
         if (was != is) {
             return DT_FAIL(DT_EPLUGIN, "place %u is of team %u instead of %u", a, is, was);
         }
@@ -610,7 +611,7 @@ dt_status dt_layout_compare_fewer_places(const dt_layout *l, const dt_env_spec *
     return dt_layout_compare_env(l, &part);
 }
 
-void dt_layout_io(const dt_layout *l, char *record, void **obs, dt_env_io *io)
+void dt_layout_get_io(const dt_layout *l, char *record, void **obs, dt_env_io *io)
 {
     for (uint32_t i = 0; i < l->spec.n_obs; i++) {
         obs[i] = record + l->obs[i].offset;
@@ -630,17 +631,17 @@ void dt_layout_io(const dt_layout *l, char *record, void **obs, dt_env_io *io)
                       .metric = (double *)(void *)(record + l->metric)};
 }
 
-int64_t dt_layout_rows(const dt_layout *l, const dt_obs_port *o, const int64_t *size)
+int64_t dt_layout_count_rows(const dt_layout *l, const dt_obs_port *o, const int64_t *size)
 {
     return (o->symbol == 0 ? (int64_t)l->spec.n_agents : size[o->symbol - 1]) + o->plus;
 }
 
-int64_t dt_layout_cap(const dt_layout *l, int32_t symbol)
+int64_t dt_layout_max_rows(const dt_layout *l, int32_t symbol)
 {
     return symbol == 0 ? l->spec.n_agents : l->spec.symbols[symbol - 1].size;
 }
 
-const char *dt_layout_symbol(const dt_layout *l, int32_t symbol)
+const char *dt_layout_symbol_name(const dt_layout *l, int32_t symbol)
 {
     return symbol == 0 ? "A" : l->spec.symbols[symbol - 1].name;
 }

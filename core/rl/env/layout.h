@@ -50,12 +50,12 @@ static inline bool dt_obs_is_lists(const dt_obs_port *o)
     return o->symbol == 0 && o->plus != 0;
 }
 /* Rows that a port has in a record. size: live rows of the spec's symbols. */
-int64_t dt_layout_rows(const dt_layout *l, const dt_obs_port *o, const int64_t *size);
-uint32_t dt_layout_team(const dt_layout *l, uint32_t place); /* that a place is of */
+int64_t dt_layout_count_rows(const dt_layout *l, const dt_obs_port *o, const int64_t *size);
+uint32_t dt_layout_team_of(const dt_layout *l, uint32_t place); /* that a place is of */
 /* The arrays of a record, as an environment sees them; reset has no actions. obs: [n_obs] addresses, filled in. */
-void dt_layout_io(const dt_layout *l, char *record, void **obs, dt_env_io *io);
+void dt_layout_get_io(const dt_layout *l, char *record, void **obs, dt_env_io *io);
 /* Most rows of symbol k (0: "A"), and its name. */
-int64_t dt_layout_cap(const dt_layout *l, int32_t symbol);
-const char *dt_layout_symbol(const dt_layout *l, int32_t symbol);
+int64_t dt_layout_max_rows(const dt_layout *l, int32_t symbol);
+const char *dt_layout_symbol_name(const dt_layout *l, int32_t symbol);
 
 #endif

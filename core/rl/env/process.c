@@ -60,7 +60,7 @@ uint64_t dt_process_all_bytes(uint32_t *n_p)
     for (const dt_process *p = list; p != NULL; p = p->next) {
         const int pid = atomic_load(&p->seen);
         if (pid > 0) {
-            own += dt_own_bytes_of(pid, &shared);
+            own += dt_private_bytes_of(pid, &shared);
         }
         most_shared = pid > 0 && shared > most_shared ? shared : most_shared;
         *n_p += pid > 0;
@@ -73,7 +73,7 @@ uint64_t dt_process_bytes(const dt_process_instance *x, uint64_t *shared_p)
 {
     const dt_process *p = x->p;
     *shared_p = 0;
-    return p->pid > 0 ? dt_own_bytes_of(p->pid, shared_p) : 0;
+    return p->pid > 0 ? dt_private_bytes_of(p->pid, shared_p) : 0;
 }
 
 /* ---- starting and ending a worker -------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ void dt_process_close(dt_process *p)
     p->spec_memory = NULL;
 }
 
-static dt_status spawn(dt_process *p, int theirs, int output)
+static dt_status spawn_worker(dt_process *p, int theirs, int output)
 {
     static char verb[] = DT_PROCESS_VERB, name[] = "dtrain";
     char *const argv[] = {name, verb, NULL};
@@ -167,7 +167,7 @@ static dt_status spawn(dt_process *p, int theirs, int output)
 }
 
 /* Everything a worker inherits is above the numbers it gets there. */
-static int max_of(int fd)
+static int move_fd_up(int fd)
 {
     const int up = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 16) : -1;
     if (fd >= 0) {
@@ -181,16 +181,16 @@ static dt_status open_worker(dt_process *p)
     int pair[2] = {-1, -1}, out[2] = {-1, -1};
     const bool is_open =
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 && pipe2(out, O_CLOEXEC | O_NONBLOCK) == 0;
-    p->memory = max_of(memfd_create("dtrain-env", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    p->socket = max_of(pair[0]);
-    p->output = max_of(out[0]);
-    int theirs = max_of(pair[1]), output = max_of(out[1]);
+    p->memory = move_fd_up(memfd_create("dtrain-env", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    p->socket = move_fd_up(pair[0]);
+    p->output = move_fd_up(out[0]);
+    int theirs = move_fd_up(pair[1]), output = move_fd_up(out[1]);
     p->pushed = p->asked = p->answered = p->begun = 0;
     p->n_flushes = 0;
     p->left_s = 0;
     p->generation++;
     dt_status st = is_open && p->memory >= 0 && p->socket >= 0 && p->output >= 0 && theirs >= 0 && output >= 0
-                       ? spawn(p, theirs, output)
+                       ? spawn_worker(p, theirs, output)
                        : DT_FAIL(DT_EUNSUPPORTED, "cannot open what a process for environment %s needs: %s", p->d.id,
                                  strerror(errno));
     close_fd(&theirs);
@@ -316,7 +316,7 @@ dt_status dt_process_take_spec(dt_process *p)
     return dt_spec_read(p->spec, bytes, &p->env_spec, &p->spec_memory);
 }
 
-static dt_status allocate(dt_process *p)
+static dt_status allocate_process(dt_process *p)
 {
     p->instance = dt_alloc_n(p->d.places, sizeof(*p->instance));
     if (p->instance == NULL) {
@@ -352,7 +352,7 @@ dt_status dt_process_start(const dt_process_desc *d, dt_process_instance **first
     }
     p->d = *d;
     p->socket = p->memory = p->output = -1;
-    dt_status st = allocate(p);
+    dt_status st = allocate_process(p);
     if (st == DT_OK) {
         st = dt_process_open(p);
     }
@@ -415,7 +415,7 @@ bool dt_process_is_attached(const dt_process_instance *x)
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
-void dt_process_begin_end(dt_process_instance *x)
+void dt_process_begin_shutdown(dt_process_instance *x)
 {
     dt_process *p = x->p;
     x->is_ending = true;
@@ -453,7 +453,7 @@ void dt_process_destroy(void *self)
 {
     dt_process_instance *x = self;
     dt_process *p = x->p;
-    dt_process_begin_end(x);
+    dt_process_begin_shutdown(x);
     x->is_used = x->is_ending = false;
     if (--p->n_used > 0) {
         return;

@@ -73,7 +73,7 @@ uint64_t dt_process_bytes(const dt_process_instance *x, uint64_t *shared_p);
  */
 uint64_t dt_process_all_bytes(uint32_t *n_p);
 /* Begins to end an instance. Of several, all are notified before the first is destroyed: workers end in parallel. */
-void dt_process_begin_end(dt_process_instance *x);
+void dt_process_begin_shutdown(dt_process_instance *x);
 extern const dt_env_ops dt_process_ops; /* no create. Gives up with DT_EIO */
 extern const dt_env_async dt_process_async;
 
@@ -86,7 +86,7 @@ typedef struct dt_process_worker {
     dt_status (*create)(void *user, void *self);
     void (*query)(void *user, void *self, uint32_t what, dt_str *out);
 } dt_process_worker;
-int dt_process_serve(
+int dt_process_run_worker(
     const dt_process_worker *w); /* comes back where the host has to be informed that something is wrong */
 
 #endif

@@ -18,7 +18,7 @@ struct dt_process_instance {
     dt_process *p;
     uint32_t place;         /* in the worker */
     bool is_used;           /* created, or about to be */
-    bool is_ending;         /* dt_process_begin_end */
+    bool is_ending;         /* dt_process_begin_shutdown */
     uint32_t call;          /* the last one made: reset or step */
     uint32_t number;        /* of the call posted */
     uint64_t posted_in;     /* generation of the worker that it was posted to; 0: none is waited for */

@@ -18,7 +18,7 @@
 enum { BROKEN = -1000, GONE = -1001 };
 enum { MOST_CRASHES = 2, LOG_BYTES = 1 << 26 }; /* in one step; of the actions of an episode */
 
-static char *record_of(const dt_process_instance *x)
+static char *shared_record(const dt_process_instance *x)
 {
     return dt_wire_record(&x->p->m, x->p->map, x->place);
 }
@@ -194,7 +194,7 @@ static dt_status repeat_calls(dt_process_instance *x)
     const size_t bytes = action_bytes(x->p);
     DT_TRY(call_again(x, DT_CALL_RESET));
     for (uint64_t i = 0; i < x->n_logged; i++) {
-        memcpy(record_of(x) + x->p->l->act_i, x->log + i * bytes, bytes);
+        memcpy(shared_record(x) + x->p->l->act_i, x->log + i * bytes, bytes);
         DT_TRY(call_again(x, DT_CALL_STEP));
     }
     return DT_OK;
@@ -206,7 +206,7 @@ static dt_status check_repeated(dt_process_instance *x, dt_status st)
     const dt_layout *l = x->p->l;
     const char *differs = "the end of the episode";
     if (st == DT_OK) {
-        memcpy(x->repeated, record_of(x), l->record_bytes); /* a copy: it may change */
+        memcpy(x->repeated, shared_record(x), l->record_bytes); /* a copy: it may change */
         differs = dt_compare_records(l, x->kept, x->repeated);
     }
     if (differs == NULL) {
@@ -244,7 +244,7 @@ static dt_status repeat_episode(dt_process_instance *x)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-static void post(dt_process_instance *x)
+static void post_instance_call(dt_process_instance *x)
 {
     dt_process *p = x->p;
     x->posted_in = 0;
@@ -264,16 +264,16 @@ static void begin_reset(void *self, const dt_env_io *io, uint64_t seed)
     x->call = DT_CALL_RESET;
     x->seed = seed;
     x->episode = io->episode;
-    post(x);
+    post_instance_call(x);
 }
 
 static void post_step(dt_process_instance *x, const dt_env_io *io)
 {
     const dt_layout *l = x->p->l;
-    char *record = record_of(x);
+    char *record = shared_record(x);
     memcpy(record + l->act_i, io->act_i, l->act_f - l->act_i);
     memcpy(record + l->act_f, io->act_f, l->record_bytes - l->act_f);
-    post(x);
+    post_instance_call(x);
 }
 
 static void begin_step(void *self, const dt_env_io *io)
@@ -287,7 +287,7 @@ static void begin_step(void *self, const dt_env_io *io)
     }
 }
 
-static void flush(void *self)
+static void flush_calls(void *self)
 {
     const dt_process_instance *x = self;
     if (x->p->map != NULL) {
@@ -301,7 +301,7 @@ static dt_status take_record(dt_process_instance *x, const dt_env_io *io, const 
     const dt_layout *l = x->p->l;
     const size_t bytes = l->mask + (size_t)l->spec.n_agents * l->n_choices;
     char *record = io->obs[0]; /* observations come first */
-    memcpy(record, record_of(x), bytes);
+    memcpy(record, shared_record(x), bytes);
     DT_TRY(dt_check_record(l, record, acted, is_over));
     memcpy(x->kept, record, bytes);
     return DT_OK;
@@ -346,7 +346,7 @@ static dt_status take_answer(dt_process_instance *x, const dt_env_io *io)
         DT_TRY(x->playing_in != p->generation ? repeat_episode(x) : DT_OK);
         post_step(x, io);
     } else if (x->posted_in != p->generation) {
-        post(x);
+        post_instance_call(x);
     }
     dt_process_flush(p);
     const dt_status st = take_result(x, io);
@@ -365,7 +365,7 @@ static void keep_log(dt_process_instance *x, const dt_env_io *io, dt_status st)
     }
 }
 
-static dt_status finish(void *self, const dt_env_io *io)
+static dt_status finish_call(void *self, const dt_env_io *io)
 {
     dt_process_instance *x = self;
     dt_process *p = x->p;
@@ -395,15 +395,15 @@ static dt_status finish(void *self, const dt_env_io *io)
 static dt_status process_reset(void *self, const dt_env_io *io, uint64_t seed)
 {
     begin_reset(self, io, seed);
-    flush(self);
-    return finish(self, io);
+    flush_calls(self);
+    return finish_call(self, io);
 }
 
 static dt_status process_step(void *self, const dt_env_io *io)
 {
     begin_step(self, io);
-    flush(self);
-    return finish(self, io);
+    flush_calls(self);
+    return finish_call(self, io);
 }
 
 static dt_status process_spec(const void *self, dt_env_spec *out)
@@ -437,4 +437,4 @@ const dt_env_ops dt_process_ops = {.struct_size = sizeof(dt_env_ops),
                                    .step = process_step,
                                    .destroy = dt_process_destroy};
 const dt_env_async dt_process_async = {
-    .begin_reset = begin_reset, .begin_step = begin_step, .flush = flush, .finish = finish};
+    .begin_reset = begin_reset, .begin_step = begin_step, .flush = flush_calls, .finish = finish_call};

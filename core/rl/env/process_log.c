@@ -16,7 +16,7 @@
 enum { MOST_LINES = 64 }; /* of a process: an environment that logs without end does not fill the log */
 
 /* Is a line new? FNV-1a. */
-static bool is_new(const char *line)
+static bool is_new_line(const char *line)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static uint64_t seen[MOST_LINES];
@@ -45,7 +45,7 @@ static void log_line(const char *line)
     } kinds[] = {{"warn  ", DT_LOG_WARN}, {"info  ", DT_LOG_INFO}};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         const size_t n = strlen(kinds[i].begin);
-        if (strncmp(line, kinds[i].begin, n) == 0 && is_new(line)) {
+        if (strncmp(line, kinds[i].begin, n) == 0 && is_new_line(line)) {
             dt_log(kinds[i].level, "%s", line + n);
         }
     }

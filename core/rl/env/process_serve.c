@@ -30,7 +30,7 @@
 enum { LOOK_MS = 250, WATCH_STACK = 256 * 1024 };
 
 /* The worker and all that it started. */
-static void end_group(void)
+static void kill_process_group(void)
 {
     (void)kill(getpgrp() == getpid() ? 0 : getpid(), SIGKILL);
     _exit(1);
@@ -39,7 +39,7 @@ static void end_group(void)
 /* Whatever the environment does at that time, in a step of its own or in a library's loop: it ends with the host. A
  * process that is the parent is what counts; the file only signals when to check. An environment may close files that
  * it does not know, and get their numbers for its own: a descriptor with false results is ignored from then on. */
-static void *watch(void *arg)
+static void *watch_host_process(void *arg)
 {
     const pid_t host = *(const pid_t *)arg;
 #ifdef SYS_pidfd_open
@@ -52,7 +52,7 @@ static void *watch(void *arg)
             p.fd = -1;
         }
     }
-    end_group();
+    kill_process_group();
     return NULL;
 }
 
@@ -74,7 +74,7 @@ static dt_status watch_host(void)
     pthread_attr_init(&a);
     (void)pthread_attr_setstacksize(&a, WATCH_STACK);
     (void)pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
-    const int reason = pthread_create(&thread, &a, watch, &host);
+    const int reason = pthread_create(&thread, &a, watch_host_process, &host);
     pthread_attr_destroy(&a);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return reason == 0 ? DT_OK : DT_FAIL(DT_EUNSUPPORTED, "cannot start a thread: %s", strerror(reason));
@@ -122,7 +122,7 @@ static dt_status create_instance(server *s, void **self)
     return s->w->create(s->w->user, *self);
 }
 
-static dt_status describe(server *s, void **first, dt_str *out)
+static dt_status describe_environment(server *s, void **first, dt_str *out)
 {
     dt_env_spec spec = {.struct_size = sizeof(spec)};
     DT_TRY_PLUGIN(s->ops->spec(*first, &spec), "spec");
@@ -147,7 +147,7 @@ static dt_status send_spec(server *s, const dt_process_worker *w, void **first, 
         st = create_instance(s, first);
     }
     if (st >= 0) {
-        st = describe(s, first, out);
+        st = describe_environment(s, first, out);
     }
     dt_free(request);
     return st;
@@ -254,7 +254,7 @@ static void run_call(server *s, const dt_wire_call *c)
     if (c->call == DT_CALL_CREATE) {
         st = run_create(s, self);
     } else {
-        dt_layout_io(&s->l, dt_wire_record(&s->m, s->map, c->place), obs, &io);
+        dt_layout_get_io(&s->l, dt_wire_record(&s->m, s->map, c->place), obs, &io);
         st = c->call == DT_CALL_STEP ? run_step(s, *self, &io) : run_reset(s, *self, &io, c);
     }
     set_status(s, c->place, st);
@@ -314,7 +314,7 @@ static void destroy_instances(server *s)
 }
 
 /* The host sets host_sleeps and looks at answered again before it sleeps: one of the two sees the other's store. */
-static void publish(server *s, uint32_t number)
+static void publish_answer(server *s, uint32_t number)
 {
     dt_wire_control *c = (dt_wire_control *)(void *)s->map;
     s->answered = number;
@@ -362,7 +362,7 @@ static bool answer_calls(server *s)
             run_call(s, &call);
         }
         if (n == asked || n - s->answered >= ANSWERED_LATE || call.call >= DT_CALL_END) {
-            publish(s, n);
+            publish_answer(s, n);
         }
         if (call.call == DT_CALL_END || (call.call == DT_CALL_QUERY && !answer_query(s, &call))) {
             return true;
@@ -370,7 +370,7 @@ static bool answer_calls(server *s)
     }
 }
 
-int dt_process_serve(const dt_process_worker *w)
+int dt_process_run_worker(const dt_process_worker *w)
 {
     server s = {.w = w};
     dt_str spec = {0};

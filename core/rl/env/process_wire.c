@@ -79,7 +79,7 @@ void dt_wire_wake(atomic_uint *word)
 }
 
 /* Until fd can be read or written, or waiting is over. */
-static dt_wire_result wait_for(int fd, short events, const dt_wire_patience *patience)
+static dt_wire_result wait_for_events(int fd, short events, const dt_wire_patience *patience)
 {
     struct pollfd p = {.fd = fd, .events = events};
     for (;;) {
@@ -101,13 +101,13 @@ static dt_wire_result wait_for(int fd, short events, const dt_wire_patience *pat
 
 /* A piece that could not be moved now, or was: the whole transfer continues with DT_WIRE_OK. A side that sends a byte
  * now and then is late all the same. */
-static dt_wire_result after(int fd, ssize_t n, short events, const dt_wire_patience *patience)
+static dt_wire_result continue_transfer(int fd, ssize_t n, short events, const dt_wire_patience *patience)
 {
     if (n > 0) {
         return patience != NULL && dt_clock_s() > patience->deadline ? DT_WIRE_LATE : DT_WIRE_OK;
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return wait_for(fd, events, patience);
+        return wait_for_events(fd, events, patience);
     }
     return DT_WIRE_GONE;
 }
@@ -116,7 +116,7 @@ dt_wire_result dt_wire_send(int fd, const void *p, size_t bytes, const dt_wire_p
 {
     for (const char *at = p; bytes > 0;) {
         const ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-        const dt_wire_result r = after(fd, n, POLLOUT, patience);
+        const dt_wire_result r = continue_transfer(fd, n, POLLOUT, patience);
         if (n > 0) {
             at += n;
             bytes -= (size_t)n;
@@ -132,7 +132,7 @@ dt_wire_result dt_wire_receive(int fd, void *p, size_t bytes, const dt_wire_pati
 {
     for (char *at = p; bytes > 0;) {
         const ssize_t n = recv(fd, at, bytes, MSG_DONTWAIT);
-        const dt_wire_result r = after(fd, n, POLLIN, patience);
+        const dt_wire_result r = continue_transfer(fd, n, POLLIN, patience);
         if (n > 0) {
             at += n;
             bytes -= (size_t)n;

@@ -75,7 +75,7 @@ static dt_status allocate_batch(dt_vector *v, uint32_t n)
     return DT_OK;
 }
 
-static dt_status allocate(dt_vector *v)
+static dt_status allocate_vector(dt_vector *v)
 {
     const dt_env_spec *s = &v->d.layout->spec;
     const uint32_t n = v->d.n > 0 ? v->d.n : 1;
@@ -143,7 +143,7 @@ dt_status dt_vector_create(const dt_vector_desc *d, dt_vector **out_p)
     pthread_mutex_init(&v->lock, NULL);
     pthread_cond_init(&v->go, NULL);
     pthread_cond_init(&v->done, NULL);
-    dt_status st = allocate(v);
+    dt_status st = allocate_vector(v);
     for (uint32_t i = 0; i < d->n && st == DT_OK; i++) {
         dt_instance *x = &v->instance[i];
         x->self = d->self[i];
@@ -153,7 +153,7 @@ dt_status dt_vector_create(const dt_vector_desc *d, dt_vector **out_p)
         x->number = d->first + i;
         x->is_over = true;
         x->earned = v->earned + (size_t)i * (2 + s->n_costs + s->n_metrics);
-        dt_layout_io(d->layout, x->record, x->obs, &x->io);
+        dt_layout_get_io(d->layout, x->record, x->obs, &x->io);
     }
     if (st == DT_OK) {
         make_groups(v);
@@ -206,12 +206,12 @@ dt_instance *dt_vector_instance(dt_vector *v, uint32_t i)
     return &v->instance[i];
 }
 
-uint32_t dt_vector_groups(const dt_vector *v)
+uint32_t dt_vector_count_groups(const dt_vector *v)
 {
     return v->n_groups;
 }
 
-void dt_vector_range(const dt_vector *v, uint32_t g, uint32_t *begin_p, uint32_t *end_p)
+void dt_vector_group_range(const dt_vector *v, uint32_t g, uint32_t *begin_p, uint32_t *end_p)
 {
     *begin_p = v->group[g].begin;
     *end_p = v->group[g].end;
@@ -307,7 +307,7 @@ static dt_status finish_reset(dt_vector *v, dt_instance *x)
     return DT_OK;
 }
 
-static void add_earned(const dt_vector *v, dt_instance *x, const uint8_t *acted)
+static void add_earned_rewards(const dt_vector *v, dt_instance *x, const uint8_t *acted)
 {
     const dt_env_spec *s = &v->d.layout->spec;
     x->earned[1] += 1;
@@ -326,7 +326,7 @@ static void add_earned(const dt_vector *v, dt_instance *x, const uint8_t *acted)
 }
 
 /* The episode ends here, whatever the environment thinks of it: as if time were over. */
-static void cut_episode(const dt_vector *v, dt_instance *x, const uint8_t *acted)
+static void truncate_episode(const dt_vector *v, dt_instance *x, const uint8_t *acted)
 {
     const dt_env_spec *s = &v->d.layout->spec;
     for (uint32_t a = 0; a < s->n_agents; a++) {
@@ -390,9 +390,9 @@ static dt_status finish_step(dt_vector *v, dt_instance *x, const uint8_t *acted)
         DT_TRY(dt_check_record(v->d.layout, x->record, acted, x->is_over));
     }
     if (!x->is_over && x->kind->max_steps > 0 && x->episode_step >= x->kind->max_steps) {
-        cut_episode(v, x, acted);
+        truncate_episode(v, x, acted);
     }
-    add_earned(v, x, acted);
+    add_earned_rewards(v, x, acted);
     return DT_OK;
 }
 
@@ -437,7 +437,7 @@ static dt_status finish_instance(dt_vector *v, uint32_t i)
 }
 
 /* Calls of instances that run elsewhere are on their way. */
-static void flush(dt_vector *v, uint32_t begin, uint32_t end)
+static void flush_calls(dt_vector *v, uint32_t begin, uint32_t end)
 {
     for (uint32_t i = begin; i < end; i++) {
         const dt_instance *x = &v->instance[i];
@@ -450,7 +450,7 @@ static void flush(dt_vector *v, uint32_t begin, uint32_t end)
 dt_status dt_vector_step_instance(dt_vector *v, uint32_t i)
 {
     begin_instance(v, i);
-    flush(v, i, i + 1);
+    flush_calls(v, i, i + 1);
     return finish_instance(v, i);
 }
 
@@ -533,7 +533,7 @@ static bool step_any_group(dt_vector *v)
     return false;
 }
 
-static bool has_work(const dt_vector *v)
+static bool has_posted_work(const dt_vector *v)
 {
     for (uint32_t g = 0; g < v->n_groups; g++) {
         if (atomic_load(&v->group[g].next) < v->group[g].end) {
@@ -550,12 +550,12 @@ static void *worker_main(void *arg)
     while (!atomic_load(&v->quit)) {
         bool found = step_any_group(v);
         for (int i = 0; i < SPINS && !found; i++) {
-            found = has_work(v);
+            found = has_posted_work(v);
         }
         if (!found) {
             pthread_mutex_lock(&v->lock);
             v->n_sleeping++;
-            while (!has_work(v)) {
+            while (!has_posted_work(v)) {
                 pthread_cond_wait(&v->go, &v->lock);
             }
             v->n_sleeping--;
@@ -566,7 +566,7 @@ static void *worker_main(void *arg)
 }
 
 /* A thread that takes an instance sees what was written before: next is stored last, and taken from. */
-void dt_vector_post(dt_vector *v, uint32_t g)
+void dt_vector_begin_step(dt_vector *v, uint32_t g)
 {
     group *p = &v->group[g];
     p->failed_at = p->end;
@@ -574,7 +574,7 @@ void dt_vector_post(dt_vector *v, uint32_t g)
         for (uint32_t i = p->begin; i < p->end; i++) {
             begin_instance(v, i);
         }
-        flush(v, p->begin, p->end);
+        flush_calls(v, p->begin, p->end);
     }
     atomic_store(&p->left, p->end - p->begin);
     atomic_store(&p->next, p->begin);
@@ -616,7 +616,7 @@ dt_status dt_vector_step(dt_vector *v)
 {
     dt_status st = DT_OK;
     for (uint32_t g = 0; g < v->n_groups; g++) {
-        dt_vector_post(v, g);
+        dt_vector_begin_step(v, g);
     }
     for (uint32_t g = v->n_groups; g-- > 0;) { /* the first group's reason is reported last, and kept */
         const dt_status mine = dt_vector_wait(v, g);

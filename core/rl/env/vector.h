@@ -94,11 +94,11 @@ void dt_vector_destroy(dt_vector *v); /* nothing may be posted */
 uint32_t dt_vector_size(const dt_vector *v);
 dt_instance *dt_vector_instance(dt_vector *v, uint32_t i);
 /* Group g holds instances [begin, end). */
-uint32_t dt_vector_groups(const dt_vector *v);
-void dt_vector_range(const dt_vector *v, uint32_t g, uint32_t *begin_p, uint32_t *end_p);
+uint32_t dt_vector_count_groups(const dt_vector *v);
+void dt_vector_group_range(const dt_vector *v, uint32_t g, uint32_t *begin_p, uint32_t *end_p);
 
 /* Begin a round of a group; from here to wait its instances must not be touched. */
-void dt_vector_post(dt_vector *v, uint32_t g);
+void dt_vector_begin_step(dt_vector *v, uint32_t g);
 /* Errors: what an environment returns, or DT_EPLUGIN what is wrong with what it wrote, with environment, instance,
  * episode and step; the first in the order of instances. */
 dt_status dt_vector_wait(dt_vector *v, uint32_t g) DT_NODISCARD;

@@ -42,7 +42,7 @@ typedef struct evaluation {
     bool is_first;       /* the instance is the environment's first one, and stays */
 } evaluation;
 
-static uint32_t job_of(const evaluation *e, const dt_instance *x)
+static uint32_t job_of_instance(const evaluation *e, const dt_instance *x)
 {
     return e->begin + x->number + (uint32_t)x->episode * e->n;
 }
@@ -62,7 +62,7 @@ static uint64_t episode_seed(void *user, uint32_t number, uint64_t episode)
 static void set_action_key(void *user, const dt_instance *x, dt_rng_key *key)
 {
     const evaluation *e = user;
-    const uint32_t job = job_of(e, x);
+    const uint32_t job = job_of_instance(e, x);
     *key = (dt_rng_key){.seed = e->seed[job / e->episodes], .op = STREAM_EVALUATE, .step = x->episode_step};
     key->sample = job % e->episodes;
 }
@@ -71,7 +71,7 @@ static void add_step(evaluation *e, uint32_t i)
 {
     const dt_buffer *b = &e->buffer;
     dt_instance *x = dt_vector_instance(e->vector, i);
-    double *out = e->result + (size_t)job_of(e, x) * e->items;
+    double *out = e->result + (size_t)job_of_instance(e, x) * e->items;
     const size_t slot = dt_buffer_slot(b, 0, i), A = b->l->spec.n_agents;
     for (size_t at = slot * A; at < (slot + 1) * A; at++) {
         const bool acted = (b->flag[at] & DT_STEP_ACTED) != 0;
@@ -90,7 +90,7 @@ static void add_step(evaluation *e, uint32_t i)
 /* Does the instance, whose episode is over, have another job? */
 static bool has_no_more_jobs(const evaluation *e, const dt_instance *x)
 {
-    return x->is_over && x->has_ended && job_of(e, x) + e->n >= e->end;
+    return x->is_over && x->has_ended && job_of_instance(e, x) + e->n >= e->end;
 }
 
 static dt_status record_frame(evaluation *e)
@@ -129,7 +129,7 @@ static dt_status play_episodes(evaluation *e, bool greedy)
     uint32_t over = 0;
     dt_activity_set(DT_ACTIVITY_EVALUATE, 0, e->end - e->begin);
     for (uint32_t left = e->n; left > 0;) {
-        DT_TRY(dt_collect_run(&c, 0));
+        DT_TRY(dt_collect_run_round(&c, 0));
         DT_TRY(record_frame(e));
         for (uint32_t i = 0; i < e->n; i++) {
             dt_instance *x = dt_vector_instance(e->vector, i);
@@ -171,7 +171,7 @@ static dt_status make_instances(evaluation *e)
 static dt_status create_vector(evaluation *e)
 {
     dt_rollout *r = e->r;
-    const dt_layout *l = dt_env_layout(r->env, r->env->evaluated);
+    const dt_layout *l = dt_env_get_layout(r->env, r->env->evaluated);
     const uint8_t *is_opponent = r->opponents != NULL ? r->opponents->is_opponent : NULL;
     const dt_buffer_desc bd = {.layout = l,
                                .steps = 1,
@@ -264,7 +264,7 @@ static dt_status run_jobs(evaluation *e, uint32_t jobs, bool greedy, dt_train *t
     return play_episodes(e, greedy);
 }
 
-static dt_status evaluate(evaluation *e, dt_train *t, uint32_t n_seeds, bool greedy, dt_rollout_report *out)
+static dt_status evaluate_seeds(evaluation *e, dt_train *t, uint32_t n_seeds, bool greedy, dt_rollout_report *out)
 {
     dt_rollout *r = e->r;
     const uint32_t episodes = e->episodes;
@@ -310,7 +310,7 @@ dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, 
                               uint8_t greedy, dt_rollout_report *out)
 {
     evaluation e = {.r = r, .seed = seed, .episodes = episodes};
-    return evaluate(&e, t, n_seeds, greedy != 0, out);
+    return evaluate_seeds(&e, t, n_seeds, greedy != 0, out);
 }
 
 dt_status dt_rollout_report_evaluation(dt_rollout *r, dt_train *t)
@@ -327,7 +327,7 @@ dt_status dt_rollout_report_evaluation(dt_rollout *r, dt_train *t)
     }
     evaluation e = {
         .r = r, .seed = o->seed, .episodes = (uint32_t)o->episodes, .has_pictures = s->d.controller == NULL};
-    const dt_status st = evaluate(&e, t, o->n_seeds, o->greedy != 0, of_seed);
+    const dt_status st = evaluate_seeds(&e, t, o->n_seeds, o->greedy != 0, of_seed);
     if (st == DT_OK) {
         dt_evaluation_report_results(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o->seed,
                                      of_seed, o->n_seeds);

@@ -53,7 +53,7 @@ struct dt_frames {
     dt_status status;    /* of what happened in a call of the environment */
 };
 
-static const dt_scene_api *api_of(const dt_env *e)
+static const dt_scene_api *scene_api_of(const dt_env *e)
 {
     const void *(*extension)(const char *id) = e->comp->desc.extension;
     const dt_scene_api *api = extension != NULL ? extension(DT_EXT_SCENE) : NULL;
@@ -70,7 +70,7 @@ static dt_status fail_no_memory(void)
 
 dt_status dt_frames_open(const dt_env *e, double every_s, dt_risk *risk_model, bool is_taught, dt_frames **out_p)
 {
-    const dt_scene_api *api = api_of(e);
+    const dt_scene_api *api = scene_api_of(e);
     *out_p = NULL;
     if (api == NULL) {
         return DT_OK;
@@ -165,7 +165,7 @@ static dt_status read_scene(dt_frames *f)
     }
 }
 
-static int mark_of(const dt_frames *f, int32_t agent)
+static int mark_of_agent(const dt_frames *f, int32_t agent)
 {
     const dt_buffer *b = f->buffer;
     const uint32_t n = b->l->spec.n_agents;
@@ -177,7 +177,7 @@ static int mark_of(const dt_frames *f, int32_t agent)
     return acts && (b->report[at] & DT_REPORT_CHANGED) != 0 ? MARK_CHANGED : MARK_AGENT;
 }
 
-static double score_of(const dt_frames *f)
+static double score_of_part(const dt_frames *f)
 {
     double score = 0;
     for (uint32_t i = 0; i < f->now.n_vehicles; i++) {
@@ -185,14 +185,14 @@ static double score_of(const dt_frames *f)
         if (isfinite(v->risk)) {
             score += v->risk;
         }
-        if (mark_of(f, v->agent) == MARK_CHANGED) {
+        if (mark_of_agent(f, v->agent) == MARK_CHANGED) {
             score += CHANGE_WEIGHT;
         }
     }
     int32_t last = -1; /* a signal has a row for every lane, one after another */
     for (uint32_t i = 0; i < f->now.n_signals; i++) {
         const int32_t agent = f->now.signal[i].agent;
-        if (agent != last && mark_of(f, agent) == MARK_CHANGED) {
+        if (agent != last && mark_of_agent(f, agent) == MARK_CHANGED) {
             score += CHANGE_WEIGHT;
         }
         last = agent;
@@ -205,7 +205,7 @@ static dt_status copy_frame(const dt_frames *f, frame *m)
     const dt_scene *s = &f->now;
     const frame copy = {.time_s = s->time_s,
                         .delay_s = s->delay_s,
-                        .score = f->is_film ? s->n_vehicles + score_of(f) : 0,
+                        .score = f->is_film ? s->n_vehicles + score_of_part(f) : 0,
                         .vehicle = dt_alloc_n((size_t)s->n_vehicles * VEHICLE_COLUMNS + 1, sizeof(float)),
                         .signal = dt_alloc_n((size_t)s->n_signals * SIGNAL_COLUMNS + 1, sizeof(float)),
                         .n_vehicles = s->n_vehicles,
@@ -217,14 +217,15 @@ static dt_status copy_frame(const dt_frames *f, frame *m)
     }
     for (uint32_t i = 0; i < s->n_vehicles; i++) {
         const dt_scene_vehicle *v = &s->vehicle[i];
-        const float row[VEHICLE_COLUMNS] = {
-            (float)v->id, v->x, v->y, v->heading, v->length, v->width, v->speed, v->risk, (float)mark_of(f, v->agent)};
+        const float row[VEHICLE_COLUMNS] = {(float)v->id, v->x,      v->y,
+                                            v->heading,   v->length, v->width,
+                                            v->speed,     v->risk,   (float)mark_of_agent(f, v->agent)};
         memcpy(m->vehicle + (size_t)i * VEHICLE_COLUMNS, row, sizeof(row));
     }
     for (uint32_t i = 0; i < s->n_signals; i++) {
         const dt_scene_signal *v = &s->signal[i];
         const float row[SIGNAL_COLUMNS] = {
-            v->x, v->y, v->heading, v->width, (float)v->state, (float)mark_of(f, v->agent), (float)v->agent};
+            v->x, v->y, v->heading, v->width, (float)v->state, (float)mark_of_agent(f, v->agent), (float)v->agent};
         memcpy(m->signal + (size_t)i * SIGNAL_COLUMNS, row, sizeof(row));
     }
     return DT_OK;
@@ -233,7 +234,7 @@ static dt_status copy_frame(const dt_frames *f, frame *m)
 /* ---- an episode -------------------------------------------------------------------------------------------------- */
 
 /* A part of a film is complete: it is kept if it is the best so far. */
-static void end_part(dt_frames *f)
+static void finish_part(dt_frames *f)
 {
     double score = 0;
     for (uint32_t i = 0; i < f->n_frames; i++) {
@@ -261,7 +262,7 @@ static bool is_part_complete(const dt_frames *f)
 }
 
 /* Every second picture is kept, from the first. */
-static void drop_every_second(dt_frames *f)
+static void thin_out_frames(dt_frames *f)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < f->n_frames; i++) {
@@ -278,7 +279,7 @@ static void drop_every_second(dt_frames *f)
 static dt_status add_frame(dt_frames *f)
 {
     if (f->is_film && is_part_complete(f)) {
-        end_part(f);
+        finish_part(f);
     }
     if (f->n_frames == DT_FRAMES_MAX_FRAMES) {
         return DT_OK;
@@ -315,7 +316,7 @@ static dt_status predict_risk(dt_frames *f, uint32_t t)
 }
 
 /* Called by the environment while it steps, or by us. */
-static void record_moment(void *user)
+static void record_frame_callback(void *user)
 {
     dt_frames *f = user;
     if (f->status < 0) {
@@ -325,7 +326,7 @@ static void record_moment(void *user)
     f->status = f->status == DT_OK ? read_scene(f) : f->status;
     if (f->status == DT_OK && f->now.time_s >= f->next_s - 1e-6) {
         if (f->thins && f->n_frames == DT_FRAMES_MAX_FRAMES) {
-            drop_every_second(f);
+            thin_out_frames(f);
         }
         f->next_s += f->every_s * (1 + floor((f->now.time_s - f->next_s + 1e-6) / f->every_s));
         f->status = add_frame(f);
@@ -365,9 +366,9 @@ dt_status dt_frames_begin(dt_frames *f, void *self, const dt_buffer *b, uint32_t
     DT_TRY(read_roads(f));
     /* a film is made while training continues, where workers step: no model is run in them */
     if (DT_HAS(f->api, set_observer) && (!f->is_film || f->risk_model == NULL)) {
-        f->api->set_observer(self, record_moment, f);
+        f->api->set_observer(self, record_frame_callback, f);
     }
-    record_moment(f);
+    record_frame_callback(f);
     return f->status == DT_OK ? record_first_rows(f) : f->status;
 }
 
@@ -378,7 +379,7 @@ dt_status dt_frames_step(dt_frames *f)
         DT_TRY(predict_risk(f, 0)); /* the first frame's */
     }
     DT_TRY(predict_risk(f, 1));
-    record_moment(f); /* where the environment does not call itself, or not at the very end */
+    record_frame_callback(f); /* where the environment does not call itself, or not at the very end */
     const bool is_now = f->status == DT_OK && f->frame[f->n_frames - 1].time_s >= f->now.time_s;
     return is_now ? copy_frame(f, &f->frame[f->n_frames - 1]) : f->status; /* taken before it was observed */
 }
@@ -436,7 +437,7 @@ dt_status dt_frames_end(dt_frames *f, const dt_host *h)
     const float colours = (float)f->colours;
     m->picture(h, "traffic/colours", &colours, 0, 1);
     if (f->is_film && (f->best == NULL || is_part_complete(f))) { /* one that is cut short by the end counts alone */
-        end_part(f);
+        finish_part(f);
     }
     const uint32_t n = f->is_film ? f->n_best : f->n_frames;
     for (uint32_t i = 0; i < n; i++) {

@@ -23,7 +23,7 @@ typedef struct out {
 } out;
 
 /* The number at `offset` bytes of each seed: mean, deviation with n - 1 (unknown of a single seed), and each one. */
-static void report_spread(const out *o, const char *group, const char *name, size_t offset)
+static void report_mean_and_deviation(const out *o, const char *group, const char *name, size_t offset)
 {
     double value[DT_EVALUATION_MAX_SEEDS], of_seed[DT_EVALUATION_MAX_SEEDS], mean = 0, square = 0;
     uint32_t n = 0;
@@ -65,13 +65,15 @@ void dt_evaluation_report_results(const dt_host *h, const dt_metrics_api *m, con
         }
     }
     m->report(h, "seeds", list, o.n);
-    report_spread(&o, "", "return", offsetof(dt_rollout_report, episode_return));
-    report_spread(&o, "", "length", offsetof(dt_rollout_report, episode_length));
+    report_mean_and_deviation(&o, "", "return", offsetof(dt_rollout_report, episode_return));
+    report_mean_and_deviation(&o, "", "length", offsetof(dt_rollout_report, episode_length));
     for (uint32_t i = 0; i < spec->n_costs; i++) {
-        report_spread(&o, "costs", spec->costs[i], offsetof(dt_rollout_report, episode_cost) + i * sizeof(double));
+        report_mean_and_deviation(&o, "costs", spec->costs[i],
+                                  offsetof(dt_rollout_report, episode_cost) + i * sizeof(double));
     }
     for (uint32_t i = 0; i < spec->n_metrics; i++) {
-        report_spread(&o, "metrics", spec->metrics[i], offsetof(dt_rollout_report, metric) + i * sizeof(double));
+        report_mean_and_deviation(&o, "metrics", spec->metrics[i],
+                                  offsetof(dt_rollout_report, metric) + i * sizeof(double));
     }
     infeasible = rows > 0 ? infeasible / rows : (double)NAN;
     interventions = rows > 0 ? interventions : (double)NAN;

@@ -69,7 +69,7 @@ static dt_status check_output(dt_risk *s, const dt_rollout *r, const int64_t *ca
 }
 
 /* As the phase recorded it for learning, so that nothing is made where there is nothing to see. */
-static bool records_risk(const dt_trainer *t)
+static bool is_risk_recorded(const dt_trainer *t)
 {
     const dt_ir *ir = dt_graph_ir(dt_trainer_graph(t));
     for (uint32_t i = 0; i < ir->n_outputs; i++) {
@@ -87,7 +87,7 @@ dt_status dt_risk_open(dt_rollout *r, dt_trainer *t, dt_risk **out_p)
     acting.n_fields -= r->d.n_kept; /* what acting computes is not available here */
     const int32_t n = (int32_t)r->env->layout.spec.n_symbols;
     *out_p = NULL;
-    if (!records_risk(t)) {
+    if (!is_risk_recorded(t)) {
         return DT_OK; /* not even a graph is recorded, whose arenas were not planned */
     }
     dt_risk *s = dt_alloc(sizeof(*s));
@@ -95,7 +95,7 @@ dt_status dt_risk_open(dt_rollout *r, dt_trainer *t, dt_risk **out_p)
         return DT_FAIL(DT_ENOMEM, "out of memory for risks");
     }
     for (int32_t k = 0; k <= n; k++) {
-        cap[k] = dt_layout_cap(&r->env->layout, k);
+        cap[k] = dt_layout_max_rows(&r->env->layout, k);
     }
     cap[n + 1] = 1;
     const dt_policy_desc d = {.source = &acting, .cap = cap, .pieces = 1, .places = 1, .pictures = true};
@@ -136,12 +136,12 @@ dt_status dt_risk_predict(dt_risk *s, const dt_buffer *b, uint64_t index, const 
     int64_t size[2 + DT_ENV_MAX_SYMBOLS] = {0};
     *risk_p = s->risk;
     *n_p = 0;
-    dt_buffer_sizes(b, DT_ROW_SEEN, &index, 1, size);
+    dt_buffer_get_sizes(b, DT_ROW_SEEN, &index, 1, size);
     size[1 + s->n_symbols] = 1;
     if (size[0] == 0) {
         return DT_OK;
     }
-    dt_buffer_pack(b, DT_ROW_SEEN, &index, NULL, 1, s->want, s->field);
+    dt_buffer_pack_samples(b, DT_ROW_SEEN, &index, NULL, 1, s->want, s->field);
     DT_TRY(dt_policy_use_current_params(s->policy));
     DT_TRY(dt_policy_run(s->policy, 0, size, s->field));
     const float *logit = s->output->data;

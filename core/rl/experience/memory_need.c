@@ -99,7 +99,7 @@ static dt_status play_trial(dt_rollout *r, uint32_t number, void **self, dt_roll
 
 /* An instance of its own, so that those of the run begin untouched. One that fails is not reported here: where it
  * matters it fails again. */
-static void try_instance(dt_rollout *r, uint32_t number, dt_rollout_need *out)
+static void measure_instance(dt_rollout *r, uint32_t number, dt_rollout_need *out)
 {
     void *self = NULL;
     const uint64_t before = heap_bytes();
@@ -148,12 +148,12 @@ double dt_rollout_measure_speed(dt_rollout *r, double most_s, uint32_t *n_p)
 }
 
 /* Of several environments: what the largest one needs. */
-static void try_instances(dt_rollout *r, dt_rollout_need *out)
+static void measure_instances(dt_rollout *r, dt_rollout_need *out)
 {
-    try_instance(r, 0, out);
+    measure_instance(r, 0, out);
     for (uint32_t k = 1; k < r->env->n_kinds; k++) {
         dt_rollout_need other = *out;
-        try_instance(r, k, &other);
+        measure_instance(r, k, &other);
         out->instance = other.instance > out->instance ? other.instance : out->instance;
         out->shared = other.shared > out->shared ? other.shared : out->shared;
         for (uint32_t i = 0; i <= r->env->layout.spec.n_symbols; i++) {
@@ -185,7 +185,7 @@ static uint64_t buffer_bytes(const dt_buffer *b, const double *mean, uint64_t *r
 }
 
 /* Of several ranks: what all of them know, and what comes and goes before a step. */
-static void add_shared(const dt_rollout *r, dt_rollout_need *out)
+static void add_shared_bytes(const dt_rollout *r, dt_rollout_need *out)
 {
     const dt_exchange *x = &r->exchange;
     uint64_t rows = 0, batch = 0, own = 0;
@@ -203,7 +203,7 @@ static void add_shared(const dt_rollout *r, dt_rollout_need *out)
 }
 
 /* Their policy, and the values that it may run with. */
-static void add_opponents(const dt_rollout *r, uint64_t instances, dt_rollout_need *out)
+static void add_opponent_bytes(const dt_rollout *r, uint64_t instances, dt_rollout_need *out)
 {
     const dt_opponents *o = r->opponents;
     uint64_t policy = 0, resident = 0;
@@ -212,14 +212,14 @@ static void add_opponents(const dt_rollout *r, uint64_t instances, dt_rollout_ne
     out->policy_resident += resident + o->n * (uint64_t)o->values_bytes;
 }
 
-static dt_status add_evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
+static dt_status add_evaluation_bytes(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
 {
     const dt_evaluation_opts *o = &r->stage->opts.evaluation;
     const uint64_t ranks = dt_comm_size(r->stage->d.comm), own = r->split.last - r->split.first;
     const uint64_t jobs = ((uint64_t)o->n_seeds * (uint64_t)o->episodes + ranks - 1) / ranks;
     out->evaluated = (uint32_t)(jobs < own ? jobs : own);
     out->evaluating = out->processes > 0 ? dt_env_count_workers(r->env, out->evaluated) : 0;
-    const dt_layout *l = dt_env_layout(r->env, r->env->evaluated);
+    const dt_layout *l = dt_env_get_layout(r->env, r->env->evaluated);
     const dt_buffer_desc bd = {.layout = l,
                                .steps = 1,
                                .instances = out->evaluated > 0 ? out->evaluated : 1,
@@ -247,14 +247,14 @@ dt_status dt_rollout_measure_need(dt_rollout *r, dt_trainer *t, dt_rollout_need 
     const uint32_t own = r->split.last - r->split.first;
     memset(out, 0, sizeof(*out));
     for (uint32_t k = 0; k <= l->spec.n_symbols; k++) {
-        out->mean[k] = (double)dt_layout_cap(l, (int32_t)k);
+        out->mean[k] = (double)dt_layout_max_rows(l, (int32_t)k);
     }
     if (r->env->in_process) {
         out->instance = dt_process_bytes(r->env->self, &out->shared);
         out->processes = dt_env_count_workers(r->env, own);
     }
     if (!r->env->in_process || r->stage->tries_processes) {
-        try_instances(r, out);
+        measure_instances(r, out);
     }
     DT_TRY(dt_rollout_prepare(r, t));
     out->instances = own;
@@ -262,7 +262,7 @@ dt_status dt_rollout_measure_need(dt_rollout *r, dt_trainer *t, dt_rollout_need 
     dt_policy_arenas_get(r->acting.policy, out->mean, (own + r->acting.n_tracks - 1) / r->acting.n_tracks, &out->policy,
                          &out->policy_resident);
     if (r->opponents != NULL) {
-        add_opponents(r, (own + r->acting.n_tracks - 1) / r->acting.n_tracks, out);
+        add_opponent_bytes(r, (own + r->acting.n_tracks - 1) / r->acting.n_tracks, out);
     }
     out->policy += dt_arena_bytes(r->acting.arena_bytes) * r->acting.n_tracks;
     out->policy_resident += r->acting.arena_bytes; /* all tracks together see all instances */
@@ -275,8 +275,8 @@ dt_status dt_rollout_measure_need(dt_rollout *r, dt_trainer *t, dt_rollout_need 
     out->buffer += dt_arena_bytes(own * l->record_bytes);
     out->buffer_resident += own * l->record_bytes;
     dt_rollout_replay_need(r, out->mean, &out->buffer, &out->buffer_resident);
-    add_shared(r, out);
-    return add_evaluation(r, t, out);
+    add_shared_bytes(r, out);
+    return add_evaluation_bytes(r, t, out);
 }
 
 bool dt_rollout_call_cost(const dt_rollout *r, const double *mean, double n, uint32_t call, dt_call_cost *out_p)

@@ -39,15 +39,15 @@ static const dt_rollout_api service = {.struct_size = sizeof(dt_rollout_api),
                                        .report = dt_rollout_report_evaluation,
                                        .collect_ahead = dt_round_ahead_begin,
                                        .annotate = dt_rollout_annotate,
-                                       .returns = dt_rollout_returns};
+                                       .returns = dt_rollout_compute_returns};
 
 static const dt_replay_api replay_service = {.struct_size = sizeof(dt_replay_api),
                                              .create = create_replay,
                                              .data = dt_replay_data,
-                                             .add = dt_replay_add,
-                                             .draw = dt_replay_draw,
+                                             .add = dt_replay_add_round,
+                                             .draw = dt_replay_draw_samples,
                                              .count = dt_replay_count,
-                                             .draws = dt_replay_draws,
+                                             .draws = dt_replay_count_draws,
                                              .draw_size = dt_replay_draw_size,
                                              .stats = dt_replay_describe,
                                              .priority = dt_replay_set_priorities};

@@ -38,14 +38,14 @@ static const struct {
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
 /* Row i of the environment's options; DT_ENOTFOUND past the last one. */
-static dt_status option_at(const dt_rollout *r, uint32_t i, dt_option_view *v)
+static dt_status read_option_row(const dt_rollout *r, uint32_t i, dt_option_view *v)
 {
     const dt_stage_desc *s = &r->stage->d;
     return dt_config_option_at(s->config, s->index, dt_bind_env_id(r->env), i, v);
 }
 
 /* What makes code run, or may change while a run continues, does not describe what was played. */
-static const char *value_of(const dt_option_view *v)
+static const char *comparable_value(const dt_option_view *v)
 {
     if (v->value == NULL || (v->option->flags & (DT_OPT_CODE | DT_OPT_RUNTIME)) != 0) {
         return NULL;
@@ -54,7 +54,7 @@ static const char *value_of(const dt_option_view *v)
     return last != NULL ? last + 1 : v->value;
 }
 
-static dt_status join_mix(const dt_rollout *r, dt_str *out)
+static dt_status append_mix(const dt_rollout *r, dt_str *out)
 {
     const dt_stage_desc *s = &r->stage->d;
     const char *entry = dt_config_mix_entry(s->config, s->index, 0);
@@ -68,7 +68,7 @@ static dt_status join_mix(const dt_rollout *r, dt_str *out)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static void add_pair(dt_stored_metadata *m, const char *key, const char *value)
+static void add_key_and_value(dt_stored_metadata *m, const char *key, const char *value)
 {
     m->pair[m->n_pairs][0] = key;
     m->pair[m->n_pairs++][1] = value;
@@ -77,13 +77,13 @@ static void add_pair(dt_stored_metadata *m, const char *key, const char *value)
 static dt_status add_options(const dt_rollout *r, dt_stored_metadata *m)
 {
     dt_option_view v;
-    for (uint32_t i = 0; option_at(r, i, &v) == DT_OK; i++) {
-        const char *value = value_of(&v);
+    for (uint32_t i = 0; read_option_row(r, i, &v) == DT_OK; i++) {
+        const char *value = comparable_value(&v);
         if (value != NULL) {
             dt_str *key = &m->text[m->n_texts++];
             dt_str_addf(key, OPTION "%s", v.option->name);
             DT_TRY(dt_str_status(key));
-            add_pair(m, dt_str_text(key), value);
+            add_key_and_value(m, dt_str_text(key), value);
         }
     }
     return DT_OK;
@@ -93,7 +93,7 @@ dt_status dt_stored_metadata_make(const dt_rollout *r, dt_stored_metadata *m)
 {
     dt_option_view v;
     uint32_t n = 0;
-    while (option_at(r, n, &v) == DT_OK) {
+    while (read_option_row(r, n, &v) == DT_OK) {
         n++;
     }
     m->text = dt_alloc_n((size_t)n + 1, sizeof(*m->text));
@@ -102,20 +102,20 @@ dt_status dt_stored_metadata_make(const dt_rollout *r, dt_stored_metadata *m)
         return DT_FAIL(DT_ENOMEM, "out of memory for the metadata of stored rollouts");
     }
     for (uint32_t i = 0; i < DT_STORED_NUMBERS; i++) {
-        add_pair(m, numbers[i].name, m->number[i]);
+        add_key_and_value(m, numbers[i].name, m->number[i]);
     }
-    add_pair(m, "format", DT_STORED_FORMAT);
-    add_pair(m, "version", DT_STORED_VERSION);
-    add_pair(m, "environment", dt_bind_env_id(r->env));
+    add_key_and_value(m, "format", DT_STORED_FORMAT);
+    add_key_and_value(m, "version", DT_STORED_VERSION);
+    add_key_and_value(m, "environment", dt_bind_env_id(r->env));
     dt_str *mix = &m->text[m->n_texts++];
-    DT_TRY(join_mix(r, mix));
+    DT_TRY(append_mix(r, mix));
     if (mix->bytes > 0) {
-        add_pair(m, "mix", dt_str_text(mix));
+        add_key_and_value(m, "mix", dt_str_text(mix));
     }
     return add_options(r, m);
 }
 
-static uint64_t *number_of(dt_stored_head *h, uint32_t i)
+static uint64_t *head_number(dt_stored_head *h, uint32_t i)
 {
     return (uint64_t *)(void *)((char *)h + numbers[i].at);
 }
@@ -124,7 +124,7 @@ void dt_stored_metadata_number(dt_stored_metadata *m, const dt_stored_head *h)
 {
     dt_stored_head of = *h;
     for (uint32_t i = 0; i < DT_STORED_NUMBERS; i++) {
-        snprintf(m->number[i], sizeof(m->number[i]), "%" PRIu64, *number_of(&of, i));
+        snprintf(m->number[i], sizeof(m->number[i]), "%" PRIu64, *head_number(&of, i));
     }
 }
 
@@ -172,7 +172,7 @@ dt_status dt_stored_head_read(const dt_rollout *r, const dt_safetensors *s, cons
     DT_TRY(h.is_sealed ? check_text(s, path, "version", DT_STORED_VERSION) : DT_OK);
     DT_TRY(check_text(s, path, "environment", dt_bind_env_id(r->env)));
     for (uint32_t i = 0; i < DT_STORED_NUMBERS; i++) {
-        DT_TRY(read_number(s, path, i, number_of(&h, i)));
+        DT_TRY(read_number(s, path, i, head_number(&h, i)));
     }
     if (h.episodes > h.steps * h.instances) { /* both below 2^31 */
         return DT_FAIL(DT_EDATA,
@@ -184,7 +184,7 @@ dt_status dt_stored_head_read(const dt_rollout *r, const dt_safetensors *s, cons
     return DT_OK;
 }
 
-static const char *metadata_of(const dt_safetensors *s, const char *option)
+static const char *stored_option_value(const dt_safetensors *s, const char *option)
 {
     dt_str key = {0};
     dt_str_addf(&key, OPTION "%s", option);
@@ -197,8 +197,8 @@ static const char *metadata_of(const dt_safetensors *s, const char *option)
 static void list_differences(const dt_rollout *r, const dt_safetensors *s, dt_str *others, dt_str *unsaid)
 {
     dt_option_view v;
-    for (uint32_t i = 0; option_at(r, i, &v) == DT_OK; i++) {
-        const char *value = value_of(&v), *has = metadata_of(s, v.option->name);
+    for (uint32_t i = 0; read_option_row(r, i, &v) == DT_OK; i++) {
+        const char *value = comparable_value(&v), *has = stored_option_value(s, v.option->name);
         if (value == NULL) {
             continue;
         }

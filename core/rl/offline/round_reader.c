@@ -109,7 +109,7 @@ static dt_status find_tensor(const file *f, const char *name, dt_st_dtype dtype,
     return DT_OK;
 }
 
-static bool is_expected(const dt_replay *p, const char *name)
+static bool is_expected_tensor(const dt_replay *p, const char *name)
 {
     bool is = strcmp(name, DT_STORED_SIZES) == 0 || strcmp(name, DT_STORED_STEP) == 0 ||
               strcmp(name, DT_STORED_INSTANCE) == 0;
@@ -133,7 +133,7 @@ static dt_status find_tensors(const dt_replay *p, file *f)
     }
     for (uint32_t i = 0; i < dt_safetensors_count(f->s); i++) {
         const char *name = dt_safetensors_at(f->s, i)->name;
-        if (!is_expected(p, name)) {
+        if (!is_expected_tensor(p, name)) {
             return fail_file(f, name, "is in it, and the environment does not have it");
         }
     }
@@ -175,12 +175,12 @@ static dt_status check_order(const file *f)
     return DT_OK;
 }
 
-static void sizes_of(const dt_replay *p, const file *f, uint64_t i, int32_t *size)
+static void read_sizes_of_sample(const dt_replay *p, const file *f, uint64_t i, int32_t *size)
 {
     memcpy(size, (const char *)f->sizes->data + i * p->n_sizes * sizeof(*size), p->n_sizes * sizeof(*size));
 }
 
-static uint64_t rows_of(const dt_replay_field *f, const int32_t *size)
+static uint64_t count_rows_of_field(const dt_replay_field *f, const int32_t *size)
 {
     return (uint64_t)f->lead * ((uint64_t)size[f->symbol] + f->plus);
 }
@@ -192,10 +192,10 @@ static dt_status check_sizes(dt_replay *p, const file *f)
     int32_t size[DT_REPLAY_MAX_SIZES];
     p->origin = f->path;
     for (uint64_t i = 0; i < f->samples; i++) {
-        sizes_of(p, f, i, size);
+        read_sizes_of_sample(p, f, i, size);
         DT_TRY(dt_replay_check_sizes(p, i, size));
         for (uint32_t k = 0; k < p->n_fields; k++) {
-            rows[k] += rows_of(&p->field[k], size);
+            rows[k] += count_rows_of_field(&p->field[k], size);
         }
     }
     for (uint32_t k = 0; k < p->n_fields; k++) {
@@ -239,7 +239,7 @@ typedef struct sample {
     const int32_t *place;
 } sample;
 
-static void find_fields(const dt_replay *p, const size_t *at, sample *x)
+static void find_sample_fields(const dt_replay *p, const size_t *at, sample *x)
 {
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const void *data = x->record + at[i];
@@ -257,7 +257,7 @@ static void find_fields(const dt_replay *p, const size_t *at, sample *x)
 }
 
 /* What a record has in addition to fields of files: keys, discounts, and where nothing follows. */
-static void fill_derived(const dt_replay *p, const size_t *at, const sample *x)
+static void fill_derived_fields(const dt_replay *p, const size_t *at, const sample *x)
 {
     dt_replay_note *note = (dt_replay_note *)(void *)(x->record + p->n_sizes * sizeof(int32_t));
     for (uint32_t i = 0; i < p->n_fields; i++) {
@@ -282,7 +282,7 @@ static void copy_fields(const dt_replay *p, const size_t *at, const sample *x, u
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const dt_replay_field *f = &p->field[i];
         if (dt_stored_is_in_files(p, i)) {
-            const uint64_t n = rows_of(f, x->size);
+            const uint64_t n = count_rows_of_field(f, x->size);
             memcpy(x->record + at[i], (const char *)x->f->column[i]->data + row[i] * f->row_bytes, n * f->row_bytes);
             row[i] += n;
         }
@@ -291,7 +291,7 @@ static void copy_fields(const dt_replay *p, const size_t *at, const sample *x, u
 
 /* ---- what all of it is ------------------------------------------------------------------------------------------- */
 
-static void add_sums(dt_replay *p, const sample *x, const size_t *at)
+static void add_reward_sums(dt_replay *p, const sample *x, const size_t *at)
 {
     const size_t rows = (size_t)x->size[0], K = p->r->all->l->spec.n_costs;
     for (uint32_t i = 0; i < p->n_fields; i++) {
@@ -327,21 +327,21 @@ static dt_status read_sample(dt_replay *p, sample *x, uint64_t *row, const uint8
 {
     size_t at[DT_BUFFER_MAX_FIELDS] = {0};
     const uint64_t slot = p->added;
-    const size_t bytes = dt_replay_bytes(p, x->size, at);
+    const size_t bytes = dt_replay_record_bytes(p, x->size, at);
     memset(x->record, 0, bytes);
     memcpy(x->record, x->size, p->n_sizes * sizeof(*x->size));
-    find_fields(p, at, x);
+    find_sample_fields(p, at, x);
     copy_fields(p, at, x, row);
-    fill_derived(p, at, x);
+    fill_derived_fields(p, at, x);
     DT_TRY(dt_stored_check_sample(p, x->number, x->record,
                                   (uint64_t)read_number(x->f->step, x->number) + 1 == x->f->head.steps));
-    add_sums(p, x, at);
+    add_reward_sums(p, x, at);
     add_observations(p, x, at, every);
     memcpy(p->stored_size + slot * p->n_sizes, x->size, p->n_sizes * sizeof(*x->size));
-    p->digest += dt_replay_digest(slot, x->record, bytes);
-    if (dt_replay_owner(p, slot) == p->rank) {
-        memcpy(dt_replay_at(p, slot), x->record, bytes);
-        dt_replay_seal(p, slot);
+    p->digest += dt_replay_digest_record(slot, x->record, bytes);
+    if (dt_replay_slot_owner(p, slot) == p->rank) {
+        memcpy(dt_replay_slot_at(p, slot), x->record, bytes);
+        dt_replay_seal_slot(p, slot);
     }
     if (p->d.alpha > 0) {
         dt_sum_tree_set(&p->tree, slot, p->most);
@@ -358,7 +358,7 @@ static dt_status read_samples(dt_replay *p, const file *f, const uint8_t *every)
         return fail_file(f, "it", "has more samples than when it was counted");
     }
     for (x.number = 0; x.number < f->samples; x.number++) {
-        sizes_of(p, f, x.number, x.size);
+        read_sizes_of_sample(p, f, x.number, x.size);
         DT_TRY(read_sample(p, &x, row, every));
     }
     p->totals.episodes += f->head.episodes;
@@ -381,7 +381,7 @@ static dt_status visit_file(dt_replay *p, const char *path, each_file *each, voi
     return st;
 }
 
-static dt_status visit_named(dt_replay *p, const char *folder, const char *name, each_file *each, void *user)
+static dt_status visit_file_in_folder(dt_replay *p, const char *folder, const char *name, each_file *each, void *user)
 {
     dt_str path = {0};
     dt_str_addf(&path, "%s/%s", folder, name);
@@ -393,14 +393,14 @@ static dt_status visit_named(dt_replay *p, const char *folder, const char *name,
     return st;
 }
 
-static bool is_round(const char *name)
+static bool is_round_name(const char *name)
 {
     const size_t n = strlen(name), end = strlen(DT_STORED_SUFFIX);
     return n > end && strcmp(name + n - end, DT_STORED_SUFFIX) == 0;
 }
 
 /* The file, or those of the folder by name. */
-static dt_status visit_all(dt_replay *p, const char *path, each_file *each, void *user)
+static dt_status visit_files(dt_replay *p, const char *path, each_file *each, void *user)
 {
     char **name = NULL;
     size_t n = 0;
@@ -410,7 +410,7 @@ static dt_status visit_all(dt_replay *p, const char *path, each_file *each, void
     DT_TRY(dt_fs_list(path, &name, &n));
     dt_status st = DT_OK;
     for (size_t i = 0; i < n && st == DT_OK; i++) {
-        st = is_round(name[i]) ? visit_named(p, path, name[i], each, user) : DT_OK;
+        st = is_round_name(name[i]) ? visit_file_in_folder(p, path, name[i], each, user) : DT_OK;
     }
     dt_fs_list_free(name, n);
     return st;
@@ -461,7 +461,7 @@ static dt_status reserve_path(counted *c)
     return DT_OK;
 }
 
-static bool are_same(const dt_safetensors *a, const dt_safetensors *b)
+static bool are_same_files(const dt_safetensors *a, const dt_safetensors *b)
 {
     bool are = dt_safetensors_count(a) == dt_safetensors_count(b);
     for (uint32_t i = 0; are && i < dt_safetensors_count(a); i++) {
@@ -473,7 +473,7 @@ static bool are_same(const dt_safetensors *a, const dt_safetensors *b)
 
 /* Rounds of several runs may lie in one folder, with equal numbers; the same samples may not, be it by a copy or a
  * link. */
-static dt_status check_once(const file *f, const counted *c)
+static dt_status check_file_is_new(const file *f, const counted *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         dt_safetensors *other = NULL;
@@ -481,7 +481,7 @@ static dt_status check_once(const file *f, const counted *c)
             continue;
         }
         DT_TRY(dt_safetensors_open(c->path[i], &other));
-        const bool is_again = are_same(f->s, other);
+        const bool is_again = are_same_files(f->s, other);
         dt_safetensors_close(other);
         if (is_again) {
             return DT_FAIL(DT_EDATA,
@@ -495,7 +495,7 @@ static dt_status check_once(const file *f, const counted *c)
 static dt_status count_file(dt_replay *p, const file *f, void *user)
 {
     counted *c = user;
-    DT_TRY(check_once(f, c));
+    DT_TRY(check_file_is_new(f, c));
     DT_TRY(reserve_path(c));
     c->path[c->n] = dt_strdup(f->path);
     if (c->path[c->n] == NULL) {
@@ -511,7 +511,7 @@ static dt_status count_file(dt_replay *p, const file *f, void *user)
 static dt_status count_samples(dt_replay *p, const char *path, uint64_t *samples_p)
 {
     counted c = {0};
-    const dt_status st = visit_all(p, path, count_file, &c);
+    const dt_status st = visit_files(p, path, count_file, &c);
     c.n_files = c.n;
     free_counted(&c);
     DT_TRY(st);
@@ -545,7 +545,7 @@ static dt_status read_rounds(dt_replay *p, const char *path)
     dt_status st = p->stored_size != NULL && every != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", path);
     if (st == DT_OK) {
         memset(every, 1, agents);
-        st = visit_all(p, path, read_file, every);
+        st = visit_files(p, path, read_file, every);
     }
     dt_free(every);
     if (st == DT_OK && p->added != p->d.capacity) {

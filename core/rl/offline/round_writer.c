@@ -50,7 +50,7 @@ static dt_status check_keep(const dt_rollout *r, int64_t keep)
                          (unsigned long long)round);
 }
 
-static dt_status name_folder(dt_round_writer *k)
+static dt_status choose_folder_name(dt_round_writer *k)
 {
     const dt_stage_desc *s = &k->p.r->stage->d;
     dt_str_addf(&k->folder, "%s/rollouts/%s-%lld", s->run_dir, s->phase->desc.id, (long long)s->index + 1);
@@ -66,7 +66,7 @@ static dt_status init_writer(dt_round_writer *k, int64_t keep)
     k->rounds = (uint64_t)keep / samples;
     k->p.is_stored = true;
     k->p.d = plan;
-    DT_TRY(dt_replay_plan(&k->p, &plan, &dt_replay_data_ops));
+    DT_TRY(dt_replay_plan_record(&k->p, &plan, &dt_replay_data_ops));
     k->p.scratch = dt_alloc(k->p.stride);
     k->sample = dt_alloc_n((size_t)samples, sizeof(*k->sample));
     k->part = dt_alloc_n(k->p.ranks, sizeof(*k->part));
@@ -74,7 +74,7 @@ static dt_status init_writer(dt_round_writer *k, int64_t keep)
         return DT_FAIL(DT_ENOMEM, "out of memory for the rounds that are kept (rollouts.keep)");
     }
     DT_TRY(dt_stored_metadata_make(r, &k->metadata));
-    return name_folder(k);
+    return choose_folder_name(k);
 }
 
 static void destroy_writer(void *self);
@@ -123,15 +123,15 @@ static void destroy_writer(void *self)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-static const char *path_of(dt_round_writer *k, uint64_t round)
+static const char *path_of_round(dt_round_writer *k, uint64_t round)
 {
     dt_str_clear(&k->path);
     dt_str_addf(&k->path, "%s/round-%012" PRIu64 DT_STORED_SUFFIX, dt_str_text(&k->folder), round);
     return dt_str_text(&k->path);
 }
 
-/* The number in a name that path_of makes; 0: it is none of those. */
-static uint64_t round_of(const char *name)
+/* The number in a name that path_of_round makes; 0: it is none of those. */
+static uint64_t round_of_name(const char *name)
 {
     enum { DIGITS = 12 };
     char *end = NULL;
@@ -151,9 +151,9 @@ static dt_status remove_other_rounds(dt_round_writer *k, uint64_t round)
     DT_TRY(dt_fs_mkdirs(dt_str_text(&k->folder)));
     DT_TRY(dt_fs_list(dt_str_text(&k->folder), &name, &n));
     for (size_t i = 0; i < n; i++) {
-        const uint64_t number = round_of(name[i]);
+        const uint64_t number = round_of_name(name[i]);
         if (number > 0 && (number > round || number + k->rounds <= round)) {
-            dt_fs_try_remove(path_of(k, number));
+            dt_fs_try_remove(path_of_round(k, number));
         }
     }
     dt_fs_list_free(name, n);
@@ -163,7 +163,7 @@ static dt_status remove_other_rounds(dt_round_writer *k, uint64_t round)
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-static void add_i32(dt_str *to, uint64_t x)
+static void append_i32(dt_str *to, uint64_t x)
 {
     const int32_t v = (int32_t)x;
     dt_str_add_n(to, (const char *)&v, sizeof(v));
@@ -173,9 +173,9 @@ static dt_status add_sample(dt_round_writer *k, uint64_t sample)
 {
     const dt_replay *p = &k->p;
     size_t at[DT_BUFFER_MAX_FIELDS];
-    DT_TRY(dt_replay_write(&k->p, sample, p->scratch));
+    DT_TRY(dt_replay_write_record(&k->p, sample, p->scratch));
     const int32_t *size = (const int32_t *)(const void *)p->scratch;
-    (void)dt_replay_bytes(p, size, at);
+    (void)dt_replay_record_bytes(p, size, at);
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const dt_replay_field *f = &p->field[i];
         if (dt_stored_is_in_files(p, i)) {
@@ -184,8 +184,8 @@ static dt_status add_sample(dt_round_writer *k, uint64_t sample)
         }
     }
     dt_str_add_n(&k->sizes, (const char *)size, p->n_sizes * sizeof(*size));
-    add_i32(&k->step, sample / p->r->split.instances);
-    add_i32(&k->instance, sample % p->r->split.instances);
+    append_i32(&k->step, sample / p->r->split.instances);
+    append_i32(&k->instance, sample % p->r->split.instances);
     return DT_OK;
 }
 
@@ -255,7 +255,7 @@ static dt_status write_file(dt_round_writer *k, uint64_t n)
     dt_st_tensor t[DT_BUFFER_MAX_FIELDS + 3];
     dt_stored_metadata_number(&k->metadata, &h);
     const uint32_t m = list_tensors(k, n, t);
-    return dt_safetensors_write_sealed(path_of(k, r->collects), t, m, k->metadata.pair, k->metadata.n_pairs);
+    return dt_safetensors_write_sealed(path_of_round(k, r->collects), t, m, k->metadata.pair, k->metadata.n_pairs);
 }
 
 static dt_status write_round(dt_round_writer *k, uint64_t n)
@@ -265,7 +265,7 @@ static dt_status write_round(dt_round_writer *k, uint64_t n)
     DT_TRY(k->is_begun ? DT_OK : remove_other_rounds(k, round));
     DT_TRY(write_file(k, n));
     if (round > k->rounds) {
-        dt_fs_try_remove(path_of(k, round - k->rounds));
+        dt_fs_try_remove(path_of_round(k, round - k->rounds));
     }
     return DT_OK;
 }
@@ -277,7 +277,7 @@ static dt_status gather_and_write(dt_round_writer *k, uint64_t n)
     for (uint32_t i = 0; i < k->p.ranks; i++) {
         k->part[i] = (dt_samples_part){.index = k->sample, .n = i == 0 ? n : 0};
     }
-    DT_TRY(k->p.ranks > 1 ? dt_exchange_bring(&r->exchange, k->p.unread, k->part) : DT_OK);
+    DT_TRY(k->p.ranks > 1 ? dt_exchange_fetch_samples(&r->exchange, k->p.unread, k->part) : DT_OK);
     return k->p.rank == 0 ? write_round(k, n) : DT_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A sample of stored rollouts, held against the environment and against itself; see stored.h. What a checkpoint's
- * records have to fulfil as well (finite numbers, indices that point at rows) is dt_replay_check.
+ * records have to fulfil as well (finite numbers, indices that point at rows) is dt_replay_check_record.
  */
 #include <config.h>
 
@@ -25,20 +25,20 @@ typedef struct fields {
     const void *of[N_KINDS]; /* by kind; NULL: the environment has none of it */
 } fields;
 
-static const float *f32(const fields *x, uint32_t kind)
+static const float *floats_of_kind(const fields *x, uint32_t kind)
 {
     return x->of[kind];
 }
 
-static const int32_t *i32(const fields *x, uint32_t kind)
+static const int32_t *integers_of_kind(const fields *x, uint32_t kind)
 {
     return x->of[kind];
 }
 
-static void find_fields(const dt_replay *p, const char *record, fields *x)
+static void find_record_fields(const dt_replay *p, const char *record, fields *x)
 {
     memcpy(x->size, record, p->n_sizes * sizeof(*x->size));
-    (void)dt_replay_bytes(p, x->size, x->at);
+    (void)dt_replay_record_bytes(p, x->size, x->at);
     for (uint32_t i = 0; i < p->n_fields; i++) {
         if (p->field[i].kind != DT_REPLAY_WEIGHT) {
             x->of[p->r->all->field[p->field[i].of].kind] = record + x->at[i];
@@ -47,16 +47,16 @@ static void find_fields(const dt_replay *p, const char *record, fields *x)
 }
 
 /* "FILE, sample 3, row 1: terminated is ..." */
-#define WRONG(x, row, ...) add_place(x, row, DT_FAIL(DT_EDATA, __VA_ARGS__))
+#define WRONG(x, row, ...) add_place_context(x, row, DT_FAIL(DT_EDATA, __VA_ARGS__))
 
-static dt_status add_place(const fields *x, size_t row, dt_status st)
+static dt_status add_place_context(const fields *x, size_t row, dt_status st)
 {
     return DT_CONTEXT(st, "%s, sample %llu, row %zu", x->p->origin, (unsigned long long)x->number, row);
 }
 
 /* ---- flags ------------------------------------------------------------------------------------------------------- */
 
-static bool is_flag(uint32_t kind)
+static bool is_flag_kind(uint32_t kind)
 {
     return kind == FIELD_TERMINATED || kind == FIELD_TRUNCATED || kind == FIELD_NEXT_PRESENT || kind == FIELD_MASK ||
            kind == FIELD_NEXT_MASK;
@@ -68,9 +68,9 @@ static dt_status check_flags(const fields *x)
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const uint32_t kind = p->r->all->field[p->field[i].of].kind;
         const size_t columns = p->field[i].row_bytes / sizeof(float);
-        const size_t n = is_flag(kind) ? columns * (size_t)x->size[0] : 0;
+        const size_t n = is_flag_kind(kind) ? columns * (size_t)x->size[0] : 0;
         for (size_t k = 0; k < n; k++) {
-            const float v = f32(x, kind)[k];
+            const float v = floats_of_kind(x, kind)[k];
             if (v != 0 && v != 1) {
                 return WRONG(x, k / columns, "%s is %g, neither 0 nor 1", p->port[i].name, (double)v);
             }
@@ -82,10 +82,11 @@ static dt_status check_flags(const fields *x)
 /* ---- ends -------------------------------------------------------------------------------------------------------- */
 
 /* A step ends an agent in one way or continues to the next one, and the last step of a round has none after it. */
-static dt_status check_end(const fields *x, size_t row, bool is_last)
+static dt_status check_end_flags(const fields *x, size_t row, bool is_last)
 {
-    const float *present = f32(x, FIELD_NEXT_PRESENT);
-    const bool terminated = f32(x, FIELD_TERMINATED)[row] != 0, truncated = f32(x, FIELD_TRUNCATED)[row] != 0;
+    const float *present = floats_of_kind(x, FIELD_NEXT_PRESENT);
+    const bool terminated = floats_of_kind(x, FIELD_TERMINATED)[row] != 0,
+               truncated = floats_of_kind(x, FIELD_TRUNCATED)[row] != 0;
     if (terminated && truncated) {
         return WRONG(x, row, "terminated and truncated are both 1; a step ends an agent in one way at most");
     }
@@ -109,10 +110,10 @@ static dt_status check_end(const fields *x, size_t row, bool is_last)
 static dt_status check_choices(const fields *x, size_t row)
 {
     const dt_layout *l = x->p->r->all->l;
-    const float *mask = f32(x, FIELD_MASK) + row * l->n_choices, *next = f32(x, FIELD_NEXT_MASK);
+    const float *mask = floats_of_kind(x, FIELD_MASK) + row * l->n_choices, *next = floats_of_kind(x, FIELD_NEXT_MASK);
     next = next != NULL ? next + row * l->n_choices : NULL;
     for (uint32_t h = 0; h < l->spec.n_heads; h++) {
-        const int32_t n = l->spec.choices[h], drawn = i32(x, FIELD_ACTION_I)[row * l->spec.n_heads + h];
+        const int32_t n = l->spec.choices[h], drawn = integers_of_kind(x, FIELD_ACTION_I)[row * l->spec.n_heads + h];
         float allowed = 0;
         if (mask[drawn] != 1) {
             return WRONG(x, row, "action_i is a choice that mask forbids: %d of head %u", drawn, h);
@@ -132,7 +133,7 @@ static dt_status check_choices(const fields *x, size_t row)
 /* A choice has a probability; of what is continuous it is a density, which may be above 1. */
 static dt_status check_log_prob(const fields *x, size_t row)
 {
-    const float *log_prob = f32(x, FIELD_LOG_PROB);
+    const float *log_prob = floats_of_kind(x, FIELD_LOG_PROB);
     if (log_prob != NULL && x->p->r->all->l->spec.n_continuous == 0 && log_prob[row] > MOST_LOG_PROB) {
         return WRONG(x, row, "log_prob is %g; the logarithm of a choice's probability is at most 0",
                      (double)log_prob[row]);
@@ -140,11 +141,11 @@ static dt_status check_log_prob(const fields *x, size_t row)
     return DT_OK;
 }
 
-static dt_status check_executed(const fields *x, size_t row)
+static dt_status check_executed_action(const fields *x, size_t row)
 {
     const dt_env_spec *e = &x->p->r->all->l->spec;
     for (uint32_t i = 0; i < e->n_continuous; i++) {
-        const float a = f32(x, FIELD_EXECUTED)[row * e->n_continuous + i];
+        const float a = floats_of_kind(x, FIELD_EXECUTED)[row * e->n_continuous + i];
         if (a < e->low[i] || a > e->high[i]) {
             return WRONG(x, row, "executed is outside the bounds of the environment's actions: %g of [%g, %g]",
                          (double)a, (double)e->low[i], (double)e->high[i]);
@@ -153,9 +154,9 @@ static dt_status check_executed(const fields *x, size_t row)
     return DT_OK;
 }
 
-static dt_status check_place(const fields *x, size_t row)
+static dt_status check_place_row(const fields *x, size_t row)
 {
-    const int32_t *place = i32(x, FIELD_PLACE);
+    const int32_t *place = integers_of_kind(x, FIELD_PLACE);
     return row == 0 || place[row] > place[row - 1]
                ? DT_OK
                : WRONG(x, row, "place does not rise from row to row: %d after %d", place[row], place[row - 1]);
@@ -164,15 +165,15 @@ static dt_status check_place(const fields *x, size_t row)
 dt_status dt_stored_check_sample(const dt_replay *p, uint64_t number, const char *record, bool is_last)
 {
     fields x = {.p = p, .number = number};
-    DT_TRY(dt_replay_check(p, number, record));
-    find_fields(p, record, &x);
+    DT_TRY(dt_replay_check_record(p, number, record));
+    find_record_fields(p, record, &x);
     DT_TRY(check_flags(&x));
     for (size_t row = 0; row < (size_t)x.size[0]; row++) {
-        DT_TRY(check_end(&x, row, is_last));
+        DT_TRY(check_end_flags(&x, row, is_last));
         DT_TRY(check_choices(&x, row));
         DT_TRY(check_log_prob(&x, row));
-        DT_TRY(check_executed(&x, row));
-        DT_TRY(check_place(&x, row));
+        DT_TRY(check_executed_action(&x, row));
+        DT_TRY(check_place_row(&x, row));
     }
     return DT_OK;
 }

@@ -21,47 +21,47 @@ typedef struct inputs {
     uint32_t n;
 } inputs;
 
-static void feed(inputs *x, const char *name, dt_tensor *t)
+static void add_model_input(inputs *x, const char *name, dt_tensor *t)
 {
     x->in[x->n++] = (dt_named){name, t};
 }
 
-static const char *prefix_of(const dt_wiring_view *view)
+static const char *prefix_of_view(const dt_wiring_view *view)
 {
     return view != NULL && view->prefix != NULL ? view->prefix : "";
 }
 
-static const char *shadow_of(const dt_wiring_view *view)
+static const char *target_of_view(const dt_wiring_view *view)
 {
     return view != NULL ? view->target : NULL;
 }
 
-static bool is_of_rows(const dt_wiring_view *view)
+static bool is_view_of_rows(const dt_wiring_view *view)
 {
-    return prefix_of(view)[0] == '\0';
+    return prefix_of_view(view)[0] == '\0';
 }
 
-static dt_tensor *input_of_view(dt_graph *g, const dt_wiring_view *view, const char *name)
+static dt_tensor *record_view_input(dt_graph *g, const dt_wiring_view *view, const char *name)
 {
     char text[TEXT];
-    snprintf(text, TEXT, "%s%s", prefix_of(view), name);
+    snprintf(text, TEXT, "%s%s", prefix_of_view(view), name);
     return g->api->input(g, text);
 }
 
 /* Without a view all is; by one, rows of agents are in any case (svc/rollout.h, transitions). */
-static bool is_shown(const dt_wiring_view *view, const dt_port *p)
+static bool is_port_in_view(const dt_wiring_view *view, const dt_port *p)
 {
     return view == NULL || view->has_all != 0 || dt_wiring_is_row(p);
 }
 
-static void feed_observations(const dt_wiring *w, dt_graph *g, const dt_wiring_view *view, inputs *x)
+static void add_observation_inputs(const dt_wiring *w, dt_graph *g, const dt_wiring_view *view, inputs *x)
 {
-    feed(x, "obs", input_of_view(g, view, w->own->name));
+    add_model_input(x, "obs", record_view_input(g, view, w->own->name));
     for (uint32_t i = 0; i < w->spec->n_obs; i++) {
         const dt_port *p = &w->spec->obs[i];
-        if (strcmp(p->name, "obs") != 0 && is_shown(view, p)) {
+        if (strcmp(p->name, "obs") != 0 && is_port_in_view(view, p)) {
             const bool is_ragged = !dt_wiring_is_of_agents(p); /* has both steps under one name */
-            feed(x, p->name, is_ragged ? g->api->input(g, p->name) : input_of_view(g, view, p->name));
+            add_model_input(x, p->name, is_ragged ? g->api->input(g, p->name) : record_view_input(g, view, p->name));
         }
     }
 }
@@ -77,9 +77,9 @@ static dt_status record_perception(const dt_wired *w, dt_graph *g, const dt_wiri
         w->predictor->scale(g, w->face.spec, seen.in, seen.n);
     }
     DT_TRY(g->api->model(g, w->face.perception, seen.in, seen.n, out, 2));
-    feed(x, "embedding", p->embedding = out[0].tensor);
-    feed(x, "risk", p->risk = out[1].tensor);
-    return is_of_rows(view) ? g->api->output(g, "picture/risk", p->risk) : DT_OK;
+    add_model_input(x, "embedding", p->embedding = out[0].tensor);
+    add_model_input(x, "risk", p->risk = out[1].tensor);
+    return is_view_of_rows(view) ? g->api->output(g, "picture/risk", p->risk) : DT_OK;
 }
 
 static dt_status record_foresight(const dt_wired *w, dt_graph *g, const dt_wiring_view *view, inputs *x,
@@ -87,29 +87,29 @@ static dt_status record_foresight(const dt_wired *w, dt_graph *g, const dt_wirin
 {
     const dt_foresight_inputs in = {.observation = x->in,
                                     .n = x->n,
-                                    .is_kept = is_of_rows(view),
-                                    .prefix = prefix_of(view),
+                                    .is_kept = is_view_of_rows(view),
+                                    .prefix = prefix_of_view(view),
                                     .embedding = p->embedding,
                                     .risk = p->risk};
     DT_TRY(w->predictor->record(g, &w->foresight, &in, &p->foresight, &p->foreseen));
-    feed(x, "foresight", p->foresight);
-    feed(x, "foreseen", p->foreseen);
+    add_model_input(x, "foresight", p->foresight);
+    add_model_input(x, "foreseen", p->foreseen);
     return DT_OK;
 }
 
-static dt_status feed_history(const dt_wiring *w, dt_graph *g, const dt_wiring_view *view, inputs *x)
+static dt_status add_history_input(const dt_wiring *w, dt_graph *g, const dt_wiring_view *view, inputs *x)
 {
     char history[TEXT];
     if (w->window <= 1) {
         return DT_OK;
     }
-    if (!is_of_rows(view)) {
+    if (!is_view_of_rows(view)) {
         return DT_FAIL(DT_EINVAL, "a window of %lld steps is known of rows themselves, not of rows \"%s\"",
-                       (long long)w->window, prefix_of(view));
+                       (long long)w->window, prefix_of_view(view));
     }
     snprintf(history, TEXT, "%s_history", w->own->name);
-    feed(x, "obs_history", g->api->input(g, history));
-    feed(x, "present", g->api->input(g, "present"));
+    add_model_input(x, "obs_history", g->api->input(g, history));
+    add_model_input(x, "present", g->api->input(g, "present"));
     return DT_OK;
 }
 
@@ -118,7 +118,7 @@ static dt_status record_controller(const dt_wired *w, dt_graph *g, const dt_wiri
 {
     const dt_wiring *face = &w->face;
     const bool has_value = (w->flags & DT_WIRING_NO_VALUE) == 0;
-    const bool is_named = is_of_rows(view) && (w->flags & DT_WIRING_NO_OUTPUTS) == 0;
+    const bool is_named = is_view_of_rows(view) && (w->flags & DT_WIRING_NO_OUTPUTS) == 0;
     const struct {
         const char *name;
         dt_tensor **place;
@@ -136,8 +136,8 @@ static dt_status record_controller(const dt_wired *w, dt_graph *g, const dt_wiri
         }
     }
     inputs full = *x;
-    DT_TRY(feed_history(face, g, view, &full));
-    DT_TRY(g->api->model_as(g, face->controller, shadow_of(view), full.in, full.n, out, n));
+    DT_TRY(add_history_input(face, g, view, &full));
+    DT_TRY(g->api->model_as(g, face->controller, target_of_view(view), full.in, full.n, out, n));
     n = 0;
     for (int i = 0; i < MAX_OUTPUTS; i++) {
         if (all[i].is_there) {
@@ -174,10 +174,10 @@ dt_status dt_wiring_record(dt_wiring *face, dt_graph *g, const dt_wiring_view *v
     const dt_wired *w = dt_wired_of(face);
     dt_policy_tensors p = {.struct_size = out->struct_size};
     inputs x = {.n = 0};
-    feed_observations(face, g, view, &x);
+    add_observation_inputs(face, g, view, &x);
     if (face->perception != NULL && out->embedding != NULL) {
-        feed(&x, "embedding", p.embedding = out->embedding);
-        feed(&x, "risk", p.risk = out->risk);
+        add_model_input(&x, "embedding", p.embedding = out->embedding);
+        add_model_input(&x, "risk", p.risk = out->risk);
     } else if (face->perception != NULL) {
         DT_TRY(record_perception(w, g, view, &x, &p));
     }
@@ -185,7 +185,7 @@ dt_status dt_wiring_record(dt_wiring *face, dt_graph *g, const dt_wiring_view *v
         DT_TRY(record_foresight(w, g, view, &x, &p));
     }
     DT_TRY(record_controller(w, g, view, &x, &p));
-    if (face->shield != NULL && is_of_rows(view)) {
+    if (face->shield != NULL && is_view_of_rows(view)) {
         DT_TRY(record_shield(face, g, &x));
     }
     memcpy(out, &p, out->struct_size < sizeof(p) ? out->struct_size : sizeof(p));
@@ -200,16 +200,16 @@ dt_status dt_wiring_record_model(dt_wiring *w, dt_graph *g, const dt_wiring_view
         return DT_FAIL(DT_EINVAL, "a model is fed %u values in addition to observations, more than %d", n_more,
                        MAX_MORE);
     }
-    feed_observations(w, g, view, &x);
+    add_observation_inputs(w, g, view, &x);
     for (uint32_t i = 0; i < n_more; i++) {
         if (more[i].tensor != NULL) {
-            feed(&x, more[i].name, more[i].tensor);
+            add_model_input(&x, more[i].name, more[i].tensor);
         }
     }
-    return g->api->model_as(g, m, shadow_of(view), x.in, x.n, out, n_out);
+    return g->api->model_as(g, m, target_of_view(view), x.in, x.n, out, n_out);
 }
 
-static void add_tensor(dt_graph *g, dt_tensor **sum, dt_tensor *x)
+static void sum_tensor(dt_graph *g, dt_tensor **sum, dt_tensor *x)
 {
     *sum = *sum == NULL ? x : dt_add(g, *sum, x);
 }
@@ -226,14 +226,14 @@ dt_status dt_wiring_drawn(const dt_wiring *w, dt_graph *g, const dt_policy_tenso
         dt_tensor *logits = is_only ? p->logits : dt_slice(g, p->logits, at, n);
         dt_tensor *mask = is_only ? api->input(g, "mask") : dt_slice(g, api->input(g, "mask"), at, n);
         dt_tensor *h = NULL;
-        add_tensor(g, &log_prob, dt_categorical(g, logits, api->input(g, "action_i"), i, mask, &h));
-        add_tensor(g, &entropy, h);
+        sum_tensor(g, &log_prob, dt_categorical(g, logits, api->input(g, "action_i"), i, mask, &h));
+        sum_tensor(g, &entropy, h);
         at += n;
     }
     if (w->spec->n_continuous > 0) {
         dt_tensor *h = NULL;
-        add_tensor(g, &log_prob, dt_gaussian(g, p->mean, p->log_std, api->input(g, "action_f"), &h));
-        add_tensor(g, &entropy, h);
+        sum_tensor(g, &log_prob, dt_gaussian(g, p->mean, p->log_std, api->input(g, "action_f"), &h));
+        sum_tensor(g, &entropy, h);
     }
     *log_prob_p = log_prob;
     if (entropy_p != NULL) {

@@ -30,7 +30,7 @@ typedef struct rounds { /* a dt_rounds, as the host has it */
     uint64_t n_empty; /* rounds of this process in which no agent acted */
 } rounds;
 
-static rounds *rounds_of(dt_rounds *r)
+static rounds *as_rounds(dt_rounds *r)
 {
     return (rounds *)(void *)r;
 }
@@ -57,7 +57,7 @@ static dt_status check_config(const rounds *r)
     return DT_OK;
 }
 
-static uint8_t normalise_of(const rounds *r)
+static uint8_t normalisation_flags(const rounds *r)
 {
     return !r->config.normalise_advantage ? DT_NORMALISE_NONE
            : r->d.normalise != 0          ? r->d.normalise
@@ -77,7 +77,7 @@ static dt_status create_experience(rounds *r)
     const dt_rollout_desc d = {.struct_size = sizeof(d),
                                .steps = (uint32_t)steps,
                                .window = (uint32_t)w->face.window,
-                               .normalise_advantage = normalise_of(r),
+                               .normalise_advantage = normalisation_flags(r),
                                .normalise_obs = c->normalise_obs,
                                .normalise_reward = c->normalise_reward,
                                .centre = c->centre,
@@ -95,7 +95,7 @@ static dt_status create_experience(rounds *r)
 }
 
 /* Its trainer reads what the experience has, and goes before it. */
-static void destroy(void *p)
+static void destroy_rounds(void *p)
 {
     rounds *r = p;
     if (r->face.trainer != NULL) {
@@ -147,7 +147,7 @@ static dt_status rounds_create(const dt_host *h, const dt_rounds_desc *d, dt_rou
                           .wiring = r->d.wiring,
                           .train = &dt_train_service,
                           .n_rounds = (uint64_t)r->config.iterations};
-    st = dt_stage_take_ownership(dt_stage_of(h), r, destroy); /* also when it fails half-way */
+    st = dt_stage_take_ownership(dt_stage_of(h), r, destroy_rounds); /* also when it fails half-way */
     if (st < 0) {
         dt_free(r);
         return st;
@@ -159,7 +159,7 @@ static dt_status rounds_create(const dt_host *h, const dt_rounds_desc *d, dt_rou
     return st;
 }
 
-static dt_status record(void *user, dt_graph *g)
+static dt_status record_round_losses(void *user, dt_graph *g)
 {
     const rounds *r = user;
     dt_policy_tensors p = {.struct_size = sizeof(p)};
@@ -167,7 +167,7 @@ static dt_status record(void *user, dt_graph *g)
     return r->d.record(r->d.user, g, &p);
 }
 
-static dt_status record_stored(void *user, dt_graph *g)
+static dt_status record_stored_losses(void *user, dt_graph *g)
 {
     const rounds *r = user;
     return r->d.record_stored(r->d.user, g);
@@ -184,18 +184,18 @@ static dt_status begin_round(const rounds *r, uint64_t round)
 
 static dt_status rounds_start(dt_rounds *face)
 {
-    rounds *r = rounds_of(face);
+    rounds *r = as_rounds(face);
     dt_model *models[2 * DT_WIRING_MAX_MODELS];
     const dt_train_desc desc = {.struct_size = sizeof(desc),
                                 .n_models = dt_wiring_service.models(face->wiring, models, 2 * DT_WIRING_MAX_MODELS),
                                 .user = r,
-                                .record = record,
+                                .record = record_round_losses,
                                 .data = face->rollout->data(face->experience),
                                 .models = models,
                                 .epochs = (uint64_t)(r->config.iterations * r->config.sgd_epochs),
                                 .manual_loss = r->d.manual_loss,
                                 .stored = r->d.stored,
-                                .record_stored = r->d.stored != NULL ? record_stored : NULL,
+                                .record_stored = r->d.stored != NULL ? record_stored_losses : NULL,
                                 .n_stored = r->d.n_stored,
                                 .target = r->d.target,
                                 .n_targets = r->d.n_targets,
@@ -229,7 +229,8 @@ static void add_losses(pass_means *m, const dt_step_report *r)
 
 /* One pass over the collected samples. What it learns from is added to *samples_p: a pass leaves out what is less than
  * a minibatch. DT_DONE: the phase needs no more. */
-static dt_status run_pass(rounds *r, uint64_t number, uint64_t steps, dt_step_report *last, uint64_t *samples_p)
+static dt_status run_learning_pass(rounds *r, uint64_t number, uint64_t steps, dt_step_report *last,
+                                   uint64_t *samples_p)
 {
     pass_means m = {.n = 0};
     dt_status st = DT_OK;
@@ -261,12 +262,13 @@ static dt_status run_pass(rounds *r, uint64_t number, uint64_t steps, dt_step_re
 }
 
 /* samples_p: how many were used, in all passes together. */
-static dt_status learn(rounds *r, uint64_t round, uint64_t steps_per_epoch, dt_step_report *last, uint64_t *samples_p)
+static dt_status learn_from_round(rounds *r, uint64_t round, uint64_t steps_per_epoch, dt_step_report *last,
+                                  uint64_t *samples_p)
 {
     const uint64_t passes = (uint64_t)r->config.sgd_epochs;
     for (uint64_t e = 0; e < passes; e++) {
         dt_activity_set(DT_ACTIVITY_LEARN, e, passes);
-        const dt_status st = run_pass(r, e, steps_per_epoch, last, samples_p);
+        const dt_status st = run_learning_pass(r, e, steps_per_epoch, last, samples_p);
         DT_TRY_DONE(st);
         if (st == DT_DONE) {
             DT_TRY(r->face.train->seek(r->face.trainer, (round + 1) * passes * steps_per_epoch));
@@ -277,7 +279,7 @@ static dt_status learn(rounds *r, uint64_t round, uint64_t steps_per_epoch, dt_s
 }
 
 /* A round in which no agent acted: no update is made, and the phase is not called. */
-static dt_status skip_round(rounds *r, uint64_t round, uint64_t steps_per_epoch)
+static dt_status skip_empty_round(rounds *r, uint64_t round, uint64_t steps_per_epoch)
 {
     r->metrics->scalar(r->h, "charts/rounds_without_samples", (double)++r->n_empty);
     if (r->n_empty == 1 && dt_stage_of(r->h)->d.metrics != NULL) { /* rank 0's */
@@ -323,7 +325,7 @@ static void report_round(const rounds *r, const dt_rollout_report *c, uint64_t s
 }
 
 /* What was collected, and, where required and one more round follows, the next one in parallel. */
-static dt_status collect(rounds *r, uint64_t round, dt_rollout_report *out)
+static dt_status collect_round(rounds *r, uint64_t round, dt_rollout_report *out)
 {
     dt_rounds *face = &r->face;
     DT_TRY(begin_round(r, round));
@@ -340,7 +342,7 @@ static dt_status collect(rounds *r, uint64_t round, dt_rollout_report *out)
 
 static dt_status rounds_iterate(dt_rounds *face, dt_progress *out)
 {
-    rounds *r = rounds_of(face);
+    rounds *r = as_rounds(face);
     uint64_t step = 0, steps = 0, steps_per_epoch = 0, samples = 0;
     dt_rollout_report collected = {.struct_size = sizeof(collected)};
     dt_step_report last = {.struct_size = sizeof(last), .loss = NAN, .grad_norm = NAN, .learning_rate = NAN};
@@ -349,13 +351,13 @@ static dt_status rounds_iterate(dt_rounds *face, dt_progress *out)
         return DT_DONE;
     }
     const uint64_t round = step / (steps_per_epoch * (uint64_t)r->config.sgd_epochs);
-    DT_TRY(collect(r, round, &collected));
+    DT_TRY(collect_round(r, round, &collected));
     const double begun = dt_clock_s();
     DT_TRY(face->train->position(face->trainer, &step, &steps, &steps_per_epoch));
     if (collected.agent_steps > 0) {
-        DT_TRY(learn(r, round, steps_per_epoch, &last, &samples));
+        DT_TRY(learn_from_round(r, round, steps_per_epoch, &last, &samples));
     } else {
-        DT_TRY(skip_round(r, round, steps_per_epoch));
+        DT_TRY(skip_empty_round(r, round, steps_per_epoch));
     }
     report_round(r, &collected, samples, dt_clock_s() - begun);
     DT_TRY(face->train->position(face->trainer, &step, &steps, &steps_per_epoch));

@@ -120,7 +120,7 @@ static void offer_history(const dt_wiring *w, offer *o)
 }
 
 /* What an imagined state has: what the agent sees of itself. */
-static void offer_obs_alone(const dt_wired *w, offer *o)
+static void offer_own_observation(const dt_wired *w, offer *o)
 {
     offer_observations(w, o); /* for the sizes */
     o->n_ports = 0;
@@ -128,10 +128,10 @@ static void offer_obs_alone(const dt_wired *w, offer *o)
     offer_port(o, w->face.own->name, w->face.own->dims, DT_F32);
 }
 
-static void offer_all(const dt_wired *w, offer *o)
+static void offer_everything(const dt_wired *w, offer *o)
 {
     if ((w->flags & DT_WIRING_OBS_ONLY) != 0) {
-        offer_obs_alone(w, o);
+        offer_own_observation(w, o);
         return;
     }
     offer_observations(w, o);
@@ -235,7 +235,7 @@ static dt_status bind_controller(dt_wired *w)
         needs[n++] = (dt_port){"cost_value", costs, DT_F32, 0};
     }
     offer o = {.n_ports = 0};
-    offer_all(w, &o);
+    offer_everything(w, &o);
     offer_requests(w, &o);
     return bind_role(w, "controller", &o, needs, n, 0, &w->face.controller);
 }
@@ -305,7 +305,8 @@ static dt_status bind_env(dt_wired *w, const dt_wiring_desc *d)
                : st;
 }
 
-static void take_predictor(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
+static void use_predictor_extension(void *user, const void *table, const dt_loaded_plugin *plugin,
+                                    const dt_loaded *component)
 {
     dt_wired *w = user;
     (void)plugin;
@@ -316,7 +317,7 @@ static void take_predictor(void *user, const void *table, const dt_loaded_plugin
 static dt_status bind_all(dt_wired *w, const dt_wiring_desc *d)
 {
     dt_wiring *face = &w->face;
-    dt_loader_extensions(dt_stage_of(w->h)->d.loader, DT_EXT_FORESIGHT, take_predictor, w);
+    dt_loader_visit_extensions(dt_stage_of(w->h)->d.loader, DT_EXT_FORESIGHT, use_predictor_extension, w);
     if (w->config.foresight && w->predictor == NULL) {
         return DT_FAIL(DT_ECONFIG, "%s.foresight needs a plugin with the extension " DT_EXT_FORESIGHT, d->phase);
     }
@@ -368,7 +369,7 @@ static dt_status wiring_create(const dt_host *h, const dt_wiring_desc *given, dt
     return st;
 }
 
-static dt_status check_room(const dt_wired *w, const char *role)
+static dt_status check_role_capacity(const dt_wired *w, const char *role)
 {
     return w->n_others < DT_WIRING_MAX_MODELS
                ? DT_OK
@@ -381,12 +382,12 @@ static dt_status wiring_bind(dt_wiring *face, const dt_model_request *want, dt_m
     dt_wired *w = dt_wired_of(face);
     offer o = {.n_ports = 0};
     *out_p = NULL;
-    DT_TRY(check_room(w, want->role));
+    DT_TRY(check_role_capacity(w, want->role));
     if (want->n_offers > MAX_WANTED || want->n_dims > MAX_WANTED) {
         return DT_FAIL(DT_EINVAL, "role %s has %u ports and %u sizes, at most %d of each are possible", want->role,
                        want->n_offers, want->n_dims, MAX_WANTED);
     }
-    offer_all(w, &o);
+    offer_everything(w, &o);
     for (uint32_t i = 0; i < want->n_offers; i++) {
         o.port[o.n_ports++] = want->offers[i];
     }
@@ -429,7 +430,7 @@ static dt_status wiring_adopt(dt_wiring *face, dt_model *m)
         face->world = m;
         return DT_OK;
     }
-    DT_TRY(check_room(w, m->role));
+    DT_TRY(check_role_capacity(w, m->role));
     w->other[w->n_others++] = m;
     return DT_OK;
 }

@@ -31,7 +31,7 @@ typedef struct head {          /* of the first blob */
 } head;
 
 /* What a record's bytes mean: fields, dims, and how many steps they add up. */
-static uint64_t layout_of(const dt_replay *p)
+static uint64_t hash_record_layout(const dt_replay *p)
 {
     uint64_t h = dt_hash64(&p->d.n_step, sizeof(p->d.n_step), 0);
     h = dt_hash64(&p->d.gamma, sizeof(p->d.gamma), h);
@@ -45,62 +45,63 @@ static uint64_t layout_of(const dt_replay *p)
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
 
 /* Of `held` slots those of a rank. */
-static uint64_t slots_of(const dt_replay *p, uint64_t held, uint32_t rank)
+static uint64_t count_slots_of_rank(const dt_replay *p, uint64_t held, uint32_t rank)
 {
     return held > rank ? (held - rank + p->ranks - 1) / p->ranks : 0;
 }
 
-static const int32_t *sizes_of(const char *record)
+static const int32_t *sizes_in_record(const char *record)
 {
     return (const int32_t *)(const void *)record;
 }
 
 /* Those that a checkpoint has; stored ones are where they were. */
-static uint64_t own_slots(const dt_replay *p)
+static uint64_t count_own_slots(const dt_replay *p)
 {
-    return p->is_stored ? 0 : slots_of(p, dt_replay_size(p), p->rank);
+    return p->is_stored ? 0 : count_slots_of_rank(p, dt_replay_size(p), p->rank);
 }
 
 uint64_t dt_replay_own_bytes(const dt_replay *p)
 {
-    const uint64_t n = own_slots(p);
+    const uint64_t n = count_own_slots(p);
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < n; i++) {
-        bytes += dt_replay_bytes(p, sizes_of(p->ring + i * p->stride), NULL);
+        bytes += dt_replay_record_bytes(p, sizes_in_record(p->ring + i * p->stride), NULL);
     }
     return bytes;
 }
 
 dt_status dt_replay_write_own(const dt_replay *p, dt_status (*put)(void *to, const void *bytes, size_t n), void *to)
 {
-    const uint64_t n = own_slots(p);
+    const uint64_t n = count_own_slots(p);
     for (uint64_t i = 0; i < n; i++) {
         const char *record = p->ring + i * p->stride;
-        DT_TRY(put(to, record, dt_replay_bytes(p, sizes_of(record), NULL)));
+        DT_TRY(put(to, record, dt_replay_record_bytes(p, sizes_in_record(record), NULL)));
     }
     return DT_OK;
 }
 
 /* A sum, so that every rank adds up its own: the hashes of all records, each begun with its slot. */
-uint64_t dt_replay_digest(uint64_t slot, const char *record, size_t bytes)
+uint64_t dt_replay_digest_record(uint64_t slot, const char *record, size_t bytes)
 {
     return dt_hash64(record, bytes, slot);
 }
 
-static uint64_t own_digest(const dt_replay *p)
+static uint64_t digest_own_records(const dt_replay *p)
 {
-    const uint64_t n = slots_of(p, dt_replay_size(p), p->rank);
+    const uint64_t n = count_slots_of_rank(p, dt_replay_size(p), p->rank);
     uint64_t sum = 0;
     for (uint64_t i = 0; i < n; i++) {
         const char *record = p->ring + i * p->stride;
-        sum += dt_replay_digest(i * p->ranks + p->rank, record, dt_replay_bytes(p, sizes_of(record), NULL));
+        sum += dt_replay_digest_record(i * p->ranks + p->rank, record,
+                                       dt_replay_record_bytes(p, sizes_in_record(record), NULL));
     }
     return sum;
 }
 
-static dt_status check_own(const dt_replay *p)
+static dt_status check_own_records(const dt_replay *p)
 {
-    const uint64_t n = slots_of(p, dt_replay_size(p), p->rank);
+    const uint64_t n = count_slots_of_rank(p, dt_replay_size(p), p->rank);
     for (uint64_t i = 0; i < n; i++) {
         DT_TRY(dt_replay_check_seal(p, i * p->ranks + p->rank));
     }
@@ -113,9 +114,9 @@ dt_status dt_replay_prepare_checkpoint(dt_replay *p)
         return DT_OK;
     }
     DT_TRACE("rollout", "the replay for a checkpoint");
-    const dt_status whole = check_own(p);
+    const dt_status whole = check_own_records(p);
     DT_TRY(p->ranks > 1 ? dt_comm_agree(p->r->stage->d.comm, whole) : whole);
-    const uint64_t mine = own_digest(p);
+    const uint64_t mine = digest_own_records(p);
     uint64_t *all = dt_alloc_n(p->ranks, sizeof(*all));
     dt_status st = all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the digests of %u ranks", p->ranks);
     if (p->ranks > 1) {
@@ -143,7 +144,7 @@ static void write_bytes(dt_str *out, const void *data, size_t bytes)
 dt_status dt_replay_save(const dt_replay *p, dt_str *out)
 {
     const head h = {.capacity = p->d.capacity,
-                    .layout = layout_of(p),
+                    .layout = hash_record_layout(p),
                     .added = p->added,
                     .rounds = p->rounds,
                     .draws = p->draws,
@@ -197,7 +198,7 @@ static dt_status check_head(const head *h, uint64_t held)
 }
 
 /* What was drawn; of a run that draws another number there is nothing to continue with but the samples. */
-static dt_status load_drawn(dt_replay *p, const head *h, uint64_t held, cursor *c)
+static dt_status load_drawn_samples(dt_replay *p, const head *h, uint64_t held, cursor *c)
 {
     size_t bytes = 0;
     if (!h->is_drawn) {
@@ -238,7 +239,7 @@ static dt_status load_scale(dt_replay *p, const head *h, cursor *c)
 }
 
 /* Where this run has priorities and the checkpoint has none, all samples are new. */
-static dt_status load_leaves(dt_replay *p, const head *h, uint64_t held, cursor *c)
+static dt_status load_priorities(dt_replay *p, const head *h, uint64_t held, cursor *c)
 {
     for (uint64_t i = 0; i < held && p->d.alpha > 0; i++) {
         double leaf = h->most;
@@ -253,7 +254,7 @@ static dt_status load_leaves(dt_replay *p, const head *h, uint64_t held, cursor 
     return DT_OK;
 }
 
-static size_t left_of(const cursor *part, uint32_t n)
+static size_t remaining_bytes(const cursor *part, uint32_t n)
 {
     size_t left = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -282,16 +283,16 @@ static dt_status find_records(const dt_replay *p, uint64_t held, cursor *part, u
         }
         memcpy(size, c->at, p->n_sizes * sizeof(*size));
         DT_TRY(dt_replay_check_sizes(p, slot, size));
-        const size_t bytes = dt_replay_bytes(p, size, NULL);
+        const size_t bytes = dt_replay_record_bytes(p, size, NULL);
         if (bytes > c->left) {
             return fail_truncated(slot, held);
         }
-        DT_TRY(dt_replay_check(p, slot, c->at));
-        *digest_p += dt_replay_digest(slot, c->at, bytes);
+        DT_TRY(dt_replay_check_record(p, slot, c->at));
+        *digest_p += dt_replay_digest_record(slot, c->at, bytes);
         c->at += bytes;
         c->left -= bytes;
     }
-    const size_t left = left_of(part, n);
+    const size_t left = remaining_bytes(part, n);
     return left == 0 ? DT_OK : DT_FAIL(DT_EDATA, "the checkpoint's replay has %zu bytes after its last record", left);
 }
 
@@ -302,14 +303,14 @@ static dt_status check_digest(const head *h, uint64_t digest)
                : DT_FAIL(DT_EDATA, "the checkpoint's replay has other records than its state was saved with");
 }
 
-static void take_records(dt_replay *p, uint64_t held, const char *const *record, const head *h)
+static void copy_records(dt_replay *p, uint64_t held, const char *const *record, const head *h)
 {
     for (uint64_t slot = 0; slot < held; slot++) {
         int32_t size[DT_REPLAY_MAX_SIZES];
         memcpy(size, record[slot], p->n_sizes * sizeof(*size));
-        if (dt_replay_owner(p, slot) == p->rank) {
-            memcpy(dt_replay_at(p, slot), record[slot], dt_replay_bytes(p, size, NULL));
-            dt_replay_seal(p, slot);
+        if (dt_replay_slot_owner(p, slot) == p->rank) {
+            memcpy(dt_replay_slot_at(p, slot), record[slot], dt_replay_record_bytes(p, size, NULL));
+            dt_replay_seal_slot(p, slot);
         }
     }
     p->is_drawn = h->is_drawn != 0 && h->draw == p->d.draw;
@@ -327,13 +328,13 @@ static dt_status load_records(dt_replay *p, const head *h, cursor *state, cursor
     const uint64_t held = h->added < h->capacity ? h->added : h->capacity;
     uint64_t digest = 0;
     DT_TRY(check_head(h, held));
-    if (held > left_of(part, n)) { /* a record has more than a byte */
+    if (held > remaining_bytes(part, n)) { /* a record has more than a byte */
         return DT_FAIL(DT_EDATA, "the checkpoint's replay is recorded to have %llu samples, in %zu bytes",
-                       (unsigned long long)held, left_of(part, n));
+                       (unsigned long long)held, remaining_bytes(part, n));
     }
-    DT_TRY(load_drawn(p, h, held, state));
+    DT_TRY(load_drawn_samples(p, h, held, state));
     DT_TRY(load_scale(p, h, state));
-    DT_TRY(load_leaves(p, h, held, state));
+    DT_TRY(load_priorities(p, h, held, state));
     const char **record = dt_alloc_n((size_t)held + 1, sizeof(*record));
     if (record == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the records of %llu samples", (unsigned long long)held);
@@ -343,7 +344,7 @@ static dt_status load_records(dt_replay *p, const head *h, cursor *state, cursor
         st = check_digest(h, digest);
     }
     if (st == DT_OK) {
-        take_records(p, held, record, h);
+        copy_records(p, held, record, h);
     }
     dt_free(record);
     return st;
@@ -353,16 +354,17 @@ static dt_status load_records(dt_replay *p, const head *h, cursor *state, cursor
 static dt_status load_stored(dt_replay *p, const head *h, cursor *state)
 {
     const uint64_t held = dt_replay_size(p);
-    if (h->capacity != p->d.capacity || h->layout != layout_of(p) || h->digest != p->digest || h->added != p->added) {
+    if (h->capacity != p->d.capacity || h->layout != hash_record_layout(p) || h->digest != p->digest ||
+        h->added != p->added) {
         return DT_FAIL(DT_EDATA,
                        "the checkpoint was trained on other stored rollouts, %llu samples, than these of %llu; "
                        "continue with the same files, or start a new run with --init-from",
                        (unsigned long long)h->added, (unsigned long long)held);
     }
     DT_TRY(check_head(h, held));
-    DT_TRY(load_drawn(p, h, held, state));
+    DT_TRY(load_drawn_samples(p, h, held, state));
     DT_TRY(load_scale(p, h, state));
-    DT_TRY(load_leaves(p, h, held, state));
+    DT_TRY(load_priorities(p, h, held, state));
     p->is_drawn = h->is_drawn != 0 && h->draw == p->d.draw;
     p->draws = h->draws;
     for (uint64_t i = 0; i < p->d.draw && p->is_drawn; i++) {
@@ -402,7 +404,7 @@ dt_status dt_replay_load(dt_replay *p, uint32_t version, const dt_rollout_bytes 
     if (p->is_stored) {
         return load_stored(p, &h, &c);
     }
-    if (h.capacity != p->d.capacity || h.layout != layout_of(p)) {
+    if (h.capacity != p->d.capacity || h.layout != hash_record_layout(p)) {
         dt_log(DT_LOG_WARN,
                "the checkpoint's replay is of %llu samples with other fields or steps than this run's, or of another "
                "number than %llu: it starts empty",

@@ -20,7 +20,7 @@ dt_status dt_replay_exchange_init(dt_replay *p)
         return DT_OK;
     }
     const size_t samples = (size_t)p->r->d.steps * p->r->split.instances;
-    p->data.source.bring = dt_replay_exchange;
+    p->data.source.bring = dt_replay_exchange_samples;
     p->wanted = dt_alloc_n(samples * p->ranks, sizeof(*p->wanted));
     p->mark = dt_alloc_n(samples, sizeof(*p->mark));
     p->to = dt_alloc_n(p->ranks, sizeof(*p->to));
@@ -80,13 +80,13 @@ dt_status dt_replay_exchange_round(dt_replay *p, uint64_t number, const uint64_t
         uint64_t *const list = p->wanted + k * samples;
         uint64_t some = 0;
         for (uint64_t i = 0; i < n; i++) {
-            if (dt_replay_owner(p, (number + i) % p->d.capacity) == k) {
+            if (dt_replay_slot_owner(p, (number + i) % p->d.capacity) == k) {
                 some = request_steps(p, k, sample[i], list, some);
             }
         }
         p->part[k] = (dt_samples_part){.index = list, .n = some};
     }
-    return dt_exchange_bring(&p->r->exchange, p->unread, p->part);
+    return dt_exchange_fetch_samples(&p->r->exchange, p->unread, p->part);
 }
 
 /* ---- what was drawn ---------------------------------------------------------------------------------------------- */
@@ -94,8 +94,8 @@ dt_status dt_replay_exchange_round(dt_replay *p, uint64_t number, const uint64_t
 void dt_replay_find_records(dt_replay *p)
 {
     for (uint64_t i = 0; i < p->d.draw; i++) {
-        const bool is_own = dt_replay_owner(p, p->slot[i]) == p->rank;
-        p->record[i] = is_own ? dt_replay_at(p, p->slot[i]) : NULL;
+        const bool is_own = dt_replay_slot_owner(p, p->slot[i]) == p->rank;
+        p->record[i] = is_own ? dt_replay_slot_at(p, p->slot[i]) : NULL;
         if (is_own) {
             __builtin_prefetch(p->record[i]);
         }
@@ -108,20 +108,20 @@ dt_status dt_replay_exchange_sizes(dt_replay *p)
     DT_TRY(dt_comm_all_gather(p->r->stage->d.comm, p->size, n * sizeof(*p->size), p->sizes_of_ranks));
     for (uint64_t i = 0; i < p->d.draw; i++) {
         const size_t at = i * p->n_sizes;
-        memcpy(p->size + at, p->sizes_of_ranks + dt_replay_owner(p, p->slot[i]) * n + at,
+        memcpy(p->size + at, p->sizes_of_ranks + dt_replay_slot_owner(p, p->slot[i]) * n + at,
                p->n_sizes * sizeof(*p->size));
     }
     return DT_OK;
 }
 
-static uint64_t sample_of(const dt_samples_part *part, uint64_t j)
+static uint64_t sample_of_part(const dt_samples_part *part, uint64_t j)
 {
     return part->index != NULL ? part->index[j] : part->first + j;
 }
 
-static size_t bytes_of(const dt_replay *p, uint64_t sample)
+static size_t record_bytes_of(const dt_replay *p, uint64_t sample)
 {
-    return dt_replay_bytes(p, p->size + sample * p->n_sizes, NULL);
+    return dt_replay_record_bytes(p, p->size + sample * p->n_sizes, NULL);
 }
 
 static dt_status reserve_bytes(char **p, size_t *has, size_t bytes)
@@ -150,30 +150,30 @@ static void count_bytes(const dt_replay *p, const dt_samples_part *part, size_t 
 {
     for (uint32_t k = 0; k < p->ranks; k++) {
         for (uint64_t j = 0; j < part[k].n && k != p->rank; j++) {
-            const uint64_t sample = sample_of(&part[k], j);
-            if (dt_replay_owner(p, p->slot[sample]) == p->rank) {
-                *out_p += bytes_of(p, sample);
+            const uint64_t sample = sample_of_part(&part[k], j);
+            if (dt_replay_slot_owner(p, p->slot[sample]) == p->rank) {
+                *out_p += record_bytes_of(p, sample);
             }
         }
     }
     for (uint64_t j = 0; j < part[p->rank].n; j++) {
-        const uint64_t sample = sample_of(&part[p->rank], j);
-        if (dt_replay_owner(p, p->slot[sample]) != p->rank) {
-            *in_p += bytes_of(p, sample);
+        const uint64_t sample = sample_of_part(&part[p->rank], j);
+        if (dt_replay_slot_owner(p, p->slot[sample]) != p->rank) {
+            *in_p += record_bytes_of(p, sample);
         }
     }
 }
 
-static void pack(dt_replay *p, const dt_samples_part *part)
+static void pack_records(dt_replay *p, const dt_samples_part *part)
 {
     char *at = p->out;
     for (uint32_t k = 0; k < p->ranks; k++) {
         p->to[k] = (dt_comm_out){.data = at};
         for (uint64_t j = 0; j < part[k].n && k != p->rank; j++) {
-            const uint64_t sample = sample_of(&part[k], j);
-            if (dt_replay_owner(p, p->slot[sample]) == p->rank) {
-                memcpy(at, dt_replay_at(p, p->slot[sample]), bytes_of(p, sample));
-                at += bytes_of(p, sample);
+            const uint64_t sample = sample_of_part(&part[k], j);
+            if (dt_replay_slot_owner(p, p->slot[sample]) == p->rank) {
+                memcpy(at, dt_replay_slot_at(p, p->slot[sample]), record_bytes_of(p, sample));
+                at += record_bytes_of(p, sample);
             }
         }
         p->to[k].bytes = (size_t)(at - (const char *)p->to[k].data);
@@ -181,24 +181,24 @@ static void pack(dt_replay *p, const dt_samples_part *part)
 }
 
 /* Where each of this rank's samples lands. */
-static void lay_out(dt_replay *p, const dt_samples_part *mine)
+static void lay_out_received(dt_replay *p, const dt_samples_part *mine)
 {
     char *at = p->in;
     dt_replay_find_records(p);
     for (uint32_t k = 0; k < p->ranks; k++) {
         p->from[k] = (dt_comm_in){.data = at};
         for (uint64_t j = 0; j < mine->n && k != p->rank; j++) {
-            const uint64_t sample = sample_of(mine, j);
-            if (dt_replay_owner(p, p->slot[sample]) == k) {
+            const uint64_t sample = sample_of_part(mine, j);
+            if (dt_replay_slot_owner(p, p->slot[sample]) == k) {
                 p->record[sample] = at;
-                at += bytes_of(p, sample);
+                at += record_bytes_of(p, sample);
             }
         }
         p->from[k].bytes = (size_t)(at - (const char *)p->from[k].data);
     }
 }
 
-dt_status dt_replay_exchange(void *self, uint64_t skipped, const dt_samples_part *part)
+dt_status dt_replay_exchange_samples(void *self, uint64_t skipped, const dt_samples_part *part)
 {
     dt_replay *p = self;
     dt_comm *comm = p->r->stage->d.comm;
@@ -210,7 +210,7 @@ dt_status dt_replay_exchange(void *self, uint64_t skipped, const dt_samples_part
     DT_TRACE_N("rollout", "bring samples", "samples", part[p->rank].n);
     count_bytes(p, part, &out, &in);
     DT_TRY(dt_comm_agree(comm, reserve_buffers(p, in, out)));
-    pack(p, part);
-    lay_out(p, &part[p->rank]);
+    pack_records(p, part);
+    lay_out_received(p, &part[p->rank]);
     return dt_comm_all_to_all(comm, p->to, p->from);
 }

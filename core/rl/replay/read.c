@@ -53,7 +53,7 @@ static void copy_bytes(char *to, const char *from, size_t bytes)
     }
 }
 
-static bool is_scaled(const dt_replay *p, const dt_replay_field *f)
+static bool is_scaled_field(const dt_replay *p, const dt_replay_field *f)
 {
     return (f->kind == DT_REPLAY_OBS || f->kind == DT_REPLAY_HISTORY || f->kind == DT_REPLAY_NEXT) &&
            p->held[f->port] != NULL && p->is_held;
@@ -62,7 +62,7 @@ static bool is_scaled(const dt_replay *p, const dt_replay_field *f)
 static void copy_rows(const reader *x, const dt_replay_field *f, const char *from, char *out)
 {
     const size_t rows = (size_t)x->size[f->symbol], bytes = rows * f->row_bytes;
-    const bool is_normalised = is_scaled(x->p, f);
+    const bool is_normalised = is_scaled_field(x->p, f);
     for (size_t step = 0; step < f->lead; step++) {
         const size_t first = step * (size_t)x->total[f->symbol] + (size_t)x->before[f->symbol];
         char *const to = out + first * f->row_bytes;
@@ -154,7 +154,7 @@ static void compute_offsets(reader *x)
 {
     if (memcmp(x->laid_out, x->size, x->p->n_sizes * sizeof(*x->size)) != 0) {
         memcpy(x->laid_out, x->size, x->p->n_sizes * sizeof(*x->size));
-        (void)dt_replay_bytes(x->p, x->size, x->at);
+        (void)dt_replay_record_bytes(x->p, x->size, x->at);
     }
 }
 
@@ -214,7 +214,7 @@ static void begin_sample(reader *x, const uint64_t *index, const uint64_t *key, 
 
 /* ---- samples of one size: fields one after the other ------------------------------------------------------------- */
 
-static bool are_alike(const dt_replay *p, const uint64_t *index, uint32_t n)
+static bool have_same_sizes(const dt_replay *p, const uint64_t *index, uint32_t n)
 {
     const int32_t *first = p->size + index[0] * p->n_sizes;
     bool is = true;
@@ -252,20 +252,20 @@ static void copy_column(const dt_replay *p, const uint64_t *index, uint32_t coun
 }
 #undef COPY_COLUMN
 
-static bool is_copied(const dt_replay *p, const dt_replay_field *f)
+static bool is_copied_field(const dt_replay *p, const dt_replay_field *f)
 {
     const bool is_made = f->kind == DT_REPLAY_WEIGHT || f->kind == DT_REPLAY_INDEX || f->kind == DT_REPLAY_KEY;
-    return !is_made && f->lead == 1 && !is_scaled(p, f);
+    return !is_made && f->lead == 1 && !is_scaled_field(p, f);
 }
 
-static void read_alike(reader *x, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
+static void read_equal_records(reader *x, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
     const dt_replay *p = x->p;
-    x->size = dt_replay_sizes(p->record[index[0]]);
+    x->size = dt_replay_record_sizes(p->record[index[0]]);
     compute_offsets(x);
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const dt_replay_field *f = &p->field[i];
-        if (out[i] != NULL && is_copied(p, f)) {
+        if (out[i] != NULL && is_copied_field(p, f)) {
             copy_column(p, index, n, x->at[i], (size_t)x->size[f->symbol] * f->row_bytes, out[i]);
             continue;
         }
@@ -326,14 +326,14 @@ static bool has_lists(const dt_replay *p)
 }
 
 /* Rows of lists that are of the samples' own steps come before all those of the steps after. */
-static void count_own(reader *x, const uint64_t *index, uint32_t n)
+static void count_own_rows(reader *x, const uint64_t *index, uint32_t n)
 {
     for (uint32_t j = 0; j < n && has_lists(x->p); j++) {
         x->record = x->p->record[index[j]];
         if (x->record == NULL) {
             return; /* it is refused when it is read */
         }
-        x->size = dt_replay_sizes(x->record);
+        x->size = dt_replay_record_sizes(x->record);
         compute_offsets(x);
         find_own_rows(x);
         for (uint32_t k = 1; k < x->p->n_sizes; k++) {
@@ -350,9 +350,9 @@ static dt_status data_read(void *self, const uint64_t *index, const uint64_t *ke
         return DT_FAIL(DT_EPLUGIN, "the replay's data is read before anything was drawn, or after something was added");
     }
     DT_TRY(data_sizes(self, index, n, x.total));
-    count_own(&x, index, n);
-    if (n > 0 && !has_lists(p) && are_alike(p, index, n)) {
-        read_alike(&x, index, key, n, out);
+    count_own_rows(&x, index, n);
+    if (n > 0 && !has_lists(p) && have_same_sizes(p, index, n)) {
+        read_equal_records(&x, index, key, n, out);
         return DT_OK;
     }
     for (uint32_t j = 0; j < n; j++) {
@@ -364,7 +364,7 @@ static dt_status data_read(void *self, const uint64_t *index, const uint64_t *ke
         if (j + AHEAD < n && p->record[index[j + AHEAD]] != NULL) {
             __builtin_prefetch(p->record[index[j + AHEAD]]);
         }
-        x.size = dt_replay_sizes(x.record);
+        x.size = dt_replay_record_sizes(x.record);
         copy_sample(&x, out);
         for (uint32_t k = 0; k < p->n_sizes; k++) {
             x.before[k] += x.size[k];

@@ -49,7 +49,7 @@ static dt_status check_names(const dt_replay *p, const dt_replay_desc *d)
     return DT_OK;
 }
 
-static dt_replay_kind kind_of(const dt_buffer *b, uint32_t f)
+static dt_replay_kind kind_of_field(const dt_buffer *b, uint32_t f)
 {
     const dt_obs_port *o = &b->l->obs[b->field[f].port];
     const bool is_parted = dt_buffer_is_joined(b) && dt_obs_is_lists(o);
@@ -86,7 +86,7 @@ static dt_replay_kind kind_of(const dt_buffer *b, uint32_t f)
 }
 
 /* Is it what happened, and not derived from it? Which agents the others were is known from their own rows. */
-static bool is_recorded(const dt_buffer *b, uint32_t f)
+static bool is_recorded_field(const dt_buffer *b, uint32_t f)
 {
     switch (b->field[f].kind) {
     case FIELD_OBS:
@@ -110,7 +110,7 @@ static bool is_recorded(const dt_buffer *b, uint32_t f)
     }
 }
 
-static bool is_of_next(dt_replay_kind kind)
+static bool is_next_kind(dt_replay_kind kind)
 {
     return kind == DT_REPLAY_NEXT || kind == DT_REPLAY_NEXT_PLAIN;
 }
@@ -119,9 +119,9 @@ static void choose_fields(dt_replay *p, const dt_replay_desc *d)
 {
     const dt_buffer *b = p->r->all;
     for (uint32_t f = 0; f < b->n_fields; f++) {
-        const dt_replay_kind kind = kind_of(b, f);
+        const dt_replay_kind kind = kind_of_field(b, f);
         const bool is_made = kind == DT_REPLAY_WEIGHT || kind == DT_REPLAY_DISCOUNT;
-        const bool is_wanted = p->is_stored ? is_recorded(b, f) : is_requested(d, b, f);
+        const bool is_wanted = p->is_stored ? is_recorded_field(b, f) : is_requested(d, b, f);
         const bool is_read = kind == DT_REPLAY_KEY || kind == DT_REPLAY_LISTS; /* here, if by no other */
         const bool is_kept = is_wanted || is_made || is_read;
         p->unread |= is_kept && !is_made ? 0 : UINT64_C(1) << f;
@@ -153,7 +153,7 @@ static void shape_field(const dt_field_shape *s, dt_replay_field *f)
     }
 }
 
-dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d, const dt_data_ops *ops)
+dt_status dt_replay_plan_record(dt_replay *p, const dt_replay_desc *d, const dt_data_ops *ops)
 {
     const dt_layout *l = p->r->all->l;
     int64_t largest[DT_REPLAY_MAX_SIZES];
@@ -172,7 +172,7 @@ dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d, const dt_data_op
     for (uint32_t f = 0; f < p->n_fields; f++) {
         shape_field(&p->data.source.shape[f], &p->field[f]);
     }
-    p->stride = dt_replay_bytes(p, size, NULL);
+    p->stride = dt_replay_record_bytes(p, size, NULL);
     return DT_OK;
 }
 
@@ -181,12 +181,12 @@ static size_t align_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-static size_t rows_of(const dt_replay_field *f, const int32_t *size)
+static size_t count_field_rows(const dt_replay_field *f, const int32_t *size)
 {
     return (size_t)size[f->symbol] + f->plus;
 }
 
-size_t dt_replay_bytes(const dt_replay *p, const int32_t *size, size_t *at)
+size_t dt_replay_record_bytes(const dt_replay *p, const int32_t *size, size_t *at)
 {
     size_t n = p->n_sizes * sizeof(*size) + (size_t)size[0] * sizeof(dt_replay_note);
     for (uint32_t i = 0; i < p->n_fields; i++) {
@@ -198,12 +198,12 @@ size_t dt_replay_bytes(const dt_replay *p, const int32_t *size, size_t *at)
         if (at != NULL) {
             at[i] = n;
         }
-        n += f->lead * rows_of(f, size) * f->row_bytes;
+        n += f->lead * count_field_rows(f, size) * f->row_bytes;
     }
     return align_up(n, ALIGN);
 }
 
-static dt_replay_note *notes_of(const dt_replay *p, char *record)
+static dt_replay_note *notes_of_record(const dt_replay *p, char *record)
 {
     return (dt_replay_note *)(void *)(record + p->n_sizes * sizeof(int32_t));
 }
@@ -222,7 +222,7 @@ uint32_t dt_replay_count_steps(const dt_replay *p, size_t slot, size_t place)
     return n;
 }
 
-static uint32_t row_of(const dt_buffer *b, size_t slot, size_t place)
+static uint32_t row_of_place(const dt_buffer *b, size_t slot, size_t place)
 {
     const size_t A = b->l->spec.n_agents;
     uint32_t row = 0;
@@ -243,10 +243,10 @@ static dt_status read_sample(const dt_replay *p, uint64_t sample, bool next_alon
     for (uint32_t k = 0; k < p->n_sizes; k++) {
         size[k] = (int32_t)live[k];
     }
-    (void)dt_replay_bytes(p, size, at);
+    (void)dt_replay_record_bytes(p, size, at);
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const dt_replay_field *f = &p->field[i];
-        const bool is_read = (p->unread >> f->of & 1) == 0 && (!next_alone || is_of_next(f->kind));
+        const bool is_read = (p->unread >> f->of & 1) == 0 && (!next_alone || is_next_kind(f->kind));
         out[f->of] = is_read ? record + at[i] : NULL;
     }
     return s->ops->read(s->self, &sample, NULL, 1, out);
@@ -268,8 +268,8 @@ static void sum_steps(const dt_replay *p, const float *plane, uint32_t planes, s
 
 /* Row `row` of a record, of the agent at a place that has so many steps from slot on; last: the sample where they end,
  * as a record, in which it is row last_row. */
-static void write_row(dt_replay *p, char *record, uint32_t row, size_t slot, size_t place, uint32_t steps,
-                      const char *last, uint32_t last_row)
+static void write_record_row(dt_replay *p, char *record, uint32_t row, size_t slot, size_t place, uint32_t steps,
+                             const char *last, uint32_t last_row)
 {
     const dt_buffer *b = p->r->all;
     const size_t A = b->l->spec.n_agents, at = slot * A + place;
@@ -277,16 +277,17 @@ static void write_row(dt_replay *p, char *record, uint32_t row, size_t slot, siz
     const bool is_ended = (b->flag[end] & DT_STEP_TERMINATED) != 0;
     const uint16_t tells = (uint16_t)(b->d.window - 1); /* of greater ages; a resumed run knows no more */
     size_t to[DT_BUFFER_MAX_FIELDS], from[DT_BUFFER_MAX_FIELDS];
-    (void)dt_replay_bytes(p, dt_replay_sizes(record), to);
-    (void)dt_replay_bytes(p, dt_replay_sizes(last), from);
-    notes_of(p, record)[row] = (dt_replay_note){.is_ended = is_ended, .age = b->age[at] < tells ? b->age[at] : tells};
+    (void)dt_replay_record_bytes(p, dt_replay_record_sizes(record), to);
+    (void)dt_replay_record_bytes(p, dt_replay_record_sizes(last), from);
+    notes_of_record(p, record)[row] =
+        (dt_replay_note){.is_ended = is_ended, .age = b->age[at] < tells ? b->age[at] : tells};
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const dt_replay_field *f = &p->field[i];
         char *const mine = record + to[i] + row * f->row_bytes;
         if (f->kind == DT_REPLAY_DISCOUNT) {
             const float worth = is_ended ? 0 : (float)pow(p->d.gamma, steps);
             memcpy(mine, &worth, sizeof(worth));
-        } else if (steps > 1 && is_of_next(f->kind)) {
+        } else if (steps > 1 && is_next_kind(f->kind)) {
             memcpy(mine, last + from[i] + last_row * f->row_bytes, f->row_bytes);
         } else if (steps > 1 && f->kind == DT_REPLAY_REWARD) {
             sum_steps(p, b->reward, 1, at, steps, (float *)(void *)mine);
@@ -297,7 +298,7 @@ static void write_row(dt_replay *p, char *record, uint32_t row, size_t slot, siz
 }
 
 /* Agents whose steps end in the same sample, together. */
-static dt_status write_rows(dt_replay *p, uint64_t sample, char *record, uint32_t steps)
+static dt_status write_record_rows(dt_replay *p, uint64_t sample, char *record, uint32_t steps)
 {
     const dt_buffer *b = p->r->all;
     const size_t A = b->l->spec.n_agents, slot = dt_buffer_slot(b, 0, 0) + sample;
@@ -312,21 +313,22 @@ static dt_status write_rows(dt_replay *p, uint64_t sample, char *record, uint32_
         if (dt_replay_count_steps(p, slot, a) == steps) {
             DT_TRY(is_read ? DT_OK : read_sample(p, last, true, (int32_t *)(void *)p->scratch, p->scratch));
             is_read = true;
-            write_row(p, record, row, slot, a, steps, steps > 1 ? p->scratch : record, row_of(b, last_slot, a));
+            write_record_row(p, record, row, slot, a, steps, steps > 1 ? p->scratch : record,
+                             row_of_place(b, last_slot, a));
         }
         row++;
     }
     return DT_OK;
 }
 
-dt_status dt_replay_write(dt_replay *p, uint64_t sample, char *record)
+dt_status dt_replay_write_record(dt_replay *p, uint64_t sample, char *record)
 {
     int32_t *size = (int32_t *)(void *)record, before[DT_REPLAY_MAX_SIZES];
     memcpy(before, size, p->n_sizes * sizeof(*size));
-    memset(record, 0, dt_replay_bytes(p, before, NULL)); /* what was here; after it are zeros */
+    memset(record, 0, dt_replay_record_bytes(p, before, NULL)); /* what was here; after it are zeros */
     DT_TRY(read_sample(p, sample, false, size, record));
     for (uint32_t steps = 1; steps <= p->d.n_step; steps++) {
-        DT_TRY(write_rows(p, sample, record, steps));
+        DT_TRY(write_record_rows(p, sample, record, steps));
     }
     return DT_OK;
 }
@@ -341,7 +343,7 @@ static dt_status fail_record(const dt_replay *p, uint64_t slot, const char *name
 }
 
 /* The first number that is not finite; 0: all are. */
-static float not_finite(const char *data, size_t bytes)
+static float find_non_finite(const char *data, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += sizeof(float)) {
         float x;
@@ -359,7 +361,7 @@ static const char *describe_non_finite(float x)
 }
 
 /* Every number in [low, end); of heads each by its own. */
-static bool are_within(const char *data, size_t n, const int32_t *end, uint32_t n_ends, int32_t low)
+static bool are_within_range(const char *data, size_t n, const int32_t *end, uint32_t n_ends, int32_t low)
 {
     for (size_t i = 0; i < n; i++) {
         int32_t x;
@@ -372,7 +374,7 @@ static bool are_within(const char *data, size_t n, const int32_t *end, uint32_t 
 }
 
 /* They rise from the first row to the end. */
-static bool are_pointers(const char *data, size_t n, int32_t first, int32_t end)
+static bool are_row_pointers(const char *data, size_t n, int32_t first, int32_t end)
 {
     int32_t last = first;
     for (size_t i = 0; i < n; i++) {
@@ -396,18 +398,18 @@ int32_t dt_replay_own_rows(const dt_replay *p, const char *record, const size_t 
 }
 
 /* Fields before this one are right. */
-static bool is_index_right(const dt_replay *p, uint32_t i, const int32_t *size, const char *record, const size_t *at)
+static bool is_valid_index(const dt_replay *p, uint32_t i, const int32_t *size, const char *record, const size_t *at)
 {
     const dt_replay_field *f = &p->field[i];
     const char *data = record + at[i];
     const dt_buffer *b = p->r->all;
-    const size_t n = f->lead * rows_of(f, size) * f->row_bytes / f->item_bytes;
+    const size_t n = f->lead * count_field_rows(f, size) * f->row_bytes / f->item_bytes;
     const int32_t places = (int32_t)b->l->spec.n_agents;
     switch (b->field[f->of].kind) {
     case FIELD_ACTION_I:
-        return are_within(data, n, b->l->spec.choices, b->l->spec.n_heads, 0);
+        return are_within_range(data, n, b->l->spec.choices, b->l->spec.n_heads, 0);
     case FIELD_PLACE:
-        return are_within(data, n, &places, 1, 0);
+        return are_within_range(data, n, &places, 1, 0);
     default:
         break;
     }
@@ -419,13 +421,13 @@ static bool is_index_right(const dt_replay *p, uint32_t i, const int32_t *size, 
     const int32_t of = o->index_of, rows = size[of];
     if (is_parted) {
         const int32_t own = dt_replay_own_rows(p, record, at, of);
-        return f->kind == DT_REPLAY_LISTS ? own <= rows && are_pointers(data, n, 0, own)
-                                          : are_pointers(data, n, own, rows);
+        return f->kind == DT_REPLAY_LISTS ? own <= rows && are_row_pointers(data, n, 0, own)
+                                          : are_row_pointers(data, n, own, rows);
     }
-    return f->plus ? are_pointers(data, n, 0, rows) : are_within(data, n, &rows, 1, o->is_edges ? 0 : -1);
+    return f->plus ? are_row_pointers(data, n, 0, rows) : are_within_range(data, n, &rows, 1, o->is_edges ? 0 : -1);
 }
 
-static bool are_keys(const dt_replay *p, const char *data, size_t rows)
+static bool are_valid_keys(const dt_replay *p, const char *data, size_t rows)
 {
     int64_t last = -1;
     for (size_t i = 0; i < rows; i++) {
@@ -452,43 +454,43 @@ dt_status dt_replay_check_sizes(const dt_replay *p, uint64_t slot, const int32_t
     return DT_OK;
 }
 
-dt_status dt_replay_check(const dt_replay *p, uint64_t slot, const char *record)
+dt_status dt_replay_check_record(const dt_replay *p, uint64_t slot, const char *record)
 {
     int32_t size[DT_REPLAY_MAX_SIZES];
     size_t at[DT_BUFFER_MAX_FIELDS] = {0};
     memcpy(size, record, p->n_sizes * sizeof(*size));
-    (void)dt_replay_bytes(p, size, at);
+    (void)dt_replay_record_bytes(p, size, at);
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const dt_replay_field *f = &p->field[i];
         const char *data = record + at[i];
-        const size_t bytes = f->lead * rows_of(f, size) * f->row_bytes;
+        const size_t bytes = f->lead * count_field_rows(f, size) * f->row_bytes;
         if (f->kind == DT_REPLAY_WEIGHT) {
             continue;
         }
-        const float odd = p->port[i].dtype == DT_F32 ? not_finite(data, bytes) : 0;
+        const float odd = p->port[i].dtype == DT_F32 ? find_non_finite(data, bytes) : 0;
         if (odd != 0) {
             return fail_record(p, slot, p->port[i].name, describe_non_finite(odd));
         }
-        if (p->port[i].dtype == DT_I32 && !is_index_right(p, i, size, record, at)) {
+        if (p->port[i].dtype == DT_I32 && !is_valid_index(p, i, size, record, at)) {
             return fail_record(p, slot, p->port[i].name, "points to a missing row");
         }
-        if (f->kind == DT_REPLAY_KEY && !are_keys(p, data, (size_t)size[0])) {
+        if (f->kind == DT_REPLAY_KEY && !are_valid_keys(p, data, (size_t)size[0])) {
             return fail_record(p, slot, p->port[i].name, "names missing or duplicate places");
         }
     }
     return DT_OK;
 }
 
-void dt_replay_seal(dt_replay *p, uint64_t slot)
+void dt_replay_seal_slot(dt_replay *p, uint64_t slot)
 {
     if (p->crc != NULL) {
-        p->crc[slot / p->ranks] = dt_crc32c(0, dt_replay_at(p, slot), p->stride);
+        p->crc[slot / p->ranks] = dt_crc32c(0, dt_replay_slot_at(p, slot), p->stride);
     }
 }
 
 dt_status dt_replay_check_seal(const dt_replay *p, uint64_t slot)
 {
-    return p->crc == NULL || p->crc[slot / p->ranks] == dt_crc32c(0, dt_replay_at(p, slot), p->stride)
+    return p->crc == NULL || p->crc[slot / p->ranks] == dt_crc32c(0, dt_replay_slot_at(p, slot), p->stride)
                ? DT_OK
                : DT_FAIL(
                      DT_EDATA,

@@ -81,7 +81,7 @@ static dt_status check_desc(dt_replay *p)
                      (unsigned long long)p->d.draw, (unsigned long long)step);
 }
 
-static bool needs_file(const dt_replay *p)
+static bool needs_backing_file(const dt_replay *p)
 {
     const dt_stage *s = p->r->stage;
     return s->d.run_dir != NULL && (double)p->ring_bytes > s->opts.data.replay_mb * 1e6;
@@ -140,7 +140,7 @@ dt_status dt_replay_check_room(const dt_replay *p)
 static dt_status map_ring(dt_replay *p)
 {
     void *ring = NULL;
-    p->is_in_file = needs_file(p);
+    p->is_in_file = needs_backing_file(p);
     DT_TRY(p->is_in_file ? DT_OK : dt_arena_map(p->ring_bytes, &ring));
     p->ring = ring;
     return DT_OK;
@@ -196,7 +196,7 @@ static dt_status check_stored(dt_replay *p)
 }
 
 /* An evaluation plays, and learns from nothing. */
-static bool reads_stored(const dt_replay *p)
+static bool reads_stored_rollouts(const dt_replay *p)
 {
     return p->is_stored && p->r->stage->d.trained_on == NULL;
 }
@@ -206,8 +206,8 @@ static dt_status init_replay(dt_replay *p, const dt_replay_desc *d, const dt_rep
     DT_TRY(d->stored != NULL ? check_stored(p) : DT_OK);
     DT_TRY(check_desc(p));
     const size_t draw = (size_t)p->d.draw, samples = (size_t)p->r->d.steps * p->r->split.instances;
-    DT_TRY(dt_replay_plan(p, d, &dt_replay_data_ops));
-    DT_TRY(reads_stored(p) ? store->count(p, d->stored, &p->d.capacity) : DT_OK);
+    DT_TRY(dt_replay_plan_record(p, d, &dt_replay_data_ops));
+    DT_TRY(reads_stored_rollouts(p) ? store->count(p, d->stored, &p->d.capacity) : DT_OK);
     DT_TRY(compute_ring_bytes(p));
     DT_TRY(map_ring(p));
     DT_TRY(allocate_scale(p));
@@ -225,7 +225,7 @@ static dt_status init_replay(dt_replay *p, const dt_replay_desc *d, const dt_rep
     p->most = 1;
     DT_TRY(p->d.alpha > 0 ? dt_sum_tree_init(&p->tree, p->d.capacity) : DT_OK);
     DT_TRY(dt_replay_exchange_init(p));
-    return reads_stored(p) ? store->read(p, d->stored) : DT_OK;
+    return reads_stored_rollouts(p) ? store->read(p, d->stored) : DT_OK;
 }
 
 void dt_replay_destroy(dt_replay *p)
@@ -288,7 +288,7 @@ dt_data *dt_replay_data(dt_replay *p)
 /* ---- add --------------------------------------------------------------------------------------------------------- */
 
 /* No reader while we write. */
-static void refill_trainer(const dt_replay *p)
+static void replace_trainer_samples(const dt_replay *p)
 {
     if (p->r->stage->trainer != NULL) {
         dt_trainer_discard_prefetched(p->r->stage->trainer);
@@ -300,9 +300,9 @@ static dt_status write_samples(dt_replay *p, uint64_t number, const uint64_t *sa
 {
     for (uint64_t i = 0; i < n; i++) {
         const uint64_t slot = (number + i) % p->d.capacity;
-        if (dt_replay_owner(p, slot) == p->rank) {
-            DT_TRY(dt_replay_write(p, sample[i], dt_replay_at(p, slot)));
-            dt_replay_seal(p, slot);
+        if (dt_replay_slot_owner(p, slot) == p->rank) {
+            DT_TRY(dt_replay_write_record(p, sample[i], dt_replay_slot_at(p, slot)));
+            dt_replay_seal_slot(p, slot);
         }
         if (p->d.alpha > 0) {
             dt_sum_tree_set(&p->tree, slot, p->most);
@@ -318,7 +318,7 @@ static dt_status gather_and_write(dt_replay *p, uint64_t number, const uint64_t 
 }
 
 /* As they were seen: they are normalised when they are read. */
-static dt_status write_raw(dt_replay *p, uint64_t number, const uint64_t *sample, uint64_t n)
+static dt_status write_raw_samples(dt_replay *p, uint64_t number, const uint64_t *sample, uint64_t n)
 {
     dt_rollout *r = p->r;
     dt_buffer_scale scale[DT_ENV_MAX_OBS];
@@ -328,7 +328,7 @@ static dt_status write_raw(dt_replay *p, uint64_t number, const uint64_t *sample
     return st;
 }
 
-static dt_status add_round(dt_replay *p)
+static dt_status add_collected_round(dt_replay *p)
 {
     const dt_rollout *r = p->r;
     if (p->is_stored) {
@@ -339,24 +339,24 @@ static dt_status add_round(dt_replay *p)
                        r->all->is_filled ? "that it has; collect the next one first" : "before one was collected");
     }
     DT_TRACE_N("rollout", "add to the replay", "round", r->collects);
-    refill_trainer(p);
+    replace_trainer_samples(p);
     p->is_drawn = false;
     const uint64_t all = dt_round_list_acted(r->all, p->sample);
     const uint64_t n = all < p->d.capacity ? all : p->d.capacity; /* the last ones, as many as there is room for */
-    const dt_status st = write_raw(p, p->added + all - n, p->sample + (all - n), n);
+    const dt_status st = write_raw_samples(p, p->added + all - n, p->sample + (all - n), n);
     p->rounds = r->collects;
     p->added += all;
     return st;
 }
 
-dt_status dt_replay_add(dt_replay *p)
+dt_status dt_replay_add_round(dt_replay *p)
 {
-    return dt_comm_agree(p->r->stage->d.comm, add_round(p));
+    return dt_comm_agree(p->r->stage->d.comm, add_collected_round(p));
 }
 
 /* ---- draw -------------------------------------------------------------------------------------------------------- */
 
-static uint64_t upper_product(uint64_t a, uint64_t b)
+static uint64_t multiply_upper_half(uint64_t a, uint64_t b)
 {
     return (uint64_t)((unsigned __int128)a * b >> 64);
 }
@@ -372,7 +372,7 @@ static void draw_uniformly(dt_replay *p, const dt_rng_stream *stream)
 {
     const uint64_t n = dt_replay_size(p), first = p->added - n;
     for (uint64_t i = 0; i < p->d.draw; i++) {
-        p->slot[i] = (first + upper_product(random_bits(stream, i), n)) % p->d.capacity;
+        p->slot[i] = (first + multiply_upper_half(random_bits(stream, i), n)) % p->d.capacity;
         p->weight[i] = 1;
     }
 }
@@ -381,7 +381,7 @@ static void draw_uniformly(dt_replay *p, const dt_rng_stream *stream)
  * the greatest (section 3.4). */
 static void draw_by_priority(dt_replay *p, const dt_rng_stream *stream)
 {
-    const double all = dt_sum_tree_all(&p->tree), part = all / (double)p->d.draw, n = (double)dt_replay_size(p);
+    const double all = dt_sum_tree_total(&p->tree), part = all / (double)p->d.draw, n = (double)dt_replay_size(p);
     double most = 0;
     for (uint64_t i = 0; i < p->d.draw; i++) {
         const double u = (double)(random_bits(stream, i) >> 11) * 0x1p-53, at = ((double)i + u) * part;
@@ -427,7 +427,7 @@ static dt_status read_sizes(dt_replay *p)
 }
 
 /* Statistics as they are now, until the next draw. */
-static void fix_scale(dt_replay *p)
+static void freeze_scale(dt_replay *p)
 {
     p->is_held = false;
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
@@ -441,7 +441,7 @@ static void fix_scale(dt_replay *p)
     }
 }
 
-dt_status dt_replay_draw(dt_replay *p)
+dt_status dt_replay_draw_samples(dt_replay *p)
 {
     const dt_stage_desc *s = &p->r->stage->d;
     dt_rng_stream stream;
@@ -449,7 +449,7 @@ dt_status dt_replay_draw(dt_replay *p)
         return DT_FAIL(DT_EPLUGIN, "a replay cannot draw before anything was added");
     }
     DT_TRACE_N("rollout", "draw from the replay", "draw", p->draws + 1);
-    refill_trainer(p);
+    replace_trainer_samples(p);
     const dt_rng_key key = {.seed = s->seed, .phase = (uint32_t)s->index, .op = STREAM_DRAW, .step = p->draws};
     dt_rng_stream_init(&stream, &key);
     if (p->d.alpha > 0) {
@@ -458,7 +458,7 @@ dt_status dt_replay_draw(dt_replay *p)
         draw_uniformly(p, &stream);
     }
     p->draws++;
-    fix_scale(p);
+    freeze_scale(p);
     DT_TRY(read_sizes(p));
     p->is_drawn = true;
     return DT_OK;
@@ -528,7 +528,7 @@ dt_status dt_replay_describe(const dt_replay *p, dt_replay_stats *out)
     return DT_OK;
 }
 
-uint64_t dt_replay_draws(const dt_replay *p)
+uint64_t dt_replay_count_draws(const dt_replay *p)
 {
     return p->draws;
 }
@@ -539,13 +539,13 @@ const dt_samples *dt_rollout_replay_source(const dt_rollout *r)
 }
 
 /* Of a record with samples of this mean. */
-static size_t likely_bytes(const dt_replay *p, const double *mean)
+static size_t expected_record_bytes(const dt_replay *p, const double *mean)
 {
     int32_t size[DT_REPLAY_MAX_SIZES];
     for (uint32_t k = 0; k < p->n_sizes; k++) {
         size[k] = (int32_t)ceil(mean[k] * (k > 0 && dt_buffer_is_joined(p->r->all) ? 2 : 1));
     }
-    return dt_replay_bytes(p, size, NULL);
+    return dt_replay_record_bytes(p, size, NULL);
 }
 
 void dt_rollout_replay_need(const dt_rollout *r, const double *mean, uint64_t *mapped, uint64_t *resident)
@@ -554,7 +554,7 @@ void dt_rollout_replay_need(const dt_rollout *r, const double *mean, uint64_t *m
     if (p == NULL) {
         return;
     }
-    const double used = (double)likely_bytes(p, mean) / (double)p->stride;
+    const double used = (double)expected_record_bytes(p, mean) / (double)p->stride;
     const uint64_t own = (p->d.capacity + p->ranks - 1) / p->ranks, pages = p->stride > 4096;
     if (p->is_in_file) { /* what of it is resident can be released */
         *mapped += p->tree.bytes;
@@ -575,7 +575,7 @@ void dt_rollout_replay_plan(const dt_rollout *r, const double *mean, dt_replay_n
     *out = (dt_replay_need){.samples = p->d.capacity,
                             .bytes = (uint64_t)p->ring_bytes * p->ranks,
                             .each = p->stride,
-                            .saved = p->d.capacity * likely_bytes(p, mean),
+                            .saved = p->d.capacity * expected_record_bytes(p, mean),
                             .is_in_file = p->is_in_file};
 }
 

@@ -103,7 +103,7 @@ struct dt_replay {
     uint64_t digest;         /* of all records, for a checkpoint */
 };
 
-static inline const int32_t *dt_replay_sizes(const char *record) /* [n_sizes] it begins with them */
+static inline const int32_t *dt_replay_record_sizes(const char *record) /* [n_sizes] it begins with them */
 {
     return (const void *)record;
 }
@@ -111,11 +111,11 @@ static inline uint64_t dt_replay_size(const dt_replay *p) /* samples in it */
 {
     return p->added < p->d.capacity ? p->added : p->d.capacity;
 }
-static inline uint32_t dt_replay_owner(const dt_replay *p, uint64_t slot)
+static inline uint32_t dt_replay_slot_owner(const dt_replay *p, uint64_t slot)
 {
     return (uint32_t)(slot % p->ranks);
 }
-static inline char *dt_replay_at(const dt_replay *p, uint64_t slot) /* on its owner */
+static inline char *dt_replay_slot_at(const dt_replay *p, uint64_t slot) /* on its owner */
 {
     return p->ring + slot / p->ranks * p->stride;
 }
@@ -138,41 +138,42 @@ dt_status dt_replay_check_room(const dt_replay *p) DT_NODISCARD;
 dt_status dt_replay_allocate_file(dt_replay *p) DT_NODISCARD;
 /* After a record was written to a slot of this rank, and before it is read: what is in a file is what was written.
  * Errors: DT_EDATA. */
-void dt_replay_seal(dt_replay *p, uint64_t slot);
+void dt_replay_seal_slot(dt_replay *p, uint64_t slot);
 dt_status dt_replay_check_seal(const dt_replay *p, uint64_t slot) DT_NODISCARD;
 dt_status dt_replay_check_drawn(const dt_replay *p) DT_NODISCARD; /* of all that this rank has of what was drawn */
 dt_data *dt_replay_data(dt_replay *p);
-dt_status dt_replay_add(dt_replay *p);
-dt_status dt_replay_draw(dt_replay *p);
+dt_status dt_replay_add_round(dt_replay *p);
+dt_status dt_replay_draw_samples(dt_replay *p);
 dt_status dt_replay_set_priorities(dt_replay *p, const float *error, uint64_t n);
 uint64_t dt_replay_count(const dt_replay *p);
-uint64_t dt_replay_draws(const dt_replay *p);
+uint64_t dt_replay_count_draws(const dt_replay *p);
 uint64_t dt_replay_draw_size(const dt_replay *p);
 dt_status dt_replay_describe(const dt_replay *p, dt_replay_stats *out);
 /* record.c: what a record is made of; stride is what it takes at most; ops: how it is read. */
-dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d, const dt_data_ops *ops) DT_NODISCARD;
+dt_status dt_replay_plan_record(dt_replay *p, const dt_replay_desc *d, const dt_data_ops *ops) DT_NODISCARD;
 /* Bytes of a record of these sizes; where its fields begin goes to at, or NULL. */
-size_t dt_replay_bytes(const dt_replay *p, const int32_t *size, size_t *at);
+size_t dt_replay_record_bytes(const dt_replay *p, const int32_t *size, size_t *at);
 /* Sample of the round, whose wide rows are here, into a record. */
-dt_status dt_replay_write(dt_replay *p, uint64_t sample, char *record) DT_NODISCARD;
+dt_status dt_replay_write_record(dt_replay *p, uint64_t sample, char *record) DT_NODISCARD;
 uint32_t dt_replay_count_steps(const dt_replay *p, size_t slot, size_t place); /* that a row adds up */
 /* Rows of symbol k, of those that have lists, that are of the sample's own step; at: where its fields begin. */
 int32_t dt_replay_own_rows(const dt_replay *p, const char *record, const size_t *at, int32_t k);
 /* Is a record from elsewhere one? Errors: DT_EDATA. */
 dt_status dt_replay_check_sizes(const dt_replay *p, uint64_t slot, const int32_t *size) DT_NODISCARD;
-dt_status dt_replay_check(const dt_replay *p, uint64_t slot, const char *record) DT_NODISCARD; /* its sizes are */
+dt_status dt_replay_check_record(const dt_replay *p, uint64_t slot, const char *record)
+    DT_NODISCARD; /* its sizes are */
 /* read.c */
 extern const dt_data_ops dt_replay_data_ops; /* self is the replay */
 /* exchange.c */
 dt_status dt_replay_exchange_init(dt_replay *p) DT_NODISCARD;
 void dt_replay_exchange_fini(dt_replay *p);
 void dt_replay_find_records(dt_replay *p); /* the records that this rank has of what was drawn */
-dt_status dt_replay_exchange(void *self, uint64_t skipped, const dt_samples_part *part) DT_NODISCARD;
+dt_status dt_replay_exchange_samples(void *self, uint64_t skipped, const dt_samples_part *part) DT_NODISCARD;
 dt_status dt_replay_exchange_sizes(dt_replay *p) DT_NODISCARD; /* [collective] of what was drawn, to all */
 /* [collective] Samples of the round, numbered from `number` on, to where they will be, with those that their agents'
  * steps end in. */
 dt_status dt_replay_exchange_round(dt_replay *p, uint64_t number, const uint64_t *sample, uint64_t n) DT_NODISCARD;
-uint64_t dt_replay_digest(uint64_t slot, const char *record, size_t bytes); /* of a record */
+uint64_t dt_replay_digest_record(uint64_t slot, const char *record, size_t bytes); /* of a record */
 /* checkpoint.c; open: [collective] before a checkpoint is written. */
 dt_status dt_replay_prepare_checkpoint(dt_replay *p) DT_NODISCARD;
 dt_status dt_replay_save(const dt_replay *p, dt_str *out) DT_NODISCARD;

@@ -28,7 +28,7 @@ static inline double dt_sum_tree_get(const dt_sum_tree *t, uint64_t i)
 {
     return t->node[t->width + i];
 }
-static inline double dt_sum_tree_all(const dt_sum_tree *t)
+static inline double dt_sum_tree_total(const dt_sum_tree *t)
 {
     return t->node[1];
 }

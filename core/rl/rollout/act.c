@@ -19,7 +19,7 @@ enum { STREAM_RESET = 0x72657374, STREAM_ACT = 0x61637431 }; /* "rest", "act1": 
 
 /* ---- instances --------------------------------------------------------------------------------------------------- */
 
-static uint64_t seed_of(void *user, uint32_t number, uint64_t episode)
+static uint64_t seed_of_episode(void *user, uint32_t number, uint64_t episode)
 {
     const dt_rollout *r = user;
     const dt_rng_key key = {.seed = r->stage->d.seed,
@@ -50,7 +50,7 @@ dt_status dt_acting_make_instances(dt_rollout *r)
                               .max_steps_from = "its own spec (max_steps)",
                               .n_cut = &r->env->n_cut,
                               .user = r,
-                              .seed = seed_of,
+                              .seed = seed_of_episode,
                               .is_opponent = r->buffer.d.is_opponent,
                               .tells_episodes = true};
     DT_TRY(dt_vector_create(&d, &r->acting.vector));
@@ -81,7 +81,7 @@ void dt_acting_begin_round(dt_rollout *r, dt_buffer *b, bool (*stops)(void *user
     dt_buffer_begin_round(b, &r->buffer);
 }
 
-static dt_status run_track(void *user, uint32_t worker)
+static dt_status run_track_job(void *user, uint32_t worker)
 {
     dt_rollout *r = user;
     if (worker < r->acting.n_tracks) {
@@ -97,11 +97,12 @@ dt_status dt_acting_run_round(dt_rollout *r, dt_trainer *t, dt_pool *pool)
     dt_buffer *b = x->track[0].collector.buffer;
     const dt_track *failed = NULL;
     if (x->n_tracks == 1) { /* which has all groups */
-        DT_TRY(dt_collect_groups(&x->track[0].collector, r->collects * r->d.steps, 0, dt_vector_groups(x->vector)));
+        DT_TRY(
+            dt_collect_groups(&x->track[0].collector, r->collects * r->d.steps, 0, dt_vector_count_groups(x->vector)));
         b->is_filled = true;
         return DT_OK;
     }
-    DT_TRY(pool != NULL ? dt_pool_run(pool, run_track, r) : dt_trainer_run_on_workers(t, run_track, r));
+    DT_TRY(pool != NULL ? dt_pool_run(pool, run_track_job, r) : dt_trainer_run_on_workers(t, run_track_job, r));
     for (uint32_t i = 0; i < x->n_tracks; i++) {
         const dt_track *k = &x->track[i];
         if (k->error.status < 0 && (failed == NULL || k->collector.step < failed->collector.step)) {
@@ -114,7 +115,7 @@ dt_status dt_acting_run_round(dt_rollout *r, dt_trainer *t, dt_pool *pool)
 }
 
 /* The parameters that acted when a checkpoint was made, where a round was ahead then. */
-static void restore_policy(dt_rollout *r)
+static void restore_acting_policy(dt_rollout *r)
 {
     if (r->ahead.restored != NULL && dt_policy_load(r->acting.policy, r->ahead.restored, r->ahead.restored_bytes) < 0) {
         dt_log(DT_LOG_WARN, "the next round uses the current parameters: %s", dt_error_text());
@@ -124,9 +125,9 @@ static void restore_policy(dt_rollout *r)
 
 dt_status dt_acting_collect(dt_rollout *r, dt_trainer *t)
 {
-    restore_policy(r);
+    restore_acting_policy(r);
     DT_TRY(r->acting.vector == NULL ? dt_acting_make_instances(r) : DT_OK);
-    DT_TRY(r->opponents != NULL ? dt_opponents_begin(r->opponents) : DT_OK);
+    DT_TRY(r->opponents != NULL ? dt_opponents_begin_round(r->opponents) : DT_OK);
     dt_acting_begin_round(r, &r->buffer, r->stage->d.stops, r->stage->d.stops_user);
     r->acting.track[0].collector.reports_activity = true; /* the main thread's */
     return dt_acting_run_round(r, t, NULL);

@@ -92,7 +92,7 @@ static dt_status map_fields(const dt_rollout *r, const int64_t *cap, dt_track *t
 
 /* What learning reads of the fields of kept values is kept; where a trained parameter contributes to them it reads
  * none. */
-static dt_status choose_kept(dt_rollout *r, const dt_trainer *t)
+static dt_status choose_kept_fields(dt_rollout *r, const dt_trainer *t)
 {
     char text[DT_ROLLOUT_MAX_KEPT * sizeof(r->ports.kept_text->name)] = "";
     size_t bytes = 0, at = 0;
@@ -114,7 +114,7 @@ static dt_status choose_kept(dt_rollout *r, const dt_trainer *t)
 }
 
 /* Where acting finds what is kept. */
-static dt_status find_kept(const dt_rollout *r, uint32_t place, dt_answer *x)
+static dt_status find_kept_outputs(const dt_rollout *r, uint32_t place, dt_answer *x)
 {
     for (uint32_t k = 0; k < r->d.n_kept; k++) {
         const dt_view *v = dt_policy_output(r->acting.policy, place, r->ports.kept[k].name);
@@ -129,7 +129,7 @@ static dt_status find_kept(const dt_rollout *r, uint32_t place, dt_answer *x)
 }
 
 /* At a place of the policy: each track has one, or the only track all of them. */
-static dt_answer *answer_of(const dt_rollout *r, uint32_t place)
+static dt_answer *answer_of_place(const dt_rollout *r, uint32_t place)
 {
     return r->acting.n_tracks > 1 ? r->acting.track[place].own.answer : &r->acting.track[0].own.answer[place];
 }
@@ -185,7 +185,7 @@ uint32_t dt_acting_groups(const dt_rollout *r, uint32_t n)
 
 /* Instances of a piece. What a row comes out as may depend on the capacity of its piece, so that it follows from the
  * environment and the number of all instances alone, and not from which rank acts on which of them. */
-static uint32_t piece_instances(const dt_rollout *r)
+static uint32_t count_piece_instances(const dt_rollout *r)
 {
     const uint32_t agents = r->env->layout.spec.n_agents, unit = agents < ROWS_OF_PIECE ? ROWS_OF_PIECE / agents : 1;
     return unit < r->split.instances ? unit : r->split.instances;
@@ -197,7 +197,7 @@ static dt_status create_policy(const dt_rollout *r, dt_trainer *t, const dt_samp
     const int32_t n = (int32_t)r->env->layout.spec.n_symbols;
     const uint32_t own = r->split.last - r->split.first, groups = dt_acting_groups(r, own);
     for (int32_t k = 0; k <= n; k++) {
-        cap[k] = dt_layout_cap(&r->env->layout, k) * unit;
+        cap[k] = dt_layout_max_rows(&r->env->layout, k) * unit;
     }
     cap[n + 1] = unit;
     const uint32_t most = groups > 0 ? (own + groups - 1) / groups : own; /* instances of a group */
@@ -230,8 +230,8 @@ dt_status dt_acting_create_policy(dt_rollout *r, dt_trainer *t)
     dt_samples acting = r->data.source;
     acting.n_fields -= r->d.n_kept; /* the last ones: what acting is about to compute */
     uint64_t want = 0;
-    const uint32_t unit = r->acting.in_flight > 0 ? piece_instances(r) : r->split.last - r->split.first;
-    DT_TRY(choose_kept(r, t));
+    const uint32_t unit = r->acting.in_flight > 0 ? count_piece_instances(r) : r->split.last - r->split.first;
+    DT_TRY(choose_kept_fields(r, t));
     DT_TRY(dt_exchange_prepare(&r->exchange, t));
     DT_TRY(create_policy(r, t, &acting, unit, cap, false, &r->acting.policy));
     const uint32_t places = dt_policy_n_places(r->acting.policy),
@@ -242,12 +242,12 @@ dt_status dt_acting_create_policy(dt_rollout *r, dt_trainer *t)
     }
     r->acting.n_tracks = tracks;
     for (uint32_t i = 0; i < places; i++) {
-        dt_actor_find_outputs(r->acting.policy, i, answer_of(r, i));
+        dt_actor_find_outputs(r->acting.policy, i, answer_of_place(r, i));
     }
     DT_TRY(check_outputs(r));
     DT_TRY(check_fields(r, &want));
     for (uint32_t i = 0; i < places; i++) {
-        DT_TRY(find_kept(r, i, answer_of(r, i)));
+        DT_TRY(find_kept_outputs(r, i, answer_of_place(r, i)));
     }
     for (uint32_t i = 0; i < r->acting.n_tracks; i++) {
         DT_TRY(make_track(r, cap, want, unit, i));

@@ -22,34 +22,34 @@ void dt_actor_find_outputs(const dt_policy *p, uint32_t place, dt_answer *out)
     }
 }
 
-static const float *data_of(const dt_view *v)
+static const float *floats_of_view(const dt_view *v)
 {
     return v != NULL ? v->data : NULL;
 }
 
 static void set_outputs(dt_actor *a, const dt_answer *x)
 {
-    a->logits = data_of(x->view[DT_OUT_LOGITS]);
-    a->mean = data_of(x->view[DT_OUT_MEAN]);
-    a->log_std = data_of(x->view[DT_OUT_LOG_STD]);
-    a->value = data_of(x->view[DT_OUT_VALUE]);
-    a->cost_value = data_of(x->view[DT_OUT_COST_VALUE]);
-    a->low = data_of(x->view[DT_OUT_LOW]);
-    a->high = data_of(x->view[DT_OUT_HIGH]);
-    a->allow = data_of(x->view[DT_OUT_ALLOW]);
+    a->logits = floats_of_view(x->view[DT_OUT_LOGITS]);
+    a->mean = floats_of_view(x->view[DT_OUT_MEAN]);
+    a->log_std = floats_of_view(x->view[DT_OUT_LOG_STD]);
+    a->value = floats_of_view(x->view[DT_OUT_VALUE]);
+    a->cost_value = floats_of_view(x->view[DT_OUT_COST_VALUE]);
+    a->low = floats_of_view(x->view[DT_OUT_LOW]);
+    a->high = floats_of_view(x->view[DT_OUT_HIGH]);
+    a->allow = floats_of_view(x->view[DT_OUT_ALLOW]);
     for (uint32_t i = 0; i < DT_ROLLOUT_MAX_KEPT; i++) {
-        a->kept[i] = data_of(x->kept[i]);
+        a->kept[i] = floats_of_view(x->kept[i]);
     }
 }
 
-dt_status dt_actor_run(dt_actor *a, const int64_t *size)
+dt_status dt_actor_run_policy(dt_actor *a, const int64_t *size)
 {
     DT_TRY(dt_policy_run(a->policy, a->number, size, a->field));
     set_outputs(a, &a->answer[0]);
     return DT_OK;
 }
 
-void *const *dt_actor_piece(dt_actor *a, uint32_t place, uint32_t i, uint32_t n)
+void *const *dt_actor_piece_fields(dt_actor *a, uint32_t place, uint32_t i, uint32_t n)
 {
     dt_policy_input_buffers(a->policy, place, i, n, a->room);
     for (uint32_t f = 0; f < DT_BUFFER_MAX_FIELDS; f++) {
@@ -58,19 +58,19 @@ void *const *dt_actor_piece(dt_actor *a, uint32_t place, uint32_t i, uint32_t n)
     return a->room;
 }
 
-dt_status dt_actor_put(dt_actor *a, uint32_t place, uint32_t i, uint32_t n, const int64_t *size)
+dt_status dt_actor_submit_piece(dt_actor *a, uint32_t place, uint32_t i, uint32_t n, const int64_t *size)
 {
     return dt_policy_write_input(a->policy, place, i, n, size, a->room);
 }
 
-dt_status dt_actor_ask(dt_actor *a, uint32_t place, uint32_t n)
+dt_status dt_actor_start_policy(dt_actor *a, uint32_t place, uint32_t n)
 {
-    return dt_policy_submit(a->policy, place, n);
+    return dt_policy_start_run(a->policy, place, n);
 }
 
-dt_status dt_actor_take_answer(dt_actor *a, uint32_t place)
+dt_status dt_actor_wait_for_policy(dt_actor *a, uint32_t place)
 {
-    DT_TRY(dt_policy_wait(a->policy, place));
+    DT_TRY(dt_policy_wait_for_run(a->policy, place));
     set_outputs(a, &a->answer[place]);
     return DT_OK;
 }

@@ -46,12 +46,12 @@ typedef struct dt_actor {
 /* Outputs of a place of the policy. */
 void dt_actor_find_outputs(const dt_policy *p, uint32_t place, dt_answer *out);
 /* Runs on the rows in field. */
-dt_status dt_actor_run(dt_actor *a, const int64_t *size) DT_NODISCARD;
+dt_status dt_actor_run_policy(dt_actor *a, const int64_t *size) DT_NODISCARD;
 /* Where the fields of piece i of n go: page-locked memory where it can be packed there. */
-void *const *dt_actor_piece(dt_actor *a, uint32_t place, uint32_t i, uint32_t n);
+void *const *dt_actor_piece_fields(dt_actor *a, uint32_t place, uint32_t i, uint32_t n);
 /* Piece i is packed; all n are, and the place begins; its outputs are there. */
-dt_status dt_actor_put(dt_actor *a, uint32_t place, uint32_t i, uint32_t n, const int64_t *size) DT_NODISCARD;
-dt_status dt_actor_ask(dt_actor *a, uint32_t place, uint32_t n) DT_NODISCARD;
-dt_status dt_actor_take_answer(dt_actor *a, uint32_t place) DT_NODISCARD;
+dt_status dt_actor_submit_piece(dt_actor *a, uint32_t place, uint32_t i, uint32_t n, const int64_t *size) DT_NODISCARD;
+dt_status dt_actor_start_policy(dt_actor *a, uint32_t place, uint32_t n) DT_NODISCARD;
+dt_status dt_actor_wait_for_policy(dt_actor *a, uint32_t place) DT_NODISCARD;
 
 #endif

@@ -22,7 +22,7 @@ dt_status dt_round_ahead_prepare(dt_rollout *r)
     return r->acting.n_tracks > 1 ? dt_pool_start(r->acting.n_tracks, &r->ahead.pool) : DT_OK;
 }
 
-static bool is_stopped(void *user)
+static bool is_run_stopped(void *user)
 {
     const dt_rollout *r = user;
     const dt_stage_desc *d = &r->stage->d;
@@ -47,7 +47,7 @@ static void *ahead_main(void *arg)
 }
 
 /* A device is asked by the thread that learns, between steps; others step environments. */
-static bool runs_in_turns(const dt_rollout *r)
+static bool is_run_in_turns(const dt_rollout *r)
 {
     return dt_policy_is_async(r->acting.policy);
 }
@@ -70,7 +70,7 @@ static void run_turns(dt_rollout *r, uint64_t n)
 /* As many as make a round in an epoch of learning. */
 void dt_round_ahead_continue(dt_rollout *r)
 {
-    if (r->ahead.is_running && runs_in_turns(r)) {
+    if (r->ahead.is_running && is_run_in_turns(r)) {
         const dt_collector *c = &r->acting.track[0].collector;
         const uint64_t steps = dt_trainer_steps_per_epoch(r->stage->trainer);
         run_turns(r, c->turns / (steps > 0 ? steps : 1) + 1);
@@ -87,12 +87,12 @@ static dt_status begin_ahead(dt_rollout *r)
                        r->ahead.is_begun ? "while one is in progress; collect it first" : "before the first collect");
     }
     dt_obs_stats_apply(&r->stats);
-    DT_TRY(dt_policy_freeze(r->acting.policy));
-    DT_TRY(r->opponents != NULL ? dt_opponents_begin(r->opponents) : DT_OK);
-    dt_acting_begin_round(r, &r->next, is_stopped, r);
-    if (runs_in_turns(r)) {
+    DT_TRY(dt_policy_freeze_params(r->acting.policy));
+    DT_TRY(r->opponents != NULL ? dt_opponents_begin_round(r->opponents) : DT_OK);
+    dt_acting_begin_round(r, &r->next, is_run_stopped, r);
+    if (is_run_in_turns(r)) {
         dt_collect_begin(&r->acting.track[0].collector, r->collects * r->d.steps, 0,
-                         dt_vector_groups(r->acting.vector));
+                         dt_vector_count_groups(r->acting.vector));
         r->ahead.hidden_s = 0;
         r->ahead.is_begun = r->ahead.is_running = true;
         return DT_OK;
@@ -112,7 +112,7 @@ dt_status dt_round_ahead_begin(dt_rollout *r, dt_train *t)
 
 void dt_round_ahead_finish(dt_rollout *r)
 {
-    if (r->ahead.is_running && runs_in_turns(r)) {
+    if (r->ahead.is_running && is_run_in_turns(r)) {
         const double hidden = r->ahead.hidden_s;
         run_turns(r, UINT64_MAX);
         r->ahead.hidden_s = hidden; /* the rest is waited for */

@@ -75,14 +75,14 @@ void dt_rollout_clear_annotations(dt_rollout *r)
     }
 }
 
-dt_status dt_rollout_returns(dt_rollout *r, const float *value, const float *next_value, double gamma, double lambda,
-                             float *out, uint64_t n_rows)
+dt_status dt_rollout_compute_returns(dt_rollout *r, const float *value, const float *next_value, double gamma,
+                                     double lambda, float *out, uint64_t n_rows)
 {
     dt_stage_restore_fp_mode(r->stage);
     if (!(gamma >= 0 && gamma <= 1) || !(lambda >= 0 && lambda <= 1)) {
         return DT_FAIL(DT_EINVAL, "returns with gamma = %g and lambda = %g; expected 0 to 1", gamma, lambda);
     }
     DT_TRY(check_rows(r, n_rows));
-    dt_returns_of_values(&r->returns, r->all, value, next_value, gamma, lambda, out, n_rows);
+    dt_returns_estimate_from_values(&r->returns, r->all, value, next_value, gamma, lambda, out, n_rows);
     return DT_OK;
 }

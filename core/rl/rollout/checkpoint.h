@@ -19,8 +19,8 @@ dt_status dt_rollout_load(struct dt_rollout *r, const void *data, size_t size) D
 bool dt_rollout_is_normalised(const struct dt_rollout *r); /* observations, any of them */
 dt_status dt_rollout_load_normaliser(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
 /* Its pool of opponents, where it has one; loaded after the rollout. */
-bool dt_rollout_has_pool(const struct dt_rollout *r);
-dt_status dt_rollout_save_pool(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;
-dt_status dt_rollout_load_pool(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
+bool dt_rollout_has_opponent_pool(const struct dt_rollout *r);
+dt_status dt_rollout_save_opponent_pool(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;
+dt_status dt_rollout_load_opponent_pool(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
 
 #endif

@@ -22,12 +22,12 @@ typedef struct draw { /* of one step */
     uint32_t t;
 } draw;
 
-static uint32_t number_of(const dt_collector *c, uint32_t i)
+static uint32_t number_of_instance(const dt_collector *c, uint32_t i)
 {
     return dt_vector_instance(c->vector, i)->number - c->buffer->d.first;
 }
 
-static const float *row_of(const float *p, size_t row, size_t items)
+static const float *row_of_output(const float *p, size_t row, size_t items)
 {
     return p != NULL ? p + row * items : NULL;
 }
@@ -39,17 +39,17 @@ static dt_status draw_action(const draw *d, const dt_actor *p, dt_instance *x, s
     dt_buffer *b = c->buffer;
     const dt_env_spec *s = &b->l->spec;
     const uint32_t H = s->n_heads, C = s->n_continuous, M = b->l->n_choices;
-    const dt_dist_row r = {.logits = row_of(p->logits, row, M),
-                           .allow = row_of(p->allow, row, M),
-                           .mean = row_of(p->mean, row, C),
-                           .log_std = row_of(p->log_std, row, p->log_std_row),
-                           .low = row_of(p->low, row, C),
-                           .high = row_of(p->high, row, C),
+    const dt_dist_row r = {.logits = row_of_output(p->logits, row, M),
+                           .allow = row_of_output(p->allow, row, M),
+                           .mean = row_of_output(p->mean, row, C),
+                           .log_std = row_of_output(p->log_std, row, p->log_std_row),
+                           .low = row_of_output(p->low, row, C),
+                           .high = row_of_output(p->high, row, C),
                            .mask = b->mask + at * M,
                            .drawn_i = b->act_i + at * H,
                            .drawn_f = b->act_f + at * C,
                            .executed_f = b->executed_f + at * C};
-    const dt_dist_result out = dt_dist_draw(&d->dist, &d->stream, d->sample * s->n_agents + a, c->greedy, &r);
+    const dt_dist_result out = dt_dist_draw_action(&d->dist, &d->stream, d->sample * s->n_agents + a, c->greedy, &r);
     if (isnan(out.log_prob)) {
         return DT_FAIL(DT_EDIVERGED,
                        "the policy's outputs for agent %u of instance %u are not finite; lower training.learning_rate "
@@ -84,7 +84,7 @@ static dt_status draw_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
     dt_buffer *b = d->c->buffer;
     const dt_env_spec *s = &b->l->spec;
     dt_instance *x = dt_vector_instance(d->c->vector, i);
-    const size_t slot = dt_buffer_slot(b, d->t, number_of(d->c, i));
+    const size_t slot = dt_buffer_slot(b, d->t, number_of_instance(d->c, i));
     memset(x->record + b->l->act_i, 0, b->l->record_bytes - b->l->act_i); /* places without an agent */
     set_random_stream(d, x, slot);
     for (uint32_t a = 0; a < s->n_agents; a++) {
@@ -108,9 +108,9 @@ static dt_status draw_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
     return DT_OK;
 }
 
-static uint64_t sample_of(const dt_collector *c, uint32_t t, uint32_t i)
+static uint64_t sample_at(const dt_collector *c, uint32_t t, uint32_t i)
 {
-    return (uint64_t)t * c->buffer->d.instances + number_of(c, i);
+    return (uint64_t)t * c->buffer->d.instances + number_of_instance(c, i);
 }
 
 /* Rows of instances [begin, end) at step t; sizes to size. */
@@ -118,9 +118,9 @@ static void select_rows(const dt_collector *c, uint32_t t, uint32_t begin, uint3
 {
     const dt_buffer *b = c->buffer;
     for (uint32_t i = begin; i < end; i++) {
-        c->index[i - begin] = sample_of(c, t, i);
+        c->index[i - begin] = sample_at(c, t, i);
     }
-    dt_buffer_sizes(b, DT_ROW_SEEN, c->index, end - begin, size);
+    dt_buffer_get_sizes(b, DT_ROW_SEEN, c->index, end - begin, size);
     size[1 + b->l->spec.n_symbols] = end - begin;
 }
 
@@ -132,8 +132,8 @@ static dt_status run_policy(const dt_collector *c, const dt_turn *x)
     if (size[0] == 0) {
         return DT_OK;
     }
-    dt_buffer_pack(c->buffer, DT_ROW_SEEN, c->index, NULL, x->end - x->begin, p->want, p->field);
-    return dt_actor_run(p, size);
+    dt_buffer_pack_samples(c->buffer, DT_ROW_SEEN, c->index, NULL, x->end - x->begin, p->want, p->field);
+    return dt_actor_run_policy(p, size);
 }
 
 static dt_status request_policy(const dt_collector *c, dt_turn *x)
@@ -146,11 +146,12 @@ static dt_status request_policy(const dt_collector *c, dt_turn *x)
         const uint32_t begin = x->begin + i * p->unit, end = x->end - begin < p->unit ? x->end : begin + p->unit;
         select_rows(c, x->t, begin, end, size);
         rows += size[0];
-        dt_buffer_pack(c->buffer, DT_ROW_SEEN, c->index, NULL, end - begin, p->want, dt_actor_piece(p, x->place, i, n));
-        DT_TRY(dt_actor_put(p, x->place, i, n, size));
+        dt_buffer_pack_samples(c->buffer, DT_ROW_SEEN, c->index, NULL, end - begin, p->want,
+                               dt_actor_piece_fields(p, x->place, i, n));
+        DT_TRY(dt_actor_submit_piece(p, x->place, i, n, size));
     }
     x->is_asked = rows > 0;
-    return x->is_asked ? dt_actor_ask(p, x->place, n) : DT_OK;
+    return x->is_asked ? dt_actor_start_policy(p, x->place, n) : DT_OK;
 }
 
 /* ---- opponents --------------------------------------------------------------------------------------------------- */
@@ -164,17 +165,17 @@ static dt_status run_opponents(const dt_collector *c, const uint64_t *index, uin
     for (uint32_t i = 0; i < pieces; i++) {
         int64_t size[2 + DT_ENV_MAX_SYMBOLS] = {0};
         const uint32_t first = i * unit, some = n - first < unit ? n - first : unit;
-        void *const *field = p->places > 0 ? dt_actor_piece(p, 0, i, pieces) : p->field;
-        dt_buffer_sizes(b, DT_ROW_OPPONENT, index + first, some, size);
+        void *const *field = p->places > 0 ? dt_actor_piece_fields(p, 0, i, pieces) : p->field;
+        dt_buffer_get_sizes(b, DT_ROW_OPPONENT, index + first, some, size);
         size[1 + b->l->spec.n_symbols] = some;
-        dt_buffer_pack(b, DT_ROW_OPPONENT, index + first, NULL, some, p->want, field);
+        dt_buffer_pack_samples(b, DT_ROW_OPPONENT, index + first, NULL, some, p->want, field);
         if (p->places == 0) {
-            return dt_actor_run(p, size);
+            return dt_actor_run_policy(p, size);
         }
-        DT_TRY(dt_actor_put(p, 0, i, pieces, size));
+        DT_TRY(dt_actor_submit_piece(p, 0, i, pieces, size));
     }
-    DT_TRY(dt_actor_ask(p, 0, pieces));
-    return dt_actor_take_answer(p, 0);
+    DT_TRY(dt_actor_start_policy(p, 0, pieces));
+    return dt_actor_wait_for_policy(p, 0);
 }
 
 static dt_status draw_opponents(draw *d, uint32_t i, size_t *row_p)
@@ -182,7 +183,7 @@ static dt_status draw_opponents(draw *d, uint32_t i, size_t *row_p)
     const dt_collector *c = d->c;
     const dt_buffer *b = c->buffer;
     dt_instance *x = dt_vector_instance(c->vector, i);
-    const size_t slot = dt_buffer_slot(b, d->t, number_of(c, i)), A = b->l->spec.n_agents;
+    const size_t slot = dt_buffer_slot(b, d->t, number_of_instance(c, i)), A = b->l->spec.n_agents;
     set_random_stream(d, x, slot);
     for (uint32_t a = 0; a < A; a++) {
         if ((b->row[slot * A + a] & DT_ROW_OPPONENT) != 0) {
@@ -195,18 +196,18 @@ static dt_status draw_opponents(draw *d, uint32_t i, size_t *row_p)
 /* Instances of a turn in which this policy plays. */
 static bool is_played_by(const dt_collector *c, const dt_turn *x, uint32_t policy, uint32_t i)
 {
-    return c->buffer->n_opponents[dt_buffer_slot(c->buffer, x->t, number_of(c, i))] > 0 &&
+    return c->buffer->n_opponents[dt_buffer_slot(c->buffer, x->t, number_of_instance(c, i))] > 0 &&
            dt_vector_instance(c->vector, i)->opponent == policy;
 }
 
-static dt_status act_as_policy(draw *d, const dt_turn *x, uint32_t policy)
+static dt_status act_by_policy(draw *d, const dt_turn *x, uint32_t policy)
 {
     const dt_collector *c = d->c;
     uint32_t n = 0;
     size_t row = 0;
     for (uint32_t i = x->begin; i < x->end; i++) {
         if (is_played_by(c, x, policy, i)) {
-            c->index[n++] = sample_of(c, x->t, i);
+            c->index[n++] = sample_at(c, x->t, i);
         }
     }
     if (n == 0) {
@@ -229,14 +230,14 @@ static dt_status act_for_opponents(draw *d, const dt_turn *x)
         instance->opponent = o->of(o->user, instance);
     }
     for (uint32_t k = 0; k < o->n; k++) {
-        DT_TRY(act_as_policy(d, x, k));
+        DT_TRY(act_by_policy(d, x, k));
     }
     return DT_OK;
 }
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
-static uint8_t end_flags(const dt_buffer *b, const dt_instance *x)
+static uint8_t end_flags_of_instance(const dt_buffer *b, const dt_instance *x)
 {
     if (!x->has_ended) {
         return 0;
@@ -251,11 +252,11 @@ static void store_slots(const dt_collector *c, uint32_t t, uint32_t begin, uint3
     dt_buffer *b = c->buffer;
     for (uint32_t i = begin; i < end; i++) {
         const dt_instance *x = dt_vector_instance(c->vector, i);
-        const uint32_t number = number_of(c, i);
+        const uint32_t number = number_of_instance(c, i);
         dt_buffer_store(b, t, number, x->record);
         if (t > 0) {
             const size_t before = dt_buffer_slot(b, t - 1, number);
-            b->done[before] = end_flags(b, x);
+            b->done[before] = end_flags_of_instance(b, x);
             if (x->has_ended) {
                 memcpy(b->episode + before * b->episode_items, x->earned, b->episode_items * sizeof(double));
             }
@@ -264,7 +265,7 @@ static void store_slots(const dt_collector *c, uint32_t t, uint32_t begin, uint3
 }
 
 /* Seconds since the last lap. */
-static double lap_time(dt_collector *c)
+static double take_lap_time(dt_collector *c)
 {
     const double before = c->now;
     c->now = dt_clock_s();
@@ -278,7 +279,7 @@ static dt_status check_stop(const dt_collector *c)
                : DT_OK;
 }
 
-static dt_status wait_for(const dt_collector *c, uint32_t g)
+static dt_status wait_for_group(const dt_collector *c, uint32_t g)
 {
     DT_TRACE_N("env", "wait for environments", "group", g);
     return dt_vector_wait(c->vector, g);
@@ -288,10 +289,10 @@ static dt_status wait_for(const dt_collector *c, uint32_t g)
 static dt_status observe_group(dt_collector *c, dt_turn *x)
 {
     const bool is_last = x->t == c->buffer->d.steps;
-    dt_vector_range(c->vector, x->group, &x->begin, &x->end);
+    dt_vector_group_range(c->vector, x->group, &x->begin, &x->end);
     if (x->t > 0) {
-        DT_TRY(wait_for(c, x->group));
-        c->wait_s += lap_time(c);
+        DT_TRY(wait_for_group(c, x->group));
+        c->wait_s += take_lap_time(c);
     }
     store_slots(c, x->t, x->begin, x->end);
     x->infers = !is_last || c->bootstraps;
@@ -299,7 +300,7 @@ static dt_status observe_group(dt_collector *c, dt_turn *x)
         DT_TRACE_N("policy", "look", "group", x->group);
         DT_TRY(c->actor->places > 0 ? request_policy(c, x) : run_policy(c, x));
     }
-    c->policy_s += lap_time(c);
+    c->policy_s += take_lap_time(c);
     return DT_OK;
 }
 
@@ -315,7 +316,7 @@ static dt_status apply_answer(draw *d, dt_turn *x)
     dt_rng_stream_init(&d->stream, &c->key);
     if (x->is_asked) {
         x->is_asked = false;
-        DT_TRY(dt_actor_take_answer(c->actor, x->place));
+        DT_TRY(dt_actor_wait_for_policy(c->actor, x->place));
     }
     for (uint32_t i = x->begin; i < x->end && x->infers; i++) {
         DT_TRY(draw_rows(d, i, !is_last, &row));
@@ -323,9 +324,9 @@ static dt_status apply_answer(draw *d, dt_turn *x)
     if (d->c->opponents != NULL && !is_last) {
         DT_TRY(act_for_opponents(d, x));
     }
-    c->policy_s += lap_time(c);
+    c->policy_s += take_lap_time(c);
     if (!is_last) {
-        dt_vector_post(c->vector, x->group);
+        dt_vector_begin_step(c->vector, x->group);
     }
     return DT_OK;
 }
@@ -337,7 +338,7 @@ static dt_status abort_round(dt_collector *c, dt_status st)
     dt_error reason;
     dt_error_save(&reason, st);
     for (uint32_t i = 0; i < p->places; i++) {
-        if (c->turn[i].is_asked && dt_actor_take_answer(p, i) < 0) {
+        if (c->turn[i].is_asked && dt_actor_wait_for_policy(p, i) < 0) {
             dt_error_clear();
         }
     }
@@ -403,10 +404,10 @@ dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin
     return st < 0 ? st : DT_OK;
 }
 
-dt_status dt_collect_run(dt_collector *c, uint64_t first_step)
+dt_status dt_collect_run_round(dt_collector *c, uint64_t first_step)
 {
     dt_buffer_begin_round(c->buffer, c->buffer);
-    DT_TRY(dt_collect_groups(c, first_step, 0, dt_vector_groups(c->vector)));
+    DT_TRY(dt_collect_groups(c, first_step, 0, dt_vector_count_groups(c->vector)));
     c->buffer->is_filled = true;
     return DT_OK;
 }

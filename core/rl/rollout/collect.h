@@ -55,7 +55,7 @@ typedef struct dt_collector {
 
 /* buffer steps 0 .. steps of the vector's instances; first_step names the random numbers. Errors: what environments and
  * the policy return, DT_EDIVERGED (outputs that are not finite), DT_EINTERRUPTED (stops requested it). */
-dt_status dt_collect_run(dt_collector *c, uint64_t first_step) DT_NODISCARD;
+dt_status dt_collect_run_round(dt_collector *c, uint64_t first_step) DT_NODISCARD;
 /* The same for groups [begin, end) alone; the caller calls dt_buffer_begin_round before and sets is_filled after. */
 dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end) DT_NODISCARD;
 /* The same, turn by turn: a turn is a step of a group. DT_DONE: that was the last. Nothing is under way after the end

@@ -154,7 +154,7 @@ static dt_status check_actions(const dt_layout *l, const dt_instance *x, uint64_
     return DT_OK;
 }
 
-static dt_status play(const dt_episode_logs *logs, dt_vector *v, uint32_t i, dt_buffer *b, const char *id)
+static dt_status replay_episode(const dt_episode_logs *logs, dt_vector *v, uint32_t i, dt_buffer *b, const char *id)
 {
     const dt_layout *layout = b->l;
     const dt_env_spec *s = &layout->spec;
@@ -189,7 +189,7 @@ static dt_status play(const dt_episode_logs *logs, dt_vector *v, uint32_t i, dt_
 dt_status dt_episode_logs_play(const dt_episode_logs *x, dt_vector *v, dt_buffer *b, const char *id)
 {
     for (uint32_t i = 0; i < dt_vector_size(v); i++) {
-        const dt_status st = play(x, v, i, b, id);
+        const dt_status st = replay_episode(x, v, i, b, id);
         if (st < 0) {
             return DT_CONTEXT(st, "continuing the episodes of the checkpoint");
         }

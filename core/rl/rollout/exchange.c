@@ -14,12 +14,12 @@
 
 enum { NOWHERE = UINT32_MAX };
 
-static uint64_t sample_of(const dt_samples_part *p, uint64_t j)
+static uint64_t sample_of_part(const dt_samples_part *p, uint64_t j)
 {
     return p->index != NULL ? p->index[j] : p->first + j;
 }
 
-static uint32_t owner_of(const dt_exchange *x, uint64_t sample)
+static uint32_t rank_of_sample(const dt_exchange *x, uint64_t sample)
 {
     return dt_partition_owner(x->split, sample % x->split->instances);
 }
@@ -35,9 +35,9 @@ typedef struct layout { /* what is sent of each */
 static void choose_arrays(const dt_exchange *x, uint64_t skipped, layout *l)
 {
     dt_buffer_wide own[DT_BUFFER_MAX_WIDE], batch[DT_BUFFER_MAX_WIDE];
-    const uint32_t n = dt_buffer_wide_arrays(x->own, own);
+    const uint32_t n = dt_buffer_list_wide_arrays(x->own, own);
     const uint64_t read = ~skipped;
-    dt_buffer_wide_arrays(&x->batch, batch);
+    dt_buffer_list_wide_arrays(&x->batch, batch);
     l->n = 0;
     for (uint32_t i = 0; i < n; i++) {
         own[i].fields &= read;
@@ -51,7 +51,7 @@ static void choose_arrays(const dt_exchange *x, uint64_t skipped, layout *l)
 }
 
 /* Slots of an array in addition to the sample's own. */
-static size_t slots_of(const dt_exchange *x, const dt_buffer_wide *w)
+static size_t slots_of_array(const dt_exchange *x, const dt_buffer_wide *w)
 {
     return (w->fields != 0) + (w->before != 0 ? x->own->d.window - (size_t)1 : 0) + (w->after != 0);
 }
@@ -63,7 +63,7 @@ static size_t ragged_bytes(const dt_exchange *x, const dt_buffer_wide *w, size_t
 }
 
 /* Of the step after the sample's slot, where samples have both (transitions = 3). */
-static size_t ragged_after(const dt_exchange *x, const dt_buffer_wide *w, size_t slot)
+static size_t ragged_bytes_after(const dt_exchange *x, const dt_buffer_wide *w, size_t slot)
 {
     const size_t after = slot + x->rows->d.instances;
     const int32_t *size = x->rows->size + after * x->rows->l->spec.n_symbols;
@@ -71,14 +71,14 @@ static size_t ragged_after(const dt_exchange *x, const dt_buffer_wide *w, size_t
     return is_there ? (size_t)size[w->symbol - 1] * w->row_bytes : 0;
 }
 
-static size_t bytes_of(const dt_exchange *x, const layout *l, uint64_t sample)
+static size_t bytes_of_sample(const dt_exchange *x, const layout *l, uint64_t sample)
 {
     const size_t slot = dt_buffer_slot(x->rows, 0, 0) + sample;
     size_t bytes = 0;
     for (uint32_t i = 0; i < l->n; i++) {
         const dt_buffer_wide *w = &l->own[i];
-        bytes += w->symbol > 0 ? ragged_bytes(x, w, slot) + ragged_after(x, w, slot)
-                               : (size_t)x->rows->n_acts[slot] * slots_of(x, w) * w->row_bytes;
+        bytes += w->symbol > 0 ? ragged_bytes(x, w, slot) + ragged_bytes_after(x, w, slot)
+                               : (size_t)x->rows->n_acts[slot] * slots_of_array(x, w) * w->row_bytes;
     }
     return bytes;
 }
@@ -118,7 +118,7 @@ static char *pack_ragged(const dt_buffer_wide *w, size_t slot, size_t bytes, cha
     return out + bytes;
 }
 
-static char *pack(const dt_exchange *x, const layout *l, uint64_t sample, char *out)
+static char *pack_sample(const dt_exchange *x, const layout *l, uint64_t sample, char *out)
 {
     const size_t slot = dt_buffer_slot(x->rows, 0, 0) + sample;
     const uint32_t t = (uint32_t)(sample / x->split->instances), i = (uint32_t)(sample % x->split->instances);
@@ -128,7 +128,7 @@ static char *pack(const dt_exchange *x, const layout *l, uint64_t sample, char *
         if (w->symbol == 0) {
             out = copy_places(x, x->own, w, w, slot, at, out, true);
         } else {
-            const size_t own = ragged_bytes(x, w, slot), after = ragged_after(x, w, slot);
+            const size_t own = ragged_bytes(x, w, slot), after = ragged_bytes_after(x, w, slot);
             out = pack_ragged(w, at, own, out);
             out = pack_ragged(w, at + x->own->d.instances, after, out);
         }
@@ -147,7 +147,8 @@ static char *unpack_ragged(const dt_buffer_wide *w, size_t slot, size_t bytes, i
     return in + bytes;
 }
 
-static char *unpack(const dt_exchange *x, const layout *l, uint64_t sample, uint32_t place, int64_t *used, char *in)
+static char *unpack_sample(const dt_exchange *x, const layout *l, uint64_t sample, uint32_t place, int64_t *used,
+                           char *in)
 {
     const size_t slot = dt_buffer_slot(x->rows, 0, 0) + sample, at = dt_buffer_slot(&x->batch, 0, place);
     for (uint32_t k = 0; k < l->n; k++) {
@@ -157,7 +158,7 @@ static char *unpack(const dt_exchange *x, const layout *l, uint64_t sample, uint
         } else {
             in = unpack_ragged(w, at, ragged_bytes(x, w, slot), &used[k], in);
             if (dt_buffer_is_joined(&x->batch)) {
-                in = unpack_ragged(w, at + x->batch.d.instances, ragged_after(x, w, slot), &used[k], in);
+                in = unpack_ragged(w, at + x->batch.d.instances, ragged_bytes_after(x, w, slot), &used[k], in);
             }
         }
     }
@@ -170,11 +171,11 @@ static char *unpack(const dt_exchange *x, const layout *l, uint64_t sample, uint
 static size_t max_sample_bytes(const dt_exchange *x)
 {
     dt_buffer_wide w[DT_BUFFER_MAX_WIDE];
-    const uint32_t n = dt_buffer_wide_arrays(x->own, w);
+    const uint32_t n = dt_buffer_list_wide_arrays(x->own, w);
     size_t bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
         const size_t rows = w[i].symbol > 0 ? (size_t)dt_buffer_max_rows(x->own, w[i].symbol)
-                                            : slots_of(x, &w[i]) * x->own->l->spec.n_agents;
+                                            : slots_of_array(x, &w[i]) * x->own->l->spec.n_agents;
         bytes += rows * w[i].row_bytes;
     }
     return bytes;
@@ -276,7 +277,7 @@ void dt_exchange_fini(dt_exchange *x)
 
 /* ---- the exchange ------------------------------------------------------------------------------------------------ */
 
-static bool is_same(const dt_samples_part *a, const dt_samples_part *b)
+static bool is_same_part(const dt_samples_part *a, const dt_samples_part *b)
 {
     return a->index == b->index && a->first == b->first && a->n == b->n;
 }
@@ -286,14 +287,14 @@ static bool is_current(const dt_exchange *x, uint64_t skipped, const dt_samples_
 {
     bool is = x->has_last && x->last_skipped == skipped;
     for (uint32_t k = 0; k < dt_comm_size(x->split->comm) && is; k++) {
-        is = part[k].index == NULL && is_same(&x->last[k], &part[k]);
+        is = part[k].index == NULL && is_same_part(&x->last[k], &part[k]);
     }
     return is;
 }
 
 /* As much as any rank needs, so that all of them make room together or none does. A rank that plans ahead, as the first
  * does before a run, may have more of it than others: what all have is what they have agreed on. */
-static dt_status reserve(dt_exchange *x, const dt_samples_part *part)
+static dt_status reserve_exchange(dt_exchange *x, const dt_samples_part *part)
 {
     const uint32_t ranks = dt_comm_size(x->split->comm);
     uint64_t n = 1, sum = 0;
@@ -320,13 +321,13 @@ static void pack_parts(dt_exchange *x, const layout *l, const dt_samples_part *p
     char *at = x->out;
     for (uint32_t k = 0; k < dt_comm_size(x->split->comm); k++) {
         char *const begin = at;
-        if (k > 0 && is_same(&part[k], &part[k - 1])) {
+        if (k > 0 && is_same_part(&part[k], &part[k - 1])) {
             x->to[k] = x->to[k - 1];
             continue;
         }
         for (uint64_t j = 0; j < part[k].n; j++) {
-            const uint64_t sample = sample_of(&part[k], j);
-            at = owner_of(x, sample) == me ? pack(x, l, sample, at) : at;
+            const uint64_t sample = sample_of_part(&part[k], j);
+            at = rank_of_sample(x, sample) == me ? pack_sample(x, l, sample, at) : at;
         }
         x->to[k] = (dt_comm_out){.data = begin, .bytes = (size_t)(at - begin)};
     }
@@ -339,8 +340,8 @@ static void lay_out_parts(dt_exchange *x, const layout *l, const dt_samples_part
     char *at = x->in;
     memset(x->from, 0, ranks * sizeof(*x->from));
     for (uint64_t j = 0; j < mine->n; j++) {
-        const uint64_t sample = sample_of(mine, j);
-        x->from[owner_of(x, sample)].bytes += bytes_of(x, l, sample);
+        const uint64_t sample = sample_of_part(mine, j);
+        x->from[rank_of_sample(x, sample)].bytes += bytes_of_sample(x, l, sample);
     }
     for (uint32_t k = 0; k < ranks; k++) {
         if (k == me) {
@@ -357,16 +358,16 @@ static void copy_narrow(dt_exchange *x, const dt_samples_part *mine)
 {
     dt_buffer_array from[DT_BUFFER_MAX_ARRAYS + DT_BUFFER_MAX_DERIVED],
         to[DT_BUFFER_MAX_ARRAYS + DT_BUFFER_MAX_DERIVED];
-    uint32_t n = dt_buffer_arrays(x->rows, from);
-    dt_buffer_arrays(&x->batch, to);
-    dt_buffer_derived_arrays(&x->batch, to + n);
-    n += dt_buffer_derived_arrays(x->rows, from + n);
+    uint32_t n = dt_buffer_list_arrays(x->rows, from);
+    dt_buffer_list_arrays(&x->batch, to);
+    dt_buffer_list_derived_arrays(&x->batch, to + n);
+    n += dt_buffer_list_derived_arrays(x->rows, from + n);
     const size_t first = dt_buffer_slot(x->rows, 0, 0), at = dt_buffer_slot(&x->batch, 0, 0);
     for (uint32_t i = 0; i < n; i++) {
         const size_t bytes = from[i].slot_bytes;
         for (uint64_t j = 0; j < mine->n && bytes > 0; j++) {
             memcpy((char *)to[i].data + (at + j) * bytes,
-                   (const char *)from[i].data + (first + sample_of(mine, j)) * bytes, bytes);
+                   (const char *)from[i].data + (first + sample_of_part(mine, j)) * bytes, bytes);
         }
     }
 }
@@ -377,7 +378,7 @@ static void copy_next_sizes(dt_exchange *x, const dt_samples_part *mine)
     const size_t S = x->rows->l->spec.n_symbols, A = x->rows->l->spec.n_agents, first = dt_buffer_slot(x->rows, 1, 0);
     const size_t at = dt_buffer_slot(&x->batch, 1, 0);
     for (uint64_t j = 0; j < mine->n && S > 0; j++) {
-        const size_t from = first + sample_of(mine, j);
+        const size_t from = first + sample_of_part(mine, j);
         x->batch.n_seen[at + j] = x->rows->n_seen[from];
         memcpy(x->batch.size + (at + j) * S, x->rows->size + from * S, S * sizeof(*x->rows->size));
         for (size_t k = 1; k <= S; k++) {
@@ -389,11 +390,11 @@ static void copy_next_sizes(dt_exchange *x, const dt_samples_part *mine)
 }
 
 /* Samples [0, n) of the current part are nowhere, or those of the part are there. */
-static void set_places(dt_exchange *x, const dt_samples_part *mine)
+static void set_sample_places(dt_exchange *x, const dt_samples_part *mine)
 {
     memset(x->place, 0xff, (size_t)x->own->d.steps * x->split->instances * sizeof(*x->place));
     for (uint64_t j = 0; j < mine->n; j++) {
-        x->place[sample_of(mine, j)] = (uint32_t)j;
+        x->place[sample_of_part(mine, j)] = (uint32_t)j;
     }
 }
 
@@ -401,13 +402,13 @@ static void unpack_part(dt_exchange *x, const layout *l, const dt_samples_part *
 {
     int64_t used[DT_BUFFER_MAX_WIDE] = {0};
     for (uint64_t j = 0; j < mine->n; j++) {
-        const uint64_t sample = sample_of(mine, j);
-        dt_comm_in *from = &x->from[owner_of(x, sample)];
-        from->data = unpack(x, l, sample, (uint32_t)j, used, from->data);
+        const uint64_t sample = sample_of_part(mine, j);
+        dt_comm_in *from = &x->from[rank_of_sample(x, sample)];
+        from->data = unpack_sample(x, l, sample, (uint32_t)j, used, from->data);
     }
 }
 
-dt_status dt_exchange_bring(void *self, uint64_t skipped, const dt_samples_part *part)
+dt_status dt_exchange_fetch_samples(void *self, uint64_t skipped, const dt_samples_part *part)
 {
     dt_exchange *x = self;
     const uint32_t ranks = dt_comm_size(x->split->comm);
@@ -418,7 +419,7 @@ dt_status dt_exchange_bring(void *self, uint64_t skipped, const dt_samples_part 
     }
     DT_TRACE_N("rollout", "bring samples", "samples", mine->n);
     x->has_last = false;
-    DT_TRY(reserve(x, part));
+    DT_TRY(reserve_exchange(x, part));
     choose_arrays(x, skipped, &l);
     pack_parts(x, &l, part);
     lay_out_parts(x, &l, mine);
@@ -430,7 +431,7 @@ dt_status dt_exchange_bring(void *self, uint64_t skipped, const dt_samples_part 
     if (dt_buffer_is_joined(&x->batch)) {
         copy_next_sizes(x, mine);
     }
-    set_places(x, mine);
+    set_sample_places(x, mine);
     unpack_part(x, &l, mine);
     memcpy(x->last, part, ranks * sizeof(*part));
     x->last_skipped = skipped;

@@ -36,7 +36,7 @@ typedef struct dt_exchange {
 dt_status dt_exchange_prepare(dt_exchange *x, const dt_trainer *t) DT_NODISCARD;
 void dt_exchange_fini(dt_exchange *x);
 /* [collective] dt_samples.bring; self is the exchange. */
-dt_status dt_exchange_bring(void *self, uint64_t skipped, const dt_samples_part *part) DT_NODISCARD;
+dt_status dt_exchange_fetch_samples(void *self, uint64_t skipped, const dt_samples_part *part) DT_NODISCARD;
 /* The round, or how it is read, changes: samples are sent again. */
 static inline void dt_exchange_invalidate(dt_exchange *x)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* Arrays of this rank, one after another. */
-static void pack(const dt_buffer_array *a, uint32_t n, size_t slots, char *to)
+static void pack_own_arrays(const dt_buffer_array *a, uint32_t n, size_t slots, char *to)
 {
     for (uint32_t i = 0; i < n; i++) {
         const size_t bytes = slots * a[i].slot_bytes;
@@ -27,10 +27,10 @@ static void pack(const dt_buffer_array *a, uint32_t n, size_t slots, char *to)
 }
 
 /* Those of rank k into its columns of all. */
-static void unpack(const dt_partition *split, const dt_buffer *b, const dt_buffer_array *a, uint32_t n, uint32_t k,
-                   const char *from)
+static void unpack_rank_arrays(const dt_partition *split, const dt_buffer *b, const dt_buffer_array *a, uint32_t n,
+                               uint32_t k, const char *from)
 {
-    const size_t first = dt_partition_first(split, k), own = dt_partition_first(split, k + 1) - first;
+    const size_t first = dt_partition_first_of(split, k), own = dt_partition_first_of(split, k + 1) - first;
     const size_t rows = b->d.steps + b->d.window;
     for (uint32_t i = 0; i < n; i++) {
         const size_t item = a[i].slot_bytes;
@@ -41,7 +41,7 @@ static void unpack(const dt_partition *split, const dt_buffer *b, const dt_buffe
     }
 }
 
-dt_status dt_gather_rows(const dt_partition *split, const dt_buffer *b, dt_buffer *rows)
+dt_status dt_gather_rows_of_ranks(const dt_partition *split, const dt_buffer *b, dt_buffer *rows)
 {
     const uint32_t ranks = dt_comm_size(split->comm);
     dt_buffer_array own[DT_BUFFER_MAX_ARRAYS], all[DT_BUFFER_MAX_ARRAYS];
@@ -50,8 +50,8 @@ dt_status dt_gather_rows(const dt_partition *split, const dt_buffer *b, dt_buffe
         return DT_OK;
     }
     DT_TRACE("rollout", "rows of all ranks");
-    const uint32_t n = dt_buffer_arrays(b, own);
-    dt_buffer_arrays(rows, all);
+    const uint32_t n = dt_buffer_list_arrays(b, own);
+    dt_buffer_list_arrays(rows, all);
     for (uint32_t i = 0; i < n; i++) {
         slot_bytes += own[i].slot_bytes;
     }
@@ -61,11 +61,11 @@ dt_status dt_gather_rows(const dt_partition *split, const dt_buffer *b, dt_buffe
     st = dt_comm_agree(split->comm, st);
     if (st == DT_OK) {
         char *const mine = got + dt_comm_rank(split->comm) * bytes;
-        pack(own, n, b->n_slots, mine);
+        pack_own_arrays(own, n, b->n_slots, mine);
         st = dt_comm_all_gather(split->comm, mine, bytes, got);
     }
     for (uint32_t k = 0; k < ranks && st == DT_OK; k++) {
-        unpack(split, rows, all, n, k, got + k * bytes);
+        unpack_rank_arrays(split, rows, all, n, k, got + k * bytes);
     }
     dt_free(got);
     rows->key_base = b->key_base;

@@ -84,7 +84,7 @@ static dt_status add_port(dt_obs_stats *s, const dt_partition *split, const dt_b
     const uint32_t ranks = dt_comm_size(split->comm), most = dt_partition_largest(split);
     const size_t A = b->l->spec.n_agents, items = 1 + 2 * m->columns;
     double *const mine = part + dt_comm_rank(split->comm) * (most * items);
-    for (uint32_t i = 0; i < dt_partition_own(split); i++) {
+    for (uint32_t i = 0; i < dt_partition_count_own(split); i++) {
         const size_t at = dt_buffer_slot(b, 0, i) * A;
         const dt_moments_rows rows = {.x = (const float *)(const void *)b->obs[port] + at * m->columns,
                                       .flag = b->row + at,
@@ -97,8 +97,8 @@ static dt_status add_port(dt_obs_stats *s, const dt_partition *split, const dt_b
         DT_TRY(dt_comm_all_gather(split->comm, mine, most * items * sizeof(*part), part));
     }
     for (uint32_t k = 0; k < ranks; k++) {
-        for (uint32_t i = 0; i < dt_partition_first(split, k + 1) - dt_partition_first(split, k); i++) {
-            dt_moments_join(m, part + (k * (size_t)most + i) * items);
+        for (uint32_t i = 0; i < dt_partition_first_of(split, k + 1) - dt_partition_first_of(split, k); i++) {
+            dt_moments_merge(m, part + (k * (size_t)most + i) * items);
         }
     }
     return DT_OK;

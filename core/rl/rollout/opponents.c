@@ -22,7 +22,7 @@ static dt_status mark_places(dt_opponents *o, uint32_t *n_p)
     const uint32_t ours = dt_bind_env_learners(o->r->env);
     uint32_t teams = 0;
     for (uint32_t a = 0; a < l->spec.n_agents; a++) {
-        const uint32_t team = dt_layout_team(l, a);
+        const uint32_t team = dt_layout_team_of(l, a);
         o->is_opponent[a] = !dt_env_is_learner(o->r->env, a);
         teams = team + 1 > teams ? team + 1 : teams;
     }
@@ -35,7 +35,7 @@ static dt_status mark_places(dt_opponents *o, uint32_t *n_p)
 dt_status dt_opponents_check_evaluation(const dt_opponents *o)
 {
     const dt_env *e = o->r->env;
-    const dt_layout *l = dt_env_layout(e, e->evaluated);
+    const dt_layout *l = dt_env_get_layout(e, e->evaluated);
     for (uint32_t a = 0; a < l->spec.n_agents; a++) {
         if (o->is_opponent[a] == 0) {
             return DT_OK;
@@ -113,7 +113,7 @@ void dt_opponents_destroy_policy(dt_opponents *o)
 
 /* ---- acting ------------------------------------------------------------------------------------------------------ */
 
-static dt_opponents *of_track(const dt_track *t)
+static dt_opponents *opponents_of_track(const dt_track *t)
 {
     return t->r->opponents;
 }
@@ -121,19 +121,19 @@ static dt_opponents *of_track(const dt_track *t)
 static dt_status load_opponent(void *user, uint32_t k)
 {
     const dt_track *t = user;
-    const dt_opponents *o = of_track(t);
+    const dt_opponents *o = opponents_of_track(t);
     return dt_policy_override_params(o->policy, t->number, o->values[k], o->version[k]);
 }
 
 static uint32_t count_earlier(const dt_opponents *o)
 {
-    return o->opts.shadow[0] != '\0' ? 1 : dt_opponents_snapshots(o);
+    return o->opts.shadow[0] != '\0' ? 1 : dt_opponents_count_snapshots(o);
 }
 
 static uint32_t draw_opponent(void *user, const dt_instance *x)
 {
     const dt_track *t = user;
-    const dt_opponents *o = of_track(t);
+    const dt_opponents *o = opponents_of_track(t);
     const dt_rng_key key = {.seed = t->r->stage->d.seed,
                             .phase = (uint32_t)t->r->stage->d.index,
                             .op = STREAM_OPPONENT,
@@ -148,7 +148,7 @@ static uint32_t draw_opponent(void *user, const dt_instance *x)
     return 1 + (k < n ? k : n - 1);
 }
 
-static uint32_t choose_latest(void *user, const dt_instance *x)
+static uint32_t choose_latest_snapshot(void *user, const dt_instance *x)
 {
     (void)user;
     (void)x;
@@ -181,12 +181,12 @@ dt_status dt_opponents_prepare(dt_opponents *o)
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
-uint32_t dt_opponents_snapshots(const dt_opponents *o)
+uint32_t dt_opponents_count_snapshots(const dt_opponents *o)
 {
     return (uint32_t)(o->added < (uint64_t)o->opts.pool ? o->added : (uint64_t)o->opts.pool);
 }
 
-static dt_status copy_values(dt_opponents *o, uint32_t k, const char *shadow)
+static dt_status copy_snapshot_values(dt_opponents *o, uint32_t k, const char *shadow)
 {
     DT_TRY(dt_policy_copy_params(o->r->acting.policy, shadow, o->values[k]));
     o->version[k] = ++o->versions;
@@ -203,13 +203,13 @@ static void add_snapshot(dt_opponents *o)
 }
 
 /* A round that is acted again, after a resume, has its snapshot already. */
-dt_status dt_opponents_begin(dt_opponents *o)
+dt_status dt_opponents_begin_round(dt_opponents *o)
 {
     const uint64_t round = o->r->collects;
-    DT_TRY(dt_policy_freeze(o->policy));
-    DT_TRY(copy_values(o, LATEST, NULL));
+    DT_TRY(dt_policy_freeze_params(o->policy));
+    DT_TRY(copy_snapshot_values(o, LATEST, NULL));
     if (o->opts.shadow[0] != '\0') {
-        return copy_values(o, 1, o->opts.shadow);
+        return copy_snapshot_values(o, 1, o->opts.shadow);
     }
     if (o->added == 0 || (round % (uint64_t)o->opts.every == 0 && round != o->round)) {
         add_snapshot(o);
@@ -220,7 +220,7 @@ dt_status dt_opponents_begin(dt_opponents *o)
 dt_status dt_opponents_begin_evaluation(dt_opponents *o, dt_collect_opponents *with)
 {
     *with = o->r->acting.track[0].opponents;
-    with->of = choose_latest;
-    DT_TRY(dt_policy_freeze(o->policy));
-    return copy_values(o, LATEST, NULL);
+    with->of = choose_latest_snapshot;
+    DT_TRY(dt_policy_freeze_params(o->policy));
+    return copy_snapshot_values(o, LATEST, NULL);
 }

@@ -43,9 +43,9 @@ void dt_opponents_destroy_policy(dt_opponents *o); /* the policy, and the tracks
 dt_status dt_opponents_check_evaluation(const dt_opponents *o) DT_NODISCARD;
 /* A round is about to be acted by the rollout's policy, which is ready. Errors: DT_ECONFIG (no such shadow, or it does
  * not hold the controller). */
-dt_status dt_opponents_begin(dt_opponents *o) DT_NODISCARD;
+dt_status dt_opponents_begin_round(dt_opponents *o) DT_NODISCARD;
 /* The same of an evaluation; *with acts there. */
 dt_status dt_opponents_begin_evaluation(dt_opponents *o, dt_collect_opponents *with) DT_NODISCARD;
-uint32_t dt_opponents_snapshots(const dt_opponents *o); /* in the pool */
+uint32_t dt_opponents_count_snapshots(const dt_opponents *o); /* in the pool */
 
 #endif

@@ -16,18 +16,18 @@ typedef struct head {
     uint64_t pool, added, round, n_values;
 } head;
 
-bool dt_rollout_has_pool(const dt_rollout *r)
+bool dt_rollout_has_opponent_pool(const dt_rollout *r)
 {
     return r->opponents != NULL && r->opponents->n > 0 && r->opponents->opts.shadow[0] == '\0';
 }
 
-dt_status dt_rollout_save_pool(const dt_rollout *r, dt_str *out)
+dt_status dt_rollout_save_opponent_pool(const dt_rollout *r, dt_str *out)
 {
     const dt_opponents *o = r->opponents;
     const head h = {(uint64_t)o->opts.pool, o->added, o->round, dt_policy_n_trained(o->policy)};
     dt_str_add_n(out, (const char *)&h, sizeof(h));
-    for (uint32_t k = 1; k <= dt_opponents_snapshots(o); k++) {
-        dt_policy_pack(o->policy, o->values[k], out);
+    for (uint32_t k = 1; k <= dt_opponents_count_snapshots(o); k++) {
+        dt_policy_pack_params(o->policy, o->values[k], out);
     }
     return dt_str_status(out);
 }
@@ -43,7 +43,7 @@ static dt_status read_pool(dt_opponents *o, const head *h, const char *at, size_
     }
     for (uint32_t k = 1; k <= n; k++) {
         DT_TRY(dt_policy_copy_params(o->r->acting.policy, NULL, o->values[k])); /* what is frozen */
-        at = dt_policy_unpack(o->policy, at, o->values[k]);
+        at = dt_policy_unpack_params(o->policy, at, o->values[k]);
         o->version[k] = ++o->versions;
     }
     o->added = h->added;
@@ -51,7 +51,7 @@ static dt_status read_pool(dt_opponents *o, const head *h, const char *at, size_
     return DT_OK;
 }
 
-dt_status dt_rollout_load_pool(dt_rollout *r, const void *data, size_t size)
+dt_status dt_rollout_load_opponent_pool(dt_rollout *r, const void *data, size_t size)
 {
     dt_opponents *o = r->opponents;
     head h;

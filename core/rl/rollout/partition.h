@@ -17,10 +17,10 @@ typedef struct dt_partition {
 /* Errors: DT_ECONFIG (fewer instances than ranks). */
 dt_status dt_partition_init(dt_partition *p, dt_comm *comm, uint32_t instances) DT_NODISCARD;
 /* Instances [first(rank), first(rank + 1)) are a rank's. */
-uint32_t dt_partition_first(const dt_partition *p, uint32_t rank);
+uint32_t dt_partition_first_of(const dt_partition *p, uint32_t rank);
 uint32_t dt_partition_largest(const dt_partition *p); /* instances of the rank that has the most */
 
-static inline uint32_t dt_partition_own(const dt_partition *p) /* instances of this rank */
+static inline uint32_t dt_partition_count_own(const dt_partition *p) /* instances of this rank */
 {
     return p->last - p->first;
 }

@@ -61,7 +61,7 @@ void dt_returns_estimate(dt_returns *x, const dt_rollout_desc *d, dt_buffer *b)
     if (b->cost_in != NULL) {
         for (uint32_t k = 0; k < b->l->spec.n_costs; k++) { /* before costs are centred */
             const size_t plane = k * b->n_places + first;
-            dt_steps_to_cost(b->cost + plane, b->flag + first, b->d.steps, places, b->cost_in + plane);
+            dt_compute_steps_to_cost(b->cost + plane, b->flag + first, b->d.steps, places, b->cost_in + plane);
         }
     }
     for (uint32_t k = 0; k <= b->l->spec.n_costs; k++) { /* the reward, then the costs */
@@ -83,7 +83,7 @@ void dt_returns_estimate(dt_returns *x, const dt_rollout_desc *d, dt_buffer *b)
             target[i] = advantage[i] + g.value[i];
         }
         double mean = 0;
-        x->deviation[k] = dt_gae_deviation(g.flag, n, advantage, &mean);
+        x->deviation[k] = dt_gae_compute_deviation(g.flag, n, advantage, &mean);
         if (d->normalise_advantage != DT_NORMALISE_NONE) {
             const bool is_alike = k > 0 && d->normalise_advantage == DT_NORMALISE_BY_REWARD;
             const double given = d->normalise_advantage == DT_NORMALISE_MEAN ? 1 : is_alike ? reward_scale : 0;
@@ -98,8 +98,8 @@ typedef struct following { /* of the agent at a place, in the step after: its re
 } following;
 
 /* y_t = r_t + gamma ((1 - lambda) V_{t+1} + lambda y_{t+1})   (Sutton and Barto 2018, eq. 12.20) */
-void dt_returns_of_values(dt_returns *x, const dt_buffer *b, const float *value, const float *next_value, double gamma,
-                          double lambda, float *out, uint64_t n_rows)
+void dt_returns_estimate_from_values(dt_returns *x, const dt_buffer *b, const float *value, const float *next_value,
+                                     double gamma, double lambda, float *out, uint64_t n_rows)
 {
     DT_TRACE("rollout", "returns");
     const size_t A = b->l->spec.n_agents, places = (size_t)b->d.instances * A;

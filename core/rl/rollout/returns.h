@@ -24,7 +24,7 @@ void dt_returns_normalise_rewards(dt_returns *x, const dt_rollout_desc *d, dt_bu
 void dt_returns_estimate(dt_returns *x, const dt_rollout_desc *d, dt_buffer *b);
 /* Lambda returns of values given row by row, in the order of the round's samples and their agents; n_rows: how many
  * there are. next_value may be NULL: nothing follows a truncated step. */
-void dt_returns_of_values(dt_returns *x, const dt_buffer *b, const float *value, const float *next_value, double gamma,
-                          double lambda, float *out, uint64_t n_rows);
+void dt_returns_estimate_from_values(dt_returns *x, const dt_buffer *b, const float *value, const float *next_value,
+                                     double gamma, double lambda, float *out, uint64_t n_rows);
 
 #endif

@@ -77,7 +77,7 @@ static void copy_ports(const dt_port *from, uint32_t n, dt_port_text *text, dt_p
 }
 
 /* The buffer as the trainer sees it. */
-static dt_status open_data(dt_rollout *r)
+static dt_status open_buffer_data(dt_rollout *r)
 {
     const int64_t slice_rows = r->stage->opts.engine.slice_rows;
     int64_t largest[1 + DT_ENV_MAX_SYMBOLS];
@@ -87,7 +87,7 @@ static dt_status open_data(dt_rollout *r)
     r->data.self = &r->exchange;
     DT_TRY(dt_samples_open_live(&r->data.source, &dt_exchange_data_ops, &r->exchange, largest,
                                 slice_rows > 0 ? slice_rows : 512, "row_key"));
-    r->data.source.bring = dt_comm_size(r->stage->d.comm) > 1 ? dt_exchange_bring : NULL;
+    r->data.source.bring = dt_comm_size(r->stage->d.comm) > 1 ? dt_exchange_fetch_samples : NULL;
     return DT_OK;
 }
 
@@ -119,8 +119,8 @@ static dt_status init_parts(dt_rollout *r)
         r->all = &r->rows;
     }
     r->exchange = (dt_exchange){.split = &r->split, .own = &r->buffer, .rows = r->all};
-    DT_TRY(open_data(r));
-    r->acting.self = dt_alloc_n(dt_partition_own(&r->split), sizeof(*r->acting.self));
+    DT_TRY(open_buffer_data(r));
+    r->acting.self = dt_alloc_n(dt_partition_count_own(&r->split), sizeof(*r->acting.self));
     if (r->acting.self == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->split.instances);
     }
@@ -143,7 +143,7 @@ void dt_rollout_destroy(dt_rollout *r)
     dt_round_ahead_fini(r);
     dt_vector_destroy(r->acting.vector);
     if (r->acting.self != NULL) { /* the first one is the environment's */
-        dt_env_destroy_instances(r->env, &r->env->training, r->split.first + 1, dt_partition_own(&r->split) - 1,
+        dt_env_destroy_instances(r->env, &r->env->training, r->split.first + 1, dt_partition_count_own(&r->split) - 1,
                                  r->acting.self + 1);
     }
     dt_acting_destroy_policy(r);
@@ -220,13 +220,13 @@ dt_data *dt_rollout_data(dt_rollout *r)
 /* ---- collect ----------------------------------------------------------------------------------------------------- */
 
 /* Once in a run: why there are fewer episodes than games. */
-static void report_unplayed(dt_rollout *r)
+static void report_unplayed_games(dt_rollout *r)
 {
     const uint32_t n = dt_round_count_ends(r->all, DT_DONE_UNPLAYED);
     if (n == 0) {
         return;
     }
-    dt_metrics_scalar(r->stage->d.metrics, "opponents/unplayed_episodes", n);
+    dt_metrics_add_scalar(r->stage->d.metrics, "opponents/unplayed_episodes", n);
     if (!r->has_warned_unplayed && dt_comm_rank(r->stage->d.comm) == 0) {
         dt_log(DT_LOG_WARN,
                "opponents.learner: in %u of the episodes that ended in this round no agent of the learning team was "
@@ -258,7 +258,7 @@ void dt_rollout_release_trainer(dt_rollout *r)
     dt_acting_destroy_policy(r);
 }
 
-static dt_status collect_now(dt_rollout *r, dt_trainer *t)
+static dt_status collect_in_foreground(dt_rollout *r, dt_trainer *t)
 {
     DT_TRY(dt_rollout_begin_policy(r, t));
     return dt_acting_collect(r, t);
@@ -271,7 +271,7 @@ static void report_times(dt_rollout *r, dt_rollout_report *out)
         out->policy_s += x->track[i].collector.policy_s / x->n_tracks;
         out->wait_s += x->track[i].collector.wait_s / x->n_tracks;
     }
-    for (uint32_t i = 0; i < dt_partition_own(&r->split); i++) {
+    for (uint32_t i = 0; i < dt_partition_count_own(&r->split); i++) {
         out->env_s += dt_vector_instance(x->vector, i)->env_s;
         dt_vector_instance(x->vector, i)->env_s = 0;
     }
@@ -282,14 +282,14 @@ static void report_metrics(dt_rollout *r)
     dt_metrics *m = r->stage->d.metrics;
     const uint32_t n_cut = dt_round_count_ends(r->all, DT_DONE_CUT);
     if (r->opponents != NULL) {
-        dt_metrics_scalar(m, "opponents/snapshots", dt_opponents_snapshots(r->opponents));
-        report_unplayed(r);
+        dt_metrics_add_scalar(m, "opponents/snapshots", dt_opponents_count_snapshots(r->opponents));
+        report_unplayed_games(r);
     }
     if (n_cut > 0) {
-        dt_metrics_scalar(m, "env/cut_episodes", n_cut);
+        dt_metrics_add_scalar(m, "env/cut_episodes", n_cut);
     }
     if (r->env->can_restart) {
-        dt_metrics_scalar(m, "env/restarts", atomic_load(&r->env->n_restarts));
+        dt_metrics_add_scalar(m, "env/restarts", atomic_load(&r->env->n_restarts));
     }
 }
 
@@ -303,16 +303,16 @@ static dt_status collect_round(dt_rollout *r, dt_train *t, dt_rollout_report *ou
     const bool is_ahead = r->ahead.is_begun;
     dt_trainer_discard_prefetched(trainer); /* nothing reads while we write */
     dt_exchange_invalidate(&r->exchange);
-    const dt_status acted = is_ahead ? dt_round_ahead_wait(r) : collect_now(r, trainer);
+    const dt_status acted = is_ahead ? dt_round_ahead_wait(r) : collect_in_foreground(r, trainer);
     DT_TRY(dt_comm_agree(r->split.comm, acted));
     dt_round_ahead_swap(r);
     r->collects++;
-    DT_TRY(r->all == &r->rows ? dt_gather_rows(&r->split, &r->buffer, &r->rows) : DT_OK);
+    DT_TRY(r->all == &r->rows ? dt_gather_rows_of_ranks(&r->split, &r->buffer, &r->rows) : DT_OK);
     if (r->env_steps != DT_ENV_STEPS_UNKNOWN) {
         r->env_steps += dt_round_count_env_steps(r->all);
     }
     DT_TRY(dt_episode_logs_add_round(&r->episodes, r->all));
-    dt_round_mark_open(r->all);
+    dt_round_mark_unfinished(r->all);
     DT_TRY(r->listener.self != NULL ? r->listener.collected(r->listener.self) : DT_OK);
     DT_TRY(dt_obs_stats_add_round(&r->stats, &r->split, &r->buffer));
     if (r->d.normalise_reward) {

@@ -134,10 +134,10 @@ void dt_round_ahead_cancel(dt_rollout *r);
 void dt_round_ahead_fini(dt_rollout *r);
 /* annotate.c */
 dt_status dt_rollout_annotate(dt_rollout *r, const char *name, const float *rows, uint64_t n_rows);
-dt_status dt_rollout_returns(dt_rollout *r, const float *value, const float *next_value, double gamma, double lambda,
-                             float *out, uint64_t n_rows);
+dt_status dt_rollout_compute_returns(dt_rollout *r, const float *value, const float *next_value, double gamma,
+                                     double lambda, float *out, uint64_t n_rows);
 void dt_rollout_clear_annotations(dt_rollout *r); /* a new round has none */
 /* gather.c: [collective] rows of own into those of all instances. Errors: DT_ENOMEM, those of the exchange. */
-dt_status dt_gather_rows(const dt_partition *split, const dt_buffer *own, dt_buffer *rows) DT_NODISCARD;
+dt_status dt_gather_rows_of_ranks(const dt_partition *split, const dt_buffer *own, dt_buffer *rows) DT_NODISCARD;
 
 #endif

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-static size_t slots_of(const dt_buffer *b)
+static size_t count_slots(const dt_buffer *b)
 {
     return (size_t)b->d.steps * b->d.instances;
 }
@@ -39,7 +39,7 @@ uint64_t dt_round_count_episodes(const dt_buffer *b)
 {
     const uint8_t *done = b->done + dt_buffer_slot(b, 0, 0);
     uint64_t n = 0;
-    for (size_t i = 0; i < slots_of(b); i++) {
+    for (size_t i = 0; i < count_slots(b); i++) {
         n += dt_round_counts_episode(done[i]);
     }
     return n;
@@ -49,7 +49,7 @@ uint32_t dt_round_count_ends(const dt_buffer *b, uint8_t how)
 {
     const uint8_t *done = b->done + dt_buffer_slot(b, 0, 0);
     uint32_t n = 0;
-    for (size_t i = 0; i < slots_of(b); i++) {
+    for (size_t i = 0; i < count_slots(b); i++) {
         n += (done[i] & how) != 0;
     }
     return n;
@@ -59,7 +59,7 @@ uint64_t dt_round_count_rows(const dt_buffer *b)
 {
     const int32_t *n_acts = b->n_acts + dt_buffer_slot(b, 0, 0);
     uint64_t n = 0;
-    for (size_t i = 0; i < slots_of(b); i++) {
+    for (size_t i = 0; i < count_slots(b); i++) {
         n += (uint64_t)n_acts[i];
     }
     return n;
@@ -69,7 +69,7 @@ uint64_t dt_round_list_acted(const dt_buffer *b, uint64_t *sample)
 {
     const int32_t *n_acts = b->n_acts + dt_buffer_slot(b, 0, 0);
     uint64_t n = 0;
-    for (uint64_t i = 0; i < slots_of(b); i++) {
+    for (uint64_t i = 0; i < count_slots(b); i++) {
         if (n_acts[i] > 0) {
             sample[n++] = i;
         }
@@ -81,16 +81,16 @@ uint64_t dt_round_count_env_steps(const dt_buffer *b)
 {
     const int32_t *n_acts = b->n_acts + dt_buffer_slot(b, 0, 0);
     uint64_t n = 0;
-    for (size_t i = 0; i < slots_of(b); i++) {
+    for (size_t i = 0; i < count_slots(b); i++) {
         n += n_acts[i] > 0;
     }
     return n;
 }
 
-void dt_round_mark_open(dt_buffer *b)
+void dt_round_mark_unfinished(dt_buffer *b)
 {
     const size_t places = (size_t)b->d.instances * b->l->spec.n_agents;
-    const size_t end = (dt_buffer_slot(b, 0, 0) + slots_of(b)) * b->l->spec.n_agents;
+    const size_t end = (dt_buffer_slot(b, 0, 0) + count_slots(b)) * b->l->spec.n_agents;
     for (size_t i = end - places; i < end; i++) {
         b->report[i] |= DT_REPORT_OPEN;
     }
@@ -99,7 +99,7 @@ void dt_round_mark_open(dt_buffer *b)
 void dt_round_summarise(const dt_buffer *b, const dt_returns *x, dt_rollout_report *out)
 {
     const dt_env_spec *s = &b->l->spec;
-    const size_t first = dt_buffer_slot(b, 0, 0), slots = slots_of(b), stride = b->episode_items;
+    const size_t first = dt_buffer_slot(b, 0, 0), slots = count_slots(b), stride = b->episode_items;
     const size_t at = first * s->n_agents, n = slots * s->n_agents;
     const double *episode = b->episode + first * stride;
     const uint8_t *done = b->done + first;

@@ -21,7 +21,7 @@ uint64_t dt_round_count_env_steps(const dt_buffer *b);
 /* Samples in which an agent acted, in order, to sample [all of a round]; how many. */
 uint64_t dt_round_list_acted(const dt_buffer *b, uint64_t *sample);
 /* Marks the last step of the agents that continue: what follows it is of the next round. */
-void dt_round_mark_open(dt_buffer *b);
+void dt_round_mark_unfinished(dt_buffer *b);
 void dt_round_summarise(const dt_buffer *b, const dt_returns *x, dt_rollout_report *out);
 
 /* Mean and deviation (n - 1) of x[i * stride], i < n; NAN ones do not count, nor those of episodes that do not. done

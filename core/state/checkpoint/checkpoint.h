@@ -149,7 +149,7 @@ typedef struct dt_ckpt_keep {
 dt_status dt_ckpt_prune(const char *run_dir, const dt_ckpt_keep *keep) DT_NODISCARD;
 
 /* XXH64 of tensors' bytes in name order, names not included, as 16 hex digits. DT_ENOMEM. */
-dt_status dt_ckpt_hash(const dt_ckpt_tensor *t, uint32_t n, char out[17]) DT_NODISCARD;
+dt_status dt_ckpt_hash_tensors(const dt_ckpt_tensor *t, uint32_t n, char out[17]) DT_NODISCARD;
 
 /* ---- loading ---- */
 

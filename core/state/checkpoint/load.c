@@ -43,7 +43,7 @@ static bool is_step_name(const char *name)
 }
 
 /* The last part of a path, without slashes at its end, in out. */
-static void base_name(const char *path, char *out, size_t bytes)
+static void last_path_part(const char *path, char *out, size_t bytes)
 {
     size_t end = strlen(path);
     while (end > 1 && path[end - 1] == '/') {
@@ -69,7 +69,7 @@ static dt_status fail_too_long(const char *folder)
 }
 
 /* A file that the layout demands is damage when it is missing. */
-static dt_status as_damage(dt_status st)
+static dt_status report_missing_as_damage(dt_status st)
 {
     return st == DT_ENOTFOUND ? DT_CONTEXT(DT_EDATA, "incomplete") : st;
 }
@@ -137,7 +137,7 @@ static dt_status read_manifest(const char *dir, dt_manifest *m)
     if (!join_path(dir, "MANIFEST.json", path)) {
         return fail_too_long(dir);
     }
-    DT_TRY(as_damage(dt_fs_read_all(path, DT_MANIFEST_MAX_BYTES, &text, &bytes)));
+    DT_TRY(report_missing_as_damage(dt_fs_read_all(path, DT_MANIFEST_MAX_BYTES, &text, &bytes)));
     dt_status st = check_commit(dir, text, bytes);
     if (st == DT_OK) {
         st = dt_manifest_parse(text, bytes, path, m);
@@ -145,7 +145,7 @@ static dt_status read_manifest(const char *dir, dt_manifest *m)
     dt_free(text);
     DT_TRY(st);
     snprintf(m->info.path, sizeof(m->info.path), "%s", dir);
-    base_name(dir, name, sizeof(name));
+    last_path_part(dir, name, sizeof(name));
     snprintf(want, sizeof(want), "step-%012llu", (unsigned long long)m->info.step);
     if (is_step_name(name) && strcmp(name, want) != 0) {
         st = DT_FAIL(DT_EDATA, "%s holds step %llu: the folder was renamed", dir, (unsigned long long)m->info.step);
@@ -170,7 +170,7 @@ static dt_status verify_file(const char *dir, const dt_manifest_file *f, mapped 
         return fail_too_long(dir);
     }
     if (f->bytes > 0) {
-        DT_TRY(as_damage(dt_fs_map(path, &map->bytes, &map->n)));
+        DT_TRY(report_missing_as_damage(dt_fs_map(path, &map->bytes, &map->n)));
     }
     if (map->n != f->bytes) {
         return DT_FAIL(DT_EDATA, "%s has %zu bytes, its manifest has %llu", path, map->n, (unsigned long long)f->bytes);
@@ -214,7 +214,7 @@ static dt_status open_shards(dt_ckpt *c, uint32_t n)
     dt_status st = part != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u shards", n);
     for (uint32_t i = 0; i < n && st == DT_OK; i++) {
         dt_shard_name name;
-        dt_shard_name_get(i, n, name);
+        dt_shard_file_name(i, n, name);
         st = open_tensors(c, name, &part[i]);
     }
     char path[DT_CKPT_PATH_BYTES];
@@ -269,7 +269,7 @@ static bool is_of_blob(const char *file, const char *blob)
     return strcmp(rest, ".bin") == 0 || dt_glob_match("-*-of-*.bin", rest);
 }
 
-static use file_use(const dt_manifest *m, const char *file)
+static use use_of_file(const dt_manifest *m, const char *file)
 {
     if (strcmp(file, "model.safetensors") == 0 || strcmp(file, "state.json") == 0 || strcmp(file, "config.cfg") == 0) {
         return FOR_WEIGHTS;
@@ -290,7 +290,7 @@ static dt_status verify_files(dt_ckpt *c, const char *dir, use wanted)
 {
     uint32_t n_unknown = 0;
     for (uint32_t i = 0; i < c->m.n_files; i++) {
-        const use is = file_use(&c->m, c->m.file[i].name);
+        const use is = use_of_file(&c->m, c->m.file[i].name);
         n_unknown += is == FOR_NOTHING;
         DT_TRY(is <= wanted ? verify_file(dir, &c->m.file[i], &c->map[i]) : DT_OK);
     }
@@ -357,7 +357,7 @@ static dt_status resolve_path(const char *path, bool *is_step_p, char out[DT_CKP
         return DT_FAIL(DT_ENOTFOUND, "no run or checkpoint at %s", path);
     }
     DT_TRY(dt_beneath_guard(path)); /* for good: it may have another author */
-    base_name(path, name, sizeof(name));
+    last_path_part(path, name, sizeof(name));
     *is_step_p = is_step_name(name) || has_file(path, "MANIFEST.json");
     if (!join_path(path, "checkpoints", out)) {
         return fail_too_long(path);
@@ -390,7 +390,7 @@ static dt_status list_steps(const char *folder, char ***names_p, size_t *n_p)
 }
 
 /* Out of the way into a folder below, under a name of its own. */
-static dt_status move_aside(const char *folder, const char *name, const char *below)
+static dt_status move_to_quarantine(const char *folder, const char *name, const char *below)
 {
     char from[DT_CKPT_PATH_BYTES], to[DT_CKPT_PATH_BYTES], aside[DT_CKPT_PATH_BYTES];
     struct timespec now;
@@ -434,7 +434,7 @@ static dt_status fail_nothing_found(const char *folder)
 }
 
 /* The newest that opens. */
-static dt_status open_newest(const char *folder, use wanted, bool quarantine, dt_str *skipped, dt_ckpt **out_p)
+static dt_status open_newest_valid(const char *folder, use wanted, bool quarantine, dt_str *skipped, dt_ckpt **out_p)
 {
     char **names = NULL, dir[DT_CKPT_PATH_BYTES], first[512] = "";
     size_t n = 0, n_skipped = 0;
@@ -452,8 +452,8 @@ static dt_status open_newest(const char *folder, use wanted, bool quarantine, dt
         }
         const char *fate = "";
         if (quarantine && st == DT_EDATA) { /* a read error may pass; damage does not */
-            fate =
-                move_aside(folder, names[i], "quarantine") == DT_OK ? "; moved to quarantine" : "; could not be moved";
+            fate = move_to_quarantine(folder, names[i], "quarantine") == DT_OK ? "; moved to quarantine"
+                                                                               : "; could not be moved";
         }
         if (skipped != NULL && n_skipped++ < DT_CKPT_SKIPS_TOLD) {
             dt_str_addf(skipped, "%s skipped: %s%s\n", names[i], why, fate);
@@ -472,22 +472,22 @@ static dt_status open_newest(const char *folder, use wanted, bool quarantine, dt
     return st;
 }
 
-static dt_status open_any(const char *path, use wanted, bool quarantine, dt_str *skipped, dt_ckpt **out_p)
+static dt_status open_checkpoint(const char *path, use wanted, bool quarantine, dt_str *skipped, dt_ckpt **out_p)
 {
     bool is_step = false;
     char folder[DT_CKPT_PATH_BYTES];
     DT_TRY(resolve_path(path, &is_step, folder));
-    return is_step ? open_step(folder, wanted, out_p) : open_newest(folder, wanted, quarantine, skipped, out_p);
+    return is_step ? open_step(folder, wanted, out_p) : open_newest_valid(folder, wanted, quarantine, skipped, out_p);
 }
 
 dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *skipped, dt_ckpt **out_p)
 {
-    return open_any(path, FOR_RESUME, quarantine, skipped, out_p);
+    return open_checkpoint(path, FOR_RESUME, quarantine, skipped, out_p);
 }
 
 dt_status dt_ckpt_open_weights(const char *path, dt_str *skipped, dt_ckpt **out_p)
 {
-    return open_any(path, FOR_WEIGHTS, false, skipped, out_p);
+    return open_checkpoint(path, FOR_WEIGHTS, false, skipped, out_p);
 }
 
 dt_status dt_ckpt_open_acting(const char *dir, dt_ckpt **out_p)
@@ -510,7 +510,7 @@ dt_status dt_ckpt_supersede_later(const char *run_dir, uint64_t step, uint32_t *
     dt_status st = DT_OK;
     for (size_t i = 0; i < n && st == DT_OK; i++) {
         if (strtoull(names[i] + strlen("step-"), NULL, 10) > step) {
-            st = move_aside(folder, names[i], "superseded");
+            st = move_to_quarantine(folder, names[i], "superseded");
             *n_p += st == DT_OK;
         }
     }
@@ -545,7 +545,7 @@ dt_status dt_ckpt_load_optim(const dt_ckpt *c, const dt_ckpt_tensor *want, uint3
     return dt_safetensors_load(c->optim, want, n, flags, NULL);
 }
 
-static const char *file_text(const dt_ckpt *c, const char *name, size_t *bytes_p)
+static const char *text_of_file(const dt_ckpt *c, const char *name, size_t *bytes_p)
 {
     const mapped *map = find_mapped(c, name);
     *bytes_p = map != NULL ? map->n : 0;
@@ -554,12 +554,12 @@ static const char *file_text(const dt_ckpt *c, const char *name, size_t *bytes_p
 
 const char *dt_ckpt_state(const dt_ckpt *c, size_t *bytes_p)
 {
-    return file_text(c, "state.json", bytes_p);
+    return text_of_file(c, "state.json", bytes_p);
 }
 
 const char *dt_ckpt_config(const dt_ckpt *c, size_t *bytes_p)
 {
-    return file_text(c, "config.cfg", bytes_p);
+    return text_of_file(c, "config.cfg", bytes_p);
 }
 
 static uint64_t read_little_endian(const uint8_t *p, int n)
@@ -592,7 +592,7 @@ bool dt_ckpt_blob_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out_p)
 }
 
 /* One of n, where a checkpoint has it. */
-static bool find_part(const dt_ckpt *c, const char *name, uint32_t i, uint32_t n, dt_ckpt_blob *out_p)
+static bool find_blob_part(const dt_ckpt *c, const char *name, uint32_t i, uint32_t n, dt_ckpt_blob *out_p)
 {
     char numbered[DT_CKPT_NAME_BYTES + 24];
     const int bytes = n > 1 ? snprintf(numbered, sizeof(numbered), "%s-%05u-of-%05u", name, i + 1, n)
@@ -603,11 +603,11 @@ static bool find_part(const dt_ckpt *c, const char *name, uint32_t i, uint32_t n
 uint32_t dt_ckpt_parts_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out)
 {
     uint32_t n = 1;
-    while (n <= DT_CKPT_MAX_SHARDS && !find_part(c, name, 0, n, &out[0])) {
+    while (n <= DT_CKPT_MAX_SHARDS && !find_blob_part(c, name, 0, n, &out[0])) {
         n++;
     }
     for (uint32_t i = 1; i < n && n <= DT_CKPT_MAX_SHARDS; i++) {
-        if (!find_part(c, name, i, n, &out[i])) {
+        if (!find_blob_part(c, name, i, n, &out[i])) {
             return 0;
         }
     }
@@ -629,7 +629,7 @@ static dt_status read_info(const char *dir, dt_ckpt_info *out_p)
         snprintf(m->info.path, sizeof(m->info.path), "%s", dir);
         snprintf(m->info.why, sizeof(m->info.why), "%s", dt_error_text());
         char name[32];
-        base_name(dir, name, sizeof(name));
+        last_path_part(dir, name, sizeof(name));
         int64_t step = 0;
         if (is_step_name(name) && dt_parse_i64(name + 5, &step)) {
             m->info.step = (uint64_t)step;

@@ -250,7 +250,7 @@ static dt_status read_file(dt_json *j, dt_manifest_file *f)
     }
     char shown[sizeof(f->name)];
     snprintf(shown, sizeof(shown), "%s", f->name);
-    dt_mask(shown, true);
+    dt_mask_text(shown, true);
     if (f->name[0] == '\0' || f->name[0] == '.' || strchr(f->name, '/') != NULL || strcmp(shown, f->name) != 0) {
         return dt_json_fail(j, "\"%s\" is not a plain file name", f->name);
     }
@@ -333,7 +333,7 @@ static dt_status read_field(dt_json *j, const char *key, dt_manifest *m, uint32_
     return dt_json_skip(j);
 }
 
-static dt_status parse(dt_json *j, dt_manifest *m)
+static dt_status parse_manifest(dt_json *j, dt_manifest *m)
 {
     dt_json_token t;
     uint32_t version = 0;
@@ -362,7 +362,7 @@ dt_status dt_manifest_parse(const char *text, size_t bytes, const char *name, dt
 {
     dt_json *j = NULL;
     DT_TRY(dt_json_open_mem(text, bytes, name, &j));
-    dt_status st = parse(j, m);
+    dt_status st = parse_manifest(j, m);
     dt_json_close(j);
     if (st != DT_OK) {
         dt_manifest_fini(m);

@@ -82,7 +82,7 @@ typedef struct entry {
     bool has_dtype, has_shape, has_offsets;
 } entry;
 
-static dt_status out_of_memory(const dt_safetensors *s)
+static dt_status fail_out_of_memory(const dt_safetensors *s)
 {
     return DT_FAIL(DT_ENOMEM, "%s: out of memory for its header", s->name);
 }
@@ -197,7 +197,7 @@ static dt_status read_entry(dt_json *j, entry *e)
 }
 
 /* The array with room for one more element of size bytes; NULL leaves it as it was. */
-static void *reserve_one(void *array, uint32_t n, uint32_t *cap, size_t size)
+static void *reserve_element(void *array, uint32_t n, uint32_t *cap, size_t size)
 {
     if (n < *cap) {
         return array;
@@ -223,9 +223,9 @@ static dt_status read_metadata(dt_safetensors *s, dt_json *j)
         if (s->n_pairs == MAX_PAIRS) {
             return dt_json_fail(j, "__metadata__ has more than %d keys", MAX_PAIRS);
         }
-        pair *pairs = reserve_one(s->pair, s->n_pairs, &s->cap_pairs, sizeof(*s->pair));
+        pair *pairs = reserve_element(s->pair, s->n_pairs, &s->cap_pairs, sizeof(*s->pair));
         if (pairs == NULL) {
-            return out_of_memory(s);
+            return fail_out_of_memory(s);
         }
         s->pair = pairs;
         pair *p = &s->pair[s->n_pairs++];
@@ -236,7 +236,7 @@ static dt_status read_metadata(dt_safetensors *s, dt_json *j)
         }
         p->text = dt_strdup(t.text);
         if (p->key == NULL || p->text == NULL) {
-            return out_of_memory(s);
+            return fail_out_of_memory(s);
         }
     }
 }
@@ -266,7 +266,7 @@ static dt_status check_places(const dt_safetensors *s)
     const uint8_t *at = s->bytes + 8 + s->header_bytes, *end = s->bytes + s->n_bytes;
     const dt_st_tensor **by_place = dt_alloc_n(s->n + (size_t)1, sizeof(*by_place));
     if (by_place == NULL) {
-        return out_of_memory(s);
+        return fail_out_of_memory(s);
     }
     for (uint32_t i = 0; i < s->n; i++) {
         by_place[i] = &s->tensor[i];
@@ -310,12 +310,12 @@ static dt_status read_header(dt_safetensors *s, dt_json *j)
         if (t.bytes > MAX_NAME_BYTES || s->n == MAX_TENSORS) {
             return dt_json_fail(j, "a name of more than %d bytes or more than %d tensors", MAX_NAME_BYTES, MAX_TENSORS);
         }
-        dt_st_tensor *tensors = reserve_one(s->tensor, s->n, &s->cap, sizeof(*s->tensor));
+        dt_st_tensor *tensors = reserve_element(s->tensor, s->n, &s->cap, sizeof(*s->tensor));
         char *name = dt_strdup(t.text);
         s->tensor = tensors != NULL ? tensors : s->tensor;
         if (tensors == NULL || name == NULL) {
             dt_free(name);
-            return out_of_memory(s);
+            return fail_out_of_memory(s);
         }
         s->tensor[s->n++] = (dt_st_tensor){.name = name};
         entry e = {.tensor = {.name = name}};
@@ -516,7 +516,7 @@ const char *dt_safetensors_metadata(const dt_safetensors *s, const char *key)
 
 /* ---- loading by name ---- */
 
-static void add_shape(dt_str *out, const int64_t *dim, uint32_t n_dims)
+static void append_shape(dt_str *out, const int64_t *dim, uint32_t n_dims)
 {
     dt_str_add(out, "[");
     for (uint32_t i = 0; i < n_dims; i++) {
@@ -554,9 +554,9 @@ static void compare_tensor(complaints *c, const dt_ckpt_tensor *want, const dt_s
     }
     dt_str_addf(&c->text, "%s is ", want->name);
     if (!is_same) {
-        add_shape(&c->text, have->dim, have->n_dims);
+        append_shape(&c->text, have->dim, have->n_dims);
         dt_str_add(&c->text, " in the file, the model has ");
-        add_shape(&c->text, want->dim, want->n_dims);
+        append_shape(&c->text, want->dim, want->n_dims);
     } else {
         dt_str_addf(&c->text, "%s in the file, expected F32", dtype_rows[have->dtype].name);
     }
@@ -568,11 +568,11 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Tensors of the file that the caller does not need. */
-static dt_status report_extras(const dt_safetensors *s, const dt_ckpt_tensor *want, uint32_t n, complaints *c)
+static dt_status report_extra_tensors(const dt_safetensors *s, const dt_ckpt_tensor *want, uint32_t n, complaints *c)
 {
     const char **names = dt_alloc_n(n + (size_t)1, sizeof(*names));
     if (names == NULL) {
-        return out_of_memory(s);
+        return fail_out_of_memory(s);
     }
     for (uint32_t i = 0; i < n; i++) {
         names[i] = want[i].name;
@@ -582,7 +582,7 @@ static dt_status report_extras(const dt_safetensors *s, const dt_ckpt_tensor *wa
         const char *name = s->tensor[i].name;
         if (bsearch(&name, names, n, sizeof(*names), compare_names) == NULL && has_room_to_report(c)) {
             dt_str_addf(&c->text, "%s ", name);
-            add_shape(&c->text, s->tensor[i].dim, s->tensor[i].n_dims);
+            append_shape(&c->text, s->tensor[i].dim, s->tensor[i].n_dims);
             dt_str_add(&c->text, " is in the file, the model has no such tensor");
         }
     }
@@ -600,13 +600,13 @@ dt_status dt_safetensors_load(const dt_safetensors *s, const dt_ckpt_tensor *wan
             compare_tensor(&c, &want[i], have);
         } else if ((flags & DT_LOAD_MISSING_OK) == 0 && has_room_to_report(&c)) {
             dt_str_addf(&c.text, "%s ", want[i].name);
-            add_shape(&c.text, want[i].dim, want[i].n_dims);
+            append_shape(&c.text, want[i].dim, want[i].n_dims);
             dt_str_add(&c.text, " is not in the file");
         }
     }
     dt_status st = DT_OK;
     if ((flags & DT_LOAD_EXTRA_OK) == 0) {
-        st = report_extras(s, want, n, &c);
+        st = report_extra_tensors(s, want, n, &c);
     }
     if (st == DT_OK && c.n > 0) {
         if (c.n > 4) {

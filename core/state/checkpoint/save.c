@@ -70,7 +70,7 @@ static void print_hash(uint64_t hash, char out[17])
     snprintf(out, 17, "%016llx", (unsigned long long)hash);
 }
 
-dt_status dt_ckpt_hash(const dt_ckpt_tensor *t, uint32_t n, char out[17])
+dt_status dt_ckpt_hash_tensors(const dt_ckpt_tensor *t, uint32_t n, char out[17])
 {
     uint64_t hash = 0;
     DT_TRY(hash_tensors(t, n, &hash));
@@ -169,7 +169,7 @@ static dt_status check_space(const dt_ckpt_save_desc *d, const char *folder)
 }
 
 /* The next file of the manifest. */
-static dt_manifest_file *next_file(dt_ckpt_saver *s)
+static dt_manifest_file *next_manifest_file(dt_ckpt_saver *s)
 {
     return &s->m->file[s->m->n_files++];
 }
@@ -184,7 +184,8 @@ static dt_status write_model(dt_ckpt_saver *s)
     for (uint32_t i = 0; i < d->n_model; i++) {
         all[i] = &d->model[i];
     }
-    const dt_status st = dt_sealed_tensors(&s->file, s->temp.text, "model.safetensors", all, d->n_model, next_file(s));
+    const dt_status st =
+        dt_sealed_write_tensors(&s->file, s->temp.text, "model.safetensors", all, d->n_model, next_manifest_file(s));
     dt_free(all);
     return st;
 }
@@ -197,9 +198,9 @@ static dt_status write_shard(const dt_ckpt_save_desc *d, const dt_shard_map *map
     if (own == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a list of %u tensors", d->n_optim);
     }
-    const uint32_t n = dt_shard_tensors(d, map, shard, own);
-    dt_shard_name_get(shard, map->n, name);
-    const dt_status st = dt_sealed_tensors(file, folder, name, own, n, out);
+    const uint32_t n = dt_shard_list_tensors(d, map, shard, own);
+    dt_shard_file_name(shard, map->n, name);
+    const dt_status st = dt_sealed_write_tensors(file, folder, name, own, n, out);
     dt_free(own);
     return st;
 }
@@ -207,8 +208,8 @@ static dt_status write_shard(const dt_ckpt_save_desc *d, const dt_shard_map *map
 static dt_status write_part(const dt_ckpt_save_desc *d, const char *folder, dt_sealed *file, dt_manifest_file *out)
 {
     dt_part_name name;
-    dt_part_name_get(d->part.name, d->part.index, d->part.n, name);
-    return dt_sealed_part(file, folder, name, &d->part, out);
+    dt_part_file_name(d->part.name, d->part.index, d->part.n, name);
+    return dt_sealed_write_part(file, folder, name, &d->part, out);
 }
 
 static dt_status write_index(dt_ckpt_saver *s)
@@ -217,7 +218,8 @@ static dt_status write_index(dt_ckpt_saver *s)
     dt_shard_index_print(s->d, &s->map, &text);
     dt_status st = dt_str_status(&text);
     if (st == DT_OK) {
-        st = dt_sealed_bytes(&s->file, s->temp.text, DT_SHARDS_INDEX, text.text, text.bytes, next_file(s));
+        st = dt_sealed_write_bytes(&s->file, s->temp.text, DT_SHARDS_INDEX, text.text, text.bytes,
+                                   next_manifest_file(s));
     }
     dt_str_fini(&text);
     return st;
@@ -229,25 +231,26 @@ dt_status dt_ckpt_saver_write_files(dt_ckpt_saver *s)
     const char *folder = s->temp.text;
     DT_TRY(compute_hashes(d, &s->m->info));
     DT_TRY(write_model(s));
-    DT_TRY(write_shard(d, &s->map, 0, folder, &s->file, next_file(s)));
+    DT_TRY(write_shard(d, &s->map, 0, folder, &s->file, next_manifest_file(s)));
     DT_TRY(s->map.n > 1 ? write_index(s) : DT_OK);
-    DT_TRY(dt_sealed_bytes(&s->file, folder, "state.json", d->state_json, strlen(d->state_json), next_file(s)));
+    DT_TRY(dt_sealed_write_bytes(&s->file, folder, "state.json", d->state_json, strlen(d->state_json),
+                                 next_manifest_file(s)));
     for (uint32_t i = 0; i < d->n_blobs; i++) {
         char name[DT_CKPT_NAME_BYTES + 16];
         snprintf(name, sizeof(name), "plugin-%s.bin", d->blobs[i].name);
-        DT_TRY(dt_sealed_blob(&s->file, folder, name, &d->blobs[i], next_file(s)));
+        DT_TRY(dt_sealed_write_blob(&s->file, folder, name, &d->blobs[i], next_manifest_file(s)));
     }
-    DT_TRY(d->part.name != NULL ? write_part(d, folder, &s->file, next_file(s)) : DT_OK);
-    return d->config != NULL
-               ? dt_sealed_bytes(&s->file, folder, "config.cfg", d->config, strlen(d->config), next_file(s))
-               : DT_OK;
+    DT_TRY(d->part.name != NULL ? write_part(d, folder, &s->file, next_manifest_file(s)) : DT_OK);
+    return d->config != NULL ? dt_sealed_write_bytes(&s->file, folder, "config.cfg", d->config, strlen(d->config),
+                                                     next_manifest_file(s))
+                             : DT_OK;
 }
 
 /* A file outside the manifest. */
-static dt_status write_plain(dt_ckpt_saver *s, const char *name, const void *p, size_t bytes)
+static dt_status write_unlisted_file(dt_ckpt_saver *s, const char *name, const void *p, size_t bytes)
 {
     dt_manifest_file untold = {.bytes = 0};
-    const dt_status st = dt_sealed_bytes(&s->file, s->temp.text, name, p, bytes, &untold);
+    const dt_status st = dt_sealed_write_bytes(&s->file, s->temp.text, name, p, bytes, &untold);
     dt_free(untold.crc);
     return st;
 }
@@ -258,7 +261,7 @@ static dt_status write_manifest(dt_ckpt_saver *s)
     dt_manifest_print(s->m, &text);
     dt_status st = dt_str_status(&text);
     if (st == DT_OK) {
-        st = write_plain(s, "MANIFEST.json", text.text, text.bytes);
+        st = write_unlisted_file(s, "MANIFEST.json", text.text, text.bytes);
     }
     if (st == DT_OK) {
         uint8_t commit[32];
@@ -266,7 +269,7 @@ static dt_status write_manifest(dt_ckpt_saver *s)
         dt_sha256_init(&sha);
         dt_sha256_add(&sha, text.text, text.bytes);
         dt_sha256_end(&sha, commit);
-        st = write_plain(s, "COMMIT", commit, sizeof(commit));
+        st = write_unlisted_file(s, "COMMIT", commit, sizeof(commit));
     }
     dt_str_fini(&text);
     return st;
@@ -289,7 +292,7 @@ static dt_status rename_into_place(dt_ckpt_saver *s)
 }
 
 /* For people and their scripts; a checkpoint without it is as good. */
-static void write_hint(const dt_ckpt_saver *s)
+static void write_latest_hint(const dt_ckpt_saver *s)
 {
     const char *name = strrchr(s->target.text, '/') + 1;
     dt_str path = {0}, line = {0};
@@ -463,7 +466,7 @@ dt_status dt_ckpt_save_part(const dt_ckpt_save_desc *d, const char *name, dt_ckp
 /* What another process wrote, into the manifest. */
 static void add_file_of_process(dt_ckpt_saver *s, const char *name, dt_ckpt_shard *from)
 {
-    dt_manifest_file *f = next_file(s);
+    dt_manifest_file *f = next_manifest_file(s);
     *f = (dt_manifest_file){.bytes = from->bytes, .crc = from->crc, .n_crc = from->n_crc, .cap_crc = from->n_crc};
     snprintf(f->name, sizeof(f->name), "%s", name);
     memcpy(f->sha256, from->sha256, sizeof(f->sha256));
@@ -474,7 +477,7 @@ void dt_ckpt_save_add_parts(dt_ckpt_saver *s, dt_ckpt_shard *others)
 {
     dt_part_name name;
     for (uint32_t i = 1; i < s->d->part.n; i++) {
-        dt_part_name_get(s->d->part.name, i, s->d->part.n, name);
+        dt_part_file_name(s->d->part.name, i, s->d->part.n, name);
         add_file_of_process(s, name, &others[i - 1]);
     }
 }
@@ -484,7 +487,7 @@ dt_status dt_ckpt_saver_commit(dt_ckpt_saver *s, dt_ckpt_shard *others, dt_ckpt_
     const dt_ckpt_save_desc *d = s->d;
     dt_shard_name name;
     for (uint32_t i = 1; i < s->map.n; i++) {
-        dt_shard_name_get(i, s->map.n, name);
+        dt_shard_file_name(i, s->map.n, name);
         add_file_of_process(s, name, &others[i - 1]);
     }
     for (uint32_t i = 0; i < s->m->n_files; i++) {
@@ -499,7 +502,7 @@ dt_status dt_ckpt_saver_commit(dt_ckpt_saver *s, dt_ckpt_shard *others, dt_ckpt_
         return add_context(st, d);
     }
     s->m->info.valid = true;
-    write_hint(s);
+    write_latest_hint(s);
     if (info_p != NULL) {
         *info_p = s->m->info;
     }

@@ -49,7 +49,7 @@ static dt_status flush_chunk(dt_sealed *s)
     return DT_OK;
 }
 
-static dt_status add_bytes(void *user, const void *p, size_t bytes)
+static dt_status write_and_hash_bytes(void *user, const void *p, size_t bytes)
 {
     dt_sealed *s = user;
     const uint8_t *at = p;
@@ -100,11 +100,11 @@ static dt_status end_file(dt_sealed *s, dt_status st)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-dt_status dt_sealed_bytes(dt_sealed *s, const char *folder, const char *name, const void *p, size_t bytes,
-                          dt_manifest_file *out)
+dt_status dt_sealed_write_bytes(dt_sealed *s, const char *folder, const char *name, const void *p, size_t bytes,
+                                dt_manifest_file *out)
 {
     DT_TRY(begin_file(s, folder, name, out));
-    return end_file(s, add_bytes(s, p, bytes));
+    return end_file(s, write_and_hash_bytes(s, p, bytes));
 }
 
 static dt_status write_tensors(dt_sealed *s, const dt_ckpt_tensor *const *t, uint32_t n)
@@ -120,13 +120,13 @@ static dt_status write_tensors(dt_sealed *s, const dt_ckpt_tensor *const *t, uin
         }
     }
     static const char *const metadata[][2] = {{"format", "pt"}, {"writer", "dtrain"}};
-    dt_status st = dt_safetensors_write_to(list, n, metadata, 2, add_bytes, s);
+    dt_status st = dt_safetensors_write_to(list, n, metadata, 2, write_and_hash_bytes, s);
     dt_free(list);
     return st;
 }
 
-dt_status dt_sealed_tensors(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_tensor *const *t,
-                            uint32_t n, dt_manifest_file *out)
+dt_status dt_sealed_write_tensors(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_tensor *const *t,
+                                  uint32_t n, dt_manifest_file *out)
 {
     DT_TRY(begin_file(s, folder, name, out));
     return end_file(s, write_tensors(s, t, n));
@@ -142,35 +142,35 @@ static dt_status write_head(dt_sealed *s, uint32_t version, uint64_t bytes)
     for (int i = 0; i < 8; i++) {
         head[16 + i] = (uint8_t)(bytes >> 8 * i);
     }
-    return add_bytes(s, head, sizeof(head));
+    return write_and_hash_bytes(s, head, sizeof(head));
 }
 
 static dt_status write_blob(dt_sealed *s, const dt_ckpt_blob *b)
 {
     DT_TRY(write_head(s, b->version, b->bytes));
-    return add_bytes(s, b->data, b->bytes);
+    return write_and_hash_bytes(s, b->data, b->bytes);
 }
 
 static dt_status write_part(dt_sealed *s, const dt_ckpt_part *p)
 {
     DT_TRY(write_head(s, p->version, p->bytes));
     const uint64_t head = s->file->bytes;
-    DT_TRY(p->write(p->user, add_bytes, s));
+    DT_TRY(p->write(p->user, write_and_hash_bytes, s));
     return s->file->bytes - head == p->bytes
                ? DT_OK
                : DT_FAIL(DT_EINVAL, "%s has %llu bytes, expected %llu", s->path.text,
                          (unsigned long long)(s->file->bytes - head), (unsigned long long)p->bytes);
 }
 
-dt_status dt_sealed_part(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_part *p,
-                         dt_manifest_file *out)
+dt_status dt_sealed_write_part(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_part *p,
+                               dt_manifest_file *out)
 {
     DT_TRY(begin_file(s, folder, name, out));
     return end_file(s, write_part(s, p));
 }
 
-dt_status dt_sealed_blob(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_blob *b,
-                         dt_manifest_file *out)
+dt_status dt_sealed_write_blob(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_blob *b,
+                               dt_manifest_file *out)
 {
     DT_TRY(begin_file(s, folder, name, out));
     return end_file(s, write_blob(s, b));

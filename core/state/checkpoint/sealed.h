@@ -23,15 +23,15 @@ void dt_sealed_fini(dt_sealed *s);
 
 /* Whole files, flushed; what is in them is recorded in *out, which is overwritten. Errors: DT_EIO, DT_EINVAL (there is
  * such a file), DT_ENOMEM. */
-dt_status dt_sealed_bytes(dt_sealed *s, const char *folder, const char *name, const void *p, size_t bytes,
-                          dt_manifest_file *out) DT_NODISCARD;
-dt_status dt_sealed_tensors(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_tensor *const *t,
-                            uint32_t n, dt_manifest_file *out) DT_NODISCARD;
-dt_status dt_sealed_blob(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_blob *b,
-                         dt_manifest_file *out) DT_NODISCARD;
+dt_status dt_sealed_write_bytes(dt_sealed *s, const char *folder, const char *name, const void *p, size_t bytes,
+                                dt_manifest_file *out) DT_NODISCARD;
+dt_status dt_sealed_write_tensors(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_tensor *const *t,
+                                  uint32_t n, dt_manifest_file *out) DT_NODISCARD;
+dt_status dt_sealed_write_blob(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_blob *b,
+                               dt_manifest_file *out) DT_NODISCARD;
 /* Error too: DT_EINVAL (more or fewer bytes than it said). */
-dt_status dt_sealed_part(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_part *p,
-                         dt_manifest_file *out) DT_NODISCARD;
+dt_status dt_sealed_write_part(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_part *p,
+                               dt_manifest_file *out) DT_NODISCARD;
 
 /* Bytes of a tensor's values; false when they cannot be counted. */
 bool dt_ckpt_tensor_bytes(const dt_ckpt_tensor *t, size_t *out_p);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void dt_shard_name_get(uint32_t i, uint32_t n, dt_shard_name out)
+void dt_shard_file_name(uint32_t i, uint32_t n, dt_shard_name out)
 {
     if (n <= 1) {
         snprintf(out, sizeof(dt_shard_name), "optim.safetensors");
@@ -20,7 +20,7 @@ void dt_shard_name_get(uint32_t i, uint32_t n, dt_shard_name out)
     }
 }
 
-void dt_part_name_get(const char *blob, uint32_t i, uint32_t n, dt_part_name out)
+void dt_part_file_name(const char *blob, uint32_t i, uint32_t n, dt_part_name out)
 {
     if (n <= 1) {
         snprintf(out, sizeof(dt_part_name), "plugin-%.63s.bin", blob);
@@ -41,7 +41,7 @@ uint32_t dt_manifest_count_shards(const dt_manifest *m)
         return 0;
     }
     for (uint32_t i = 0; i < n; i++) {
-        dt_shard_name_get(i, n, name);
+        dt_shard_file_name(i, n, name);
         if (dt_manifest_find(m, name) == NULL) {
             return 0;
         }
@@ -66,7 +66,7 @@ static int compare_sizes(const void *a, const void *b)
     return strcmp(x->t->name, y->t->name);
 }
 
-static uint64_t bytes_of(const dt_ckpt_tensor *t, uint32_t n)
+static uint64_t sum_tensor_bytes(const dt_ckpt_tensor *t, uint32_t n)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -77,7 +77,7 @@ static uint64_t bytes_of(const dt_ckpt_tensor *t, uint32_t n)
     return sum;
 }
 
-static uint32_t find_least(const uint64_t *load, uint32_t n)
+static uint32_t find_smallest_shard(const uint64_t *load, uint32_t n)
 {
     uint32_t least = 0;
     for (uint32_t i = 1; i < n; i++) {
@@ -88,7 +88,7 @@ static uint32_t find_least(const uint64_t *load, uint32_t n)
 
 dt_status dt_shard_map_make(const dt_ckpt_save_desc *d, dt_shard_map *out)
 {
-    uint64_t load[DT_CKPT_MAX_SHARDS] = {bytes_of(d->model, d->n_model)};
+    uint64_t load[DT_CKPT_MAX_SHARDS] = {sum_tensor_bytes(d->model, d->n_model)};
     sized *order = dt_alloc_n(d->n_optim + (size_t)1, sizeof(*order));
     *out = (dt_shard_map){.n = d->n_shards > 1 ? d->n_shards : 1,
                           .shard = dt_alloc_n(d->n_optim + (size_t)1, sizeof(*out->shard))};
@@ -105,7 +105,7 @@ dt_status dt_shard_map_make(const dt_ckpt_save_desc *d, dt_shard_map *out)
         qsort(order, d->n_optim, sizeof(*order), compare_sizes);
     }
     for (uint32_t i = 0; i < d->n_optim; i++) {
-        const uint32_t shard = find_least(load, out->n);
+        const uint32_t shard = find_smallest_shard(load, out->n);
         out->shard[order[i].at] = shard;
         load[shard] += order[i].bytes;
     }
@@ -119,7 +119,8 @@ void dt_shard_map_fini(dt_shard_map *m)
     *m = (dt_shard_map){.n = 0};
 }
 
-uint32_t dt_shard_tensors(const dt_ckpt_save_desc *d, const dt_shard_map *m, uint32_t shard, const dt_ckpt_tensor **out)
+uint32_t dt_shard_list_tensors(const dt_ckpt_save_desc *d, const dt_shard_map *m, uint32_t shard,
+                               const dt_ckpt_tensor **out)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < d->n_optim; i++) {
@@ -136,11 +137,11 @@ void dt_shard_index_print(const dt_ckpt_save_desc *d, const dt_shard_map *m, dt_
     dt_json_out o = {.s = out};
     dt_json_obj(&o, NULL);
     dt_json_obj(&o, "metadata");
-    dt_json_i64(&o, "total_size", (int64_t)bytes_of(d->optim, d->n_optim));
+    dt_json_i64(&o, "total_size", (int64_t)sum_tensor_bytes(d->optim, d->n_optim));
     dt_json_end(&o, '}');
     dt_json_obj(&o, "weight_map");
     for (uint32_t i = 0; i < d->n_optim; i++) {
-        dt_shard_name_get(m->shard[i], m->n, name);
+        dt_shard_file_name(m->shard[i], m->n, name);
         dt_json_str(&o, d->optim[i].name, name);
     }
     dt_json_end(&o, '}');

@@ -32,7 +32,7 @@ struct dt_handover {
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
-static const dt_safetensors *tensors_of(const source *s)
+static const dt_safetensors *tensors_of_source(const source *s)
 {
     return s->ckpt != NULL ? dt_ckpt_model(s->ckpt) : s->file;
 }
@@ -68,7 +68,7 @@ static int64_t choose_checkpoint(const dt_ckpt_info *list, uint32_t n, int64_t p
 
 /* What phases before `index` left in a run or its folder of checkpoints, newest first. c: determines for each whether
  * its end or its best is handed over; NULL: the end. */
-static dt_status add_earlier(dt_handover *h, const char *folder, dt_config *c, int64_t index)
+static dt_status add_earlier_phases(dt_handover *h, const char *folder, dt_config *c, int64_t index)
 {
     dt_ckpt_info *list = NULL;
     uint32_t n = 0;
@@ -108,11 +108,11 @@ dt_status dt_handover_open_previous(const char *run_dir, dt_config *c, int64_t i
     if (h == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the weights of the phases before");
     }
-    return return_handover(h, add_earlier(h, run_dir, c, index), out_p);
+    return return_handover(h, add_earlier_phases(h, run_dir, c, index), out_p);
 }
 
 /* The newest checkpoint of phase `id` in a run that opens. DT_ENOTFOUND: the run has none of this phase. */
-static dt_status add_newest_of(dt_handover *h, const char *path, const char *id, dt_str *skipped)
+static dt_status add_newest_of_phase(dt_handover *h, const char *path, const char *id, dt_str *skipped)
 {
     dt_ckpt_info *list = NULL;
     uint32_t n = 0;
@@ -142,10 +142,10 @@ static dt_status add_newest_of(dt_handover *h, const char *path, const char *id,
 }
 
 /* Of a run: the newest of phase `id`, or of any where it has none of that; warns of damaged ones. */
-static dt_status add_newest(dt_handover *h, const char *path, const char *id)
+static dt_status add_newest_checkpoint(dt_handover *h, const char *path, const char *id)
 {
     dt_str skipped = {0};
-    dt_status st = id != NULL ? add_newest_of(h, path, id, &skipped) : DT_ENOTFOUND;
+    dt_status st = id != NULL ? add_newest_of_phase(h, path, id, &skipped) : DT_ENOTFOUND;
     if (st == DT_ENOTFOUND) {
         dt_str_clear(&skipped);
         st = add_checkpoint(h, path, "", &skipped);
@@ -169,8 +169,8 @@ static dt_status open_folder(dt_handover *h, const char *path, const char *id)
     if (is_step) {
         return add_checkpoint(h, path, "", NULL);
     }
-    DT_TRY(add_newest(h, path, id));
-    return add_earlier(h, path, NULL, dt_ckpt_info_get(h->from[0].ckpt)->phase_index);
+    DT_TRY(add_newest_checkpoint(h, path, id));
+    return add_earlier_phases(h, path, NULL, dt_ckpt_info_get(h->from[0].ckpt)->phase_index);
 }
 
 dt_status dt_handover_open(const char *path, const char *id, dt_handover **out_p)
@@ -225,7 +225,7 @@ bool dt_handover_is_empty(const dt_handover *h)
 
 static bool has_role(const source *s, const char *role)
 {
-    const dt_safetensors *f = tensors_of(s);
+    const dt_safetensors *f = tensors_of_source(s);
     for (uint32_t i = 0; i < dt_safetensors_count(f); i++) {
         if (dt_tensor_has_role(dt_safetensors_at(f, i)->name, role)) {
             return true;
@@ -244,7 +244,7 @@ static const source *find_source(const dt_handover *h, const char *role)
     return NULL;
 }
 
-bool dt_handover_has(const dt_handover *h, const char *role)
+bool dt_handover_has_role(const dt_handover *h, const char *role)
 {
     return h != NULL && find_source(h, role) != NULL;
 }
@@ -290,7 +290,7 @@ static dt_status load_role(dt_stage *s, const dt_model *m, const source *from, u
                            uint32_t n)
 {
     const char *otherwise = want == DT_HANDOVER_WHOLE ? "" : ", or start it from random weights (fresh)";
-    const dt_safetensors *f = tensors_of(from);
+    const dt_safetensors *f = tensors_of_source(from);
     dt_str note = {0};
     DT_TRY(dt_mismatch_check_constants(s, m, f, from->path, from->ckpt, otherwise));
     dt_status st = dt_safetensors_load(f, t, n, DT_LOAD_EXTRA_OK, NULL);
@@ -349,11 +349,11 @@ static dt_status load_target_networks(const dt_handover *h, dt_stage *s, uint32_
 {
     char role[128];
     DT_TRY(dt_trainer_copy_to_targets(s->trainer, NULL));
-    for (uint32_t i = 0; i < s->params.n_shadows && want == DT_HANDOVER_WHOLE; i++) {
+    for (uint32_t i = 0; i < s->params.n_targets && want == DT_HANDOVER_WHOLE; i++) {
         snprintf(role, sizeof(role), "%s@%s", s->params.shadow[i].role, s->params.shadow[i].name);
         const uint32_t n = collect_tensors(s, role, t);
         const source *from = n > 0 ? find_source(h, role) : NULL;
-        DT_TRY(from != NULL ? dt_safetensors_load(tensors_of(from), t, n, DT_LOAD_EXTRA_OK, NULL) : DT_OK);
+        DT_TRY(from != NULL ? dt_safetensors_load(tensors_of_source(from), t, n, DT_LOAD_EXTRA_OK, NULL) : DT_OK);
     }
     return DT_OK;
 }
@@ -362,7 +362,7 @@ static dt_status load_target_networks(const dt_handover *h, dt_stage *s, uint32_
 static void warn_of_statistics(const dt_stage *s, const source *from)
 {
     static const char prefix[] = "normaliser.";
-    const dt_safetensors *f = tensors_of(from);
+    const dt_safetensors *f = tensors_of_source(from);
     for (uint32_t i = 0; i < dt_safetensors_count(f) && s->rollout != NULL && dt_comm_rank(s->d.comm) == 0; i++) {
         const char *name = dt_safetensors_at(f, i)->name;
         if (strncmp(name, prefix, sizeof(prefix) - 1) == 0) {

@@ -26,7 +26,7 @@ void dt_handover_close(dt_handover *h);
 /* The checkpoint that its first weights come from; NULL: a lone file. Lives as long as h. */
 const dt_ckpt_info *dt_handover_checkpoint(const dt_handover *h);
 bool dt_handover_is_empty(const dt_handover *h);
-bool dt_handover_has(const dt_handover *h, const char *role); /* h may be NULL */
+bool dt_handover_has_role(const dt_handover *h, const char *role); /* h may be NULL */
 
 /* Roles that the phase of its first file had from elsewhere when it began; none where that is a .safetensors file.
  * Errors: DT_EDATA. */

@@ -21,7 +21,7 @@ typedef struct sides { /* a phase here, and the one that was trained */
     int64_t phase, trained;
 } sides;
 
-static void add_other(dt_str *out, const char *path, const char *now, const char *then)
+static void append_difference(dt_str *out, const char *path, const char *now, const char *then)
 {
     dt_str_addf(out, "%s%s is %s here and was %s", out->bytes > 0 ? ", " : "", path, now[0] != '\0' ? now : "empty",
                 then[0] != '\0' ? then : "empty");
@@ -38,7 +38,7 @@ static void compare_section(const sides *b, const dt_component *c, dt_str *out)
         if (o->type != DT_OPT_F64 && o->type != DT_OPT_PATH &&
             dt_config_get(b->now, b->phase, path, &now, &origin) == DT_OK &&
             dt_config_get(b->then, b->trained, path, &then, &origin) == DT_OK && !dt_is_same_value(now, then)) {
-            add_other(out, path, now, then);
+            append_difference(out, path, now, then);
         }
     }
 }
@@ -49,7 +49,7 @@ static void compare_model(const sides *b, const dt_model *m, dt_str *out)
     const char *now = dt_config_model(b->now, b->phase, m->role), *then = dt_config_model(b->then, b->trained, m->role);
     snprintf(path, sizeof(path), "models.%s", m->role);
     if (now[0] != '\0' && then[0] != '\0' && strcmp(now, then) != 0) {
-        add_other(out, path, now, then);
+        append_difference(out, path, now, then);
     }
     compare_section(b, &m->comp->desc, out);
 }
@@ -63,7 +63,7 @@ static void compare_store(const sides *b, dt_config *now, dt_str *out)
     dt_origin origin;
     if (dt_config_data(now, b->phase, &data) == DT_OK &&
         dt_config_get(b->then, b->trained, "data.store", &then, &origin) == DT_OK && strcmp(data.store, then) != 0) {
-        add_other(out, "data.store", data.store, then);
+        append_difference(out, "data.store", data.store, then);
     }
 }
 
@@ -110,7 +110,7 @@ void dt_mismatch_find(const dt_stage *s, const dt_model *m, const dt_ckpt *ckpt,
     (void)dt_error_restore(&before);
 }
 
-void dt_mismatch_between(const dt_stage *s, const dt_model *m, int64_t phase, dt_mismatch *out)
+void dt_mismatch_find_between_phases(const dt_stage *s, const dt_model *m, int64_t phase, dt_mismatch *out)
 {
     dt_error before;
     *out = (dt_mismatch){0};
@@ -207,7 +207,7 @@ dt_status dt_mismatch_check_constants(const dt_stage *s, const dt_model *m, cons
     }
     for (uint32_t i = 0; i < s->params.n; i++) {
         const dt_param *p = &s->params.param[i];
-        if (p->is_constant && !p->is_shadow && dt_tensor_has_role(p->name, m->role) &&
+        if (p->is_constant && !p->is_target && dt_tensor_has_role(p->name, m->role) &&
             dt_safetensors_find(f, p->name) == NULL) {
             return reject_constant(s, m, path, ckpt, p->name, false, otherwise);
         }

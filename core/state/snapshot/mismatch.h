@@ -16,7 +16,7 @@ typedef struct dt_mismatch {
 /* ckpt: NULL for a file of its own, of which nothing is known. Never fails: what cannot be read differs in nothing. */
 void dt_mismatch_find(const dt_stage *s, const dt_model *m, const dt_ckpt *ckpt, dt_mismatch *out);
 /* The same where the weights are of another phase of this configuration. */
-void dt_mismatch_between(const dt_stage *s, const dt_model *m, int64_t phase, dt_mismatch *out);
+void dt_mismatch_find_between_phases(const dt_stage *s, const dt_model *m, int64_t phase, dt_mismatch *out);
 void dt_mismatch_fini(dt_mismatch *m);
 void dt_mismatch_append(const dt_mismatch *m, dt_str *out); /* " (both lists)", or nothing */
 

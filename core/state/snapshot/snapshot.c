@@ -55,7 +55,8 @@ dt_status dt_snapshot_cpu_class(dt_config *c, int64_t phase, char *out, size_t b
 {
     dt_amp_opts amp;
     DT_TRY(dt_config_amp(c, phase, &amp));
-    snprintf(out, bytes, "%s%s%s", dt_cpu_class(), amp.enabled ? "+" : "", amp.enabled ? dt_cpu_bf16_isa() : "");
+    snprintf(out, bytes, "%s%s%s", dt_cpu_arithmetic_class(), amp.enabled ? "+" : "",
+             amp.enabled ? dt_cpu_bf16_isa() : "");
     return DT_OK;
 }
 
@@ -117,7 +118,7 @@ static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     info->metric = NAN;
     const char *best_by = s->opts.checkpoint.best_by, *key = strchr(best_by, ':');
     key = key != NULL ? key + 1 : best_by;
-    const double *metric = key[0] != '\0' && d->is_evaluated ? dt_stage_result(s, key) : NULL;
+    const double *metric = key[0] != '\0' && d->is_evaluated ? dt_stage_find_result(s, key) : NULL;
     if (metric != NULL) {
         snprintf(info->metric_name, sizeof(info->metric_name), "%.60s", key);
         info->metric = *metric;
@@ -132,7 +133,7 @@ static dt_status write_records(void *user, dt_ckpt_put *put, void *to)
 }
 
 /* What this rank has of a replay. */
-static dt_ckpt_part part_of(const dt_stage *s, const dt_snapshot_desc *d)
+static dt_ckpt_part replay_part_of(const dt_stage *s, const dt_snapshot_desc *d)
 {
     return (dt_ckpt_part){.name = dt_ckpt_blob_name(DT_BLOB_RECORDS),
                           .version = 1,
@@ -168,7 +169,7 @@ static void fill_save_desc(const dt_stage *s, const dt_snapshot_desc *d, const d
     dt_ckpt_save_desc *save = &p->save;
     save->n_blobs = dt_blobs_list(s, backup, &p->now, p->blobs);
     if (has_replay(s)) {
-        save->part = part_of(s, d);
+        save->part = replay_part_of(s, d);
     }
     save->run_dir = d->run_dir;
     save->model = p->model.t;
@@ -186,7 +187,7 @@ bool dt_snapshot_is_shared(const dt_stage *s, const dt_snapshot_desc *d)
     return d->n_shards > 1 || (d->ranks > 1 && has_replay(s));
 }
 
-static dt_status prepare(dt_stage *s, const dt_snapshot_desc *d, package *p)
+static dt_status prepare_package(dt_stage *s, const dt_snapshot_desc *d, package *p)
 {
     const dt_snapshot_backup *backup = d->backup != NULL ? d->backup : &p->now;
     if (!dt_fs_is_dir(d->run_dir)) { /* a new folder would have no configuration */
@@ -219,7 +220,7 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
         return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer, so there is nothing to save", s->d.phase->desc.id);
     }
     package *p = dt_alloc(sizeof(*p));
-    dt_status st = p != NULL ? prepare(s, d, p) : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
+    dt_status st = p != NULL ? prepare_package(s, d, p) : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
     if (dt_snapshot_is_shared(s, d)) {
         st = dt_shards_save_first(d->comm, st, p != NULL ? &p->save : NULL, info_p);
     } else if (st == DT_OK) {
@@ -229,7 +230,7 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     return st;
 }
 
-static dt_status list_all(dt_stage *s, dt_tensor_list *model, dt_tensor_list *optim)
+static dt_status list_all_tensors(dt_stage *s, dt_tensor_list *model, dt_tensor_list *optim)
 {
     DT_TRY(dt_tensors_list_model(s, model));
     return dt_tensors_list_optim(s, optim);
@@ -239,7 +240,8 @@ dt_status dt_snapshot_save_shard(dt_stage *s, const dt_snapshot_desc *d)
 {
     dt_tensor_list model = {0}, optim = {0};
     dt_ckpt_save_desc *save = dt_alloc(sizeof(*save)); /* info is large */
-    dt_status st = save != NULL ? list_all(s, &model, &optim) : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
+    dt_status st =
+        save != NULL ? list_all_tensors(s, &model, &optim) : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
     if (st == DT_OK) {
         *save = (dt_ckpt_save_desc){.run_dir = d->run_dir,
                                     .info = {.step = d->base_step + dt_trainer_step_number(s->trainer)},
@@ -249,7 +251,7 @@ dt_status dt_snapshot_save_shard(dt_stage *s, const dt_snapshot_desc *d)
                                     .n_optim = optim.n,
                                     .n_shards = d->n_shards};
         if (has_replay(s)) {
-            save->part = part_of(s, d);
+            save->part = replay_part_of(s, d);
         }
     }
     st = dt_shards_save_other(d->comm, st, save);
@@ -335,7 +337,7 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
 static dt_status load_acting(dt_stage *s, const dt_ckpt *c)
 {
     dt_snapshot_place place;
-    DT_TRY(dt_snapshot_position(c, &place));
+    DT_TRY(dt_snapshot_read_position(c, &place));
     dt_trainer_step_number_set(s->trainer, place.step);
     return dt_blobs_load_acting(s, c);
 }
@@ -370,7 +372,7 @@ static dt_status add_arena(dt_tensor_list *l, const dt_param_table *table, const
     if (arena != NULL) {
         for (uint32_t i = 0; i < table->n; i++) {
             const dt_param *p = &table->param[i];
-            if (p->is_shadow && are_moments) {
+            if (p->is_target && are_moments) {
                 continue;
             }
             dt_str_addf(&l->name[l->n], "%s%s", prefix, p->name);

@@ -71,10 +71,10 @@ dt_status dt_snapshot_load_normaliser(dt_stage *s, const dt_ckpt *c, bool *is_th
 dt_status dt_snapshot_loaded_roles(const dt_ckpt *c, dt_roles *roles_p) DT_NODISCARD;
 /* Digests of the stores that its phase had open (store.h), a line each, appended; known_p: it records them at all. */
 dt_status dt_snapshot_list_stores(const dt_ckpt *c, dt_str *out, bool *known_p) DT_NODISCARD;
-dt_status dt_snapshot_position(const dt_ckpt *c, dt_snapshot_place *out) DT_NODISCARD;
+dt_status dt_snapshot_read_position(const dt_ckpt *c, dt_snapshot_place *out) DT_NODISCARD;
 
-/* The arithmetic class that a phase computes with here (dt_cpu_class, "+" and the kernels of products in bf16 where it
- * has them): another one ends in other bits. */
+/* The arithmetic class that a phase computes with here (dt_cpu_arithmetic_class, "+" and the kernels of products in
+ * bf16 where it has them): another one ends in other bits. */
 dt_status dt_snapshot_cpu_class(dt_config *c, int64_t phase, char *out, size_t bytes) DT_NODISCARD;
 
 #endif

@@ -121,17 +121,17 @@ static dt_status load_replay(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blob *
 
 static bool has_opponents(const dt_stage *s)
 {
-    return s->rollout != NULL && dt_rollout_has_pool(s->rollout);
+    return s->rollout != NULL && dt_rollout_has_opponent_pool(s->rollout);
 }
 
 static dt_status save_opponents(dt_stage *s, dt_str *out)
 {
-    return dt_rollout_save_pool(s->rollout, out);
+    return dt_rollout_save_opponent_pool(s->rollout, out);
 }
 
 static dt_status load_opponents(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blob *blob)
 {
-    return s->rollout != NULL ? dt_rollout_load_pool(s->rollout, blob->data, blob->bytes) : DT_OK;
+    return s->rollout != NULL ? dt_rollout_load_opponent_pool(s->rollout, blob->data, blob->bytes) : DT_OK;
 }
 
 /* ---- step inputs ------------------------------------------------------------------------------------------------- */
@@ -173,7 +173,7 @@ static const row rows[] = {
 };
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-static const char *name_of(const dt_stage *s, uint32_t i)
+static const char *name_of_blob(const dt_stage *s, uint32_t i)
 {
     return i == DT_BLOB_PHASE ? s->d.phase->desc.id : dt_ckpt_blob_name(i);
 }
@@ -197,7 +197,7 @@ uint32_t dt_blobs_list(const dt_stage *s, const dt_snapshot_backup *backup, cons
         const dt_str *bytes = rows[i].set == DT_BLOBS_BACKED_UP ? &backup->blob[i] : &now->blob[i];
         const bool is_empty = i == DT_BLOB_STEP_INPUTS && bytes->bytes == 0; /* as start sets them */
         if (rows[i].save != NULL && rows[i].is_there(s) && !is_empty) {
-            out[n++] = (dt_ckpt_blob){.name = name_of(s, i),
+            out[n++] = (dt_ckpt_blob){.name = name_of_blob(s, i),
                                       .version = i == DT_BLOB_PHASE ? s->d.phase->desc.state_version : rows[i].version,
                                       .data = dt_str_text(bytes),
                                       .bytes = bytes->bytes};
@@ -209,7 +209,7 @@ uint32_t dt_blobs_list(const dt_stage *s, const dt_snapshot_backup *backup, cons
 static dt_status load_blob(dt_stage *s, const dt_ckpt *c, uint32_t i)
 {
     dt_ckpt_blob blob;
-    return dt_ckpt_blob_find(c, name_of(s, i), &blob) ? rows[i].load(s, c, &blob) : DT_OK;
+    return dt_ckpt_blob_find(c, name_of_blob(s, i), &blob) ? rows[i].load(s, c, &blob) : DT_OK;
 }
 
 /* Step inputs come first: load of the phase may set them. */
@@ -232,6 +232,6 @@ dt_status dt_blobs_load(dt_stage *s, const dt_ckpt *c)
 dt_status dt_snapshot_load_normaliser(dt_stage *s, const dt_ckpt *c, bool *is_there_p)
 {
     dt_ckpt_blob blob;
-    *is_there_p = s->rollout != NULL && dt_ckpt_blob_find(c, name_of(s, DT_BLOB_NORMALISER), &blob);
+    *is_there_p = s->rollout != NULL && dt_ckpt_blob_find(c, name_of_blob(s, DT_BLOB_NORMALISER), &blob);
     return *is_there_p ? load_normaliser(s, c, &blob) : DT_OK;
 }

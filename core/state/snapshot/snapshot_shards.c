@@ -39,7 +39,7 @@ static void exchange_fini(exchange *x)
 }
 
 /* Room for what others send, at rank 0: shard r of rank r. */
-static dt_status make_room(const exchange *x, dt_ckpt_shard *others, uint32_t n_shards)
+static dt_status allocate_shards(const exchange *x, dt_ckpt_shard *others, uint32_t n_shards)
 {
     for (uint32_t r = 1; r < n_shards; r++) {
         dt_ckpt_shard *s = &others[r - 1];
@@ -67,7 +67,7 @@ static dt_status gather_shards(dt_comm *c, exchange *x, const dt_ckpt_shard *own
         x->out[0] = (dt_comm_out){.data = own->crc, .bytes = own->n_crc * sizeof(*own->crc)};
     }
     DT_TRY(dt_comm_all_gather(c, &mine, sizeof(mine), x->all));
-    const dt_status st = others != NULL ? make_room(x, others, n_shards) : DT_OK;
+    const dt_status st = others != NULL ? allocate_shards(x, others, n_shards) : DT_OK;
     DT_TRY(dt_comm_agree(c, st));
     return dt_comm_all_to_all(c, x->out, x->in);
 }
@@ -95,7 +95,7 @@ static dt_status broadcast_name(dt_comm *c, const char *from, char name[DT_CKPT_
     return dt_comm_broadcast(c, 0, name, DT_CKPT_NAME_BYTES);
 }
 
-static void drop_shards(dt_ckpt_shard *others, uint32_t n)
+static void free_shards(dt_ckpt_shard *others, uint32_t n)
 {
     for (uint32_t i = 1; i < n && others != NULL; i++) {
         dt_free(others[i - 1].crc);
@@ -119,8 +119,8 @@ static dt_status write_and_commit(dt_comm *c, dt_ckpt_saver *saver, const dt_ckp
     } else {
         dt_ckpt_saver_abandon(saver);
     }
-    drop_shards(shards, n_shards);
-    drop_shards(parts, n_parts);
+    free_shards(shards, n_shards);
+    free_shards(parts, n_parts);
     return st;
 }
 

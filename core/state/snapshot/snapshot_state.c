@@ -23,7 +23,7 @@
 
 enum { DIGEST_TEXT = 17 }; /* of a data set, in hexadecimal digits */
 
-static void digest_text(const dt_dataset *d, char text[DIGEST_TEXT])
+static void format_digest(const dt_dataset *d, char text[DIGEST_TEXT])
 {
     snprintf(text, DIGEST_TEXT, "%016llx", (unsigned long long)d->digest);
 }
@@ -44,7 +44,7 @@ static void write_stores(const dt_stage *s, dt_json_out *o)
     const char *before = dt_str_text(&s->seen_before);
     char digest[DIGEST_TEXT];
     for (uint32_t i = 0; i < s->n_datasets && s->stream == NULL; i++) {
-        digest_text(&s->dataset[i], digest);
+        format_digest(&s->dataset[i], digest);
         if (strstr(before, digest) == NULL) {
             dt_json_str(o, NULL, digest);
         }
@@ -135,7 +135,7 @@ static const field fields[] = {
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
-static void *member_of(dt_state *v, const field *f)
+static void *member_of_state(dt_state *v, const field *f)
 {
     return (char *)v + f->offset;
 }
@@ -147,18 +147,18 @@ static void write_field(dt_state *v, const field *f, const dt_stage *s, dt_json_
     }
     switch (f->kind) {
     case TEXT:
-        dt_json_str(o, f->key, *(const char **)member_of(v, f));
+        dt_json_str(o, f->key, *(const char **)member_of_state(v, f));
         break;
     case REAL:
-        dt_json_f64(o, f->key, *(double *)member_of(v, f));
+        dt_json_f64(o, f->key, *(double *)member_of_state(v, f));
         break;
     case OPTIONAL_INTEGER:
-        if (*(int64_t *)member_of(v, f) == DT_STATE_ABSENT) {
+        if (*(int64_t *)member_of_state(v, f) == DT_STATE_ABSENT) {
             break;
         }
         /* fall through */
     case INTEGER:
-        dt_json_i64(o, f->key, *(int64_t *)member_of(v, f));
+        dt_json_i64(o, f->key, *(int64_t *)member_of_state(v, f));
         break;
     case LIST:
         dt_json_arr(o, f->key);
@@ -172,7 +172,7 @@ static void write_field(dt_state *v, const field *f, const dt_stage *s, dt_json_
 static void read_field(dt_state *v, const field *f, const dt_json_token *t)
 {
     if (f->kind == LIST) {
-        dt_state_list *list = member_of(v, f);
+        dt_state_list *list = member_of_state(v, f);
         list->is_there = true; /* its bracket, when it is empty */
         if (t->kind == DT_JSON_STRING) {
             dt_str_addf(&list->lines, "%s\n", t->text);
@@ -180,9 +180,9 @@ static void read_field(dt_state *v, const field *f, const dt_json_token *t)
             dt_str_addf(&list->lines, "%" PRId64 "\n", t->integer);
         }
     } else if (f->kind == REAL && t->kind == DT_JSON_NUMBER) {
-        *(double *)member_of(v, f) = t->number;
+        *(double *)member_of_state(v, f) = t->number;
     } else if (f->kind != TEXT && f->kind != REAL && t->kind == DT_JSON_NUMBER && t->is_integer) {
-        *(int64_t *)member_of(v, f) = t->integer;
+        *(int64_t *)member_of_state(v, f) = t->integer;
     }
 }
 
@@ -226,7 +226,7 @@ static dt_status check_lists(dt_state *v)
 {
     for (size_t i = 0; i < N_FIELDS; i++) {
         if (fields[i].kind == LIST) {
-            const dt_state_list *list = member_of(v, &fields[i]);
+            const dt_state_list *list = member_of_state(v, &fields[i]);
             DT_TRY(dt_str_status(&list->lines));
         }
     }
@@ -243,7 +243,7 @@ dt_status dt_state_read(const dt_ckpt *c, dt_state *out)
     *out = (dt_state){.loss_scale = NAN};
     for (size_t i = 0; i < N_FIELDS; i++) {
         if (fields[i].kind == INTEGER || fields[i].kind == OPTIONAL_INTEGER) {
-            *(int64_t *)member_of(out, &fields[i]) = DT_STATE_ABSENT;
+            *(int64_t *)member_of_state(out, &fields[i]) = DT_STATE_ABSENT;
         }
     }
     dt_status st = dt_json_open_mem(text, bytes, "state.json", &j);
@@ -267,7 +267,7 @@ void dt_state_fini(dt_state *v)
 {
     for (size_t i = 0; i < N_FIELDS; i++) {
         if (fields[i].kind == LIST) {
-            dt_state_list *list = member_of(v, &fields[i]);
+            dt_state_list *list = member_of_state(v, &fields[i]);
             dt_str_fini(&list->lines);
         }
     }
@@ -300,7 +300,7 @@ static dt_status apply_stores(const dt_state *v, const dt_ckpt *c, dt_stage *s)
     DT_TRY(add_stores(v, &s->seen_before));
     for (uint32_t i = 0; i < s->n_datasets && v->stores.is_there && s->stream == NULL; i++) {
         char digest[DIGEST_TEXT];
-        digest_text(&s->dataset[i], digest);
+        format_digest(&s->dataset[i], digest);
         if (strstr(dt_str_text(&s->seen_before), digest) == NULL && dt_comm_rank(s->d.comm) == 0) {
             dt_log(DT_LOG_WARN,
                    "%s was not trained on %s: it continues with other recordings, and results will differ from an "
@@ -311,7 +311,7 @@ static dt_status apply_stores(const dt_state *v, const dt_ckpt *c, dt_stage *s)
     return DT_OK;
 }
 
-static int64_t or_else(int64_t saved, int64_t otherwise)
+static int64_t value_or_default(int64_t saved, int64_t otherwise)
 {
     return saved != DT_STATE_ABSENT ? saved : otherwise;
 }
@@ -320,16 +320,16 @@ static int64_t or_else(int64_t saved, int64_t otherwise)
 static void apply_scaler(const dt_state *v, dt_stage *s)
 {
     dt_scaler scaler = *dt_trainer_scaler(s->trainer);
-    if (or_else(v->updates, -1) < 0) {
+    if (value_or_default(v->updates, -1) < 0) {
         return;
     }
     scaler.scale = isnan(v->loss_scale) ? scaler.scale : v->loss_scale;
-    scaler.good = or_else(v->good_steps, scaler.good);
-    scaler.tolerance = or_else(v->tolerance, scaler.tolerance);
-    scaler.skips = (uint64_t)or_else(v->skips, (int64_t)scaler.skips);
-    scaler.overflows = (uint64_t)or_else(v->overflows, (int64_t)scaler.overflows);
+    scaler.good = value_or_default(v->good_steps, scaler.good);
+    scaler.tolerance = value_or_default(v->tolerance, scaler.tolerance);
+    scaler.skips = (uint64_t)value_or_default(v->skips, (int64_t)scaler.skips);
+    scaler.overflows = (uint64_t)value_or_default(v->overflows, (int64_t)scaler.overflows);
     dt_trainer_scaler_set(s->trainer, (uint64_t)v->updates, &scaler);
-    dt_trainer_bypassed_steps_set(s->trainer, (uint64_t)or_else(v->passed, 0));
+    dt_trainer_bypassed_steps_set(s->trainer, (uint64_t)value_or_default(v->passed, 0));
 }
 
 /* The saved number of updates of a group; -1: there is none. */
@@ -387,7 +387,7 @@ dt_status dt_state_apply(const dt_state *v, const dt_ckpt *c, dt_stage *s)
 
 /* ---- single fields ----------------------------------------------------------------------------------------------- */
 
-dt_status dt_snapshot_position(const dt_ckpt *c, dt_snapshot_place *out)
+dt_status dt_snapshot_read_position(const dt_ckpt *c, dt_snapshot_place *out)
 {
     dt_state v;
     dt_status st = dt_state_read(c, &v);

@@ -92,7 +92,7 @@ static const char SESSION_END[] = "_hparams_/session_end_info";
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-static uint32_t masked(const void *p, size_t bytes)
+static uint32_t masked_crc32c(const void *p, size_t bytes)
 {
     const uint32_t crc = dt_crc32c(0, p, bytes);
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
@@ -104,9 +104,9 @@ static dt_status write_event(dt_events *e)
     DT_TRY(dt_str_status(&e->event));
     dt_str_clear(head);
     dt_pb_fixed(head, e->event.bytes, 8);
-    dt_pb_fixed(head, masked(head->text, 8), 4);
+    dt_pb_fixed(head, masked_crc32c(head->text, 8), 4);
     char tail[4];
-    const uint32_t crc = masked(dt_str_text(&e->event), e->event.bytes);
+    const uint32_t crc = masked_crc32c(dt_str_text(&e->event), e->event.bytes);
     for (size_t i = 0; i < sizeof(tail); i++) {
         tail[i] = (char)(crc >> (8 * i) & 0xff);
     }
@@ -122,36 +122,36 @@ static dt_status write_event(dt_events *e)
     return ok ? DT_OK : DT_FAIL(DT_EIO, "cannot write %s: %s", e->path, strerror(errno));
 }
 
-static double wall_time(void)
+static double read_wall_time(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void begin_event(dt_events *e, uint64_t step)
+static void begin_event_message(dt_events *e, uint64_t step)
 {
     dt_str_clear(&e->event);
-    dt_pb_double(&e->event, EVENT_WALL_TIME, wall_time());
+    dt_pb_double(&e->event, EVENT_WALL_TIME, read_wall_time());
     dt_pb_int(&e->event, EVENT_STEP, step);
 }
 
 static dt_status write_head(dt_events *e, uint64_t first_step)
 {
     static const char version[] = "brain.Event:2";
-    begin_event(e, 0);
+    begin_event_message(e, 0);
     dt_pb_text(&e->event, EVENT_FILE_VERSION, version);
     DT_TRY(write_event(e));
     dt_str_clear(&e->value);
     dt_pb_int(&e->value, SESSION_STATUS, SESSION_START);
-    begin_event(e, first_step);
+    begin_event_message(e, first_step);
     dt_pb_str(&e->event, EVENT_SESSION_LOG, &e->value);
     return write_event(e);
 }
 
 /* Takes the end of a session off a file, where it is always the last record. What a killed process left half written
  * is none. */
-static dt_status trim_end(const char *path)
+static dt_status remove_session_end(const char *path)
 {
     enum { HEAD = 12, TAIL = 4, END_MOST = 256 }; /* bytes: length and its checksum, checksum of the data */
     unsigned char head[HEAD];
@@ -176,7 +176,7 @@ static dt_status trim_end(const char *path)
 }
 
 /* A continued session is not over, whatever its earlier files contain. */
-static dt_status continue_record(const char *dir)
+static dt_status continue_session(const char *dir)
 {
     char **name = NULL;
     size_t n = 0;
@@ -188,7 +188,7 @@ static dt_status continue_record(const char *dir)
             dt_str_addf(&path, "%s/%s", dir, name[i]);
             st = dt_str_status(&path);
             if (st == DT_OK) {
-                st = trim_end(dt_str_text(&path));
+                st = remove_session_end(dt_str_text(&path));
             }
         }
     }
@@ -208,7 +208,7 @@ dt_status dt_events_open(const char *dir, uint64_t first_step, dt_events **out_p
     uname(&host);
     dt_status st = dt_fs_mkdirs(dir);
     if (st == DT_OK) {
-        st = continue_record(dir);
+        st = continue_session(dir);
     }
     for (uint32_t n = 0; st == DT_OK && e->file == NULL; n++) { /* phases may begin within one second */
         dt_str_clear(&path);
@@ -267,7 +267,7 @@ void dt_events_begin(dt_events *e, uint64_t step)
     dt_str_clear(&e->summary);
 }
 
-void dt_events_scalar(dt_events *e, const char *tag, double value)
+void dt_events_add_scalar(dt_events *e, const char *tag, double value)
 {
     if (isnan(value)) {
         return; /* not known */
@@ -280,7 +280,7 @@ void dt_events_scalar(dt_events *e, const char *tag, double value)
 
 dt_status dt_events_end(dt_events *e)
 {
-    begin_event(e, e->step);
+    begin_event_message(e, e->step);
     dt_pb_str(&e->event, EVENT_SUMMARY, &e->summary);
     return write_event(e);
 }
@@ -332,7 +332,7 @@ static dt_status write_tensor(dt_events *e, uint64_t step, const char *tag, cons
     return st;
 }
 
-dt_status dt_events_text(dt_events *e, uint64_t step, const char *tag, const char *text)
+dt_status dt_events_write_text(dt_events *e, uint64_t step, const char *tag, const char *text)
 {
     dt_str dim = {0}, shape = {0}, words = {0}, tensor = {0};
     dt_pb_int(&dim, DIM_SIZE, 1);
@@ -356,7 +356,7 @@ void dt_histogram_begin(dt_histogram *h)
     *h = (dt_histogram){.low = INFINITY, .high = -INFINITY};
 }
 
-void dt_histogram_range(dt_histogram *h, const float *x, int64_t n)
+void dt_histogram_extend_range(dt_histogram *h, const float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         if (isfinite(x[i])) {
@@ -366,7 +366,7 @@ void dt_histogram_range(dt_histogram *h, const float *x, int64_t n)
     }
 }
 
-void dt_histogram_count(dt_histogram *h, const float *x, int64_t n)
+void dt_histogram_count_values(dt_histogram *h, const float *x, int64_t n)
 {
     const double scale = h->high > h->low ? DT_HISTOGRAM_PARTS / (h->high - h->low) : 0;
     for (int64_t i = 0; i < n; i++) {
@@ -380,7 +380,7 @@ void dt_histogram_count(dt_histogram *h, const float *x, int64_t n)
     }
 }
 
-dt_status dt_events_histogram(dt_events *e, uint64_t step, const char *tag, const dt_histogram *h)
+dt_status dt_events_write_histogram(dt_events *e, uint64_t step, const char *tag, const dt_histogram *h)
 {
     dt_str message = {0}, limits = {0}, counts = {0};
     const double width = (h->high - h->low) / DT_HISTOGRAM_PARTS;
@@ -408,8 +408,8 @@ dt_status dt_events_histogram(dt_events *e, uint64_t step, const char *tag, cons
     return st;
 }
 
-dt_status dt_events_image(dt_events *e, uint64_t step, const char *tag, uint32_t width, uint32_t height,
-                          const dt_str *png)
+dt_status dt_events_write_image(dt_events *e, uint64_t step, const char *tag, uint32_t width, uint32_t height,
+                                const dt_str *png)
 {
     dt_str message = {0};
     dt_pb_int(&message, IMAGE_HEIGHT, height);
@@ -473,16 +473,16 @@ static dt_status write_session(dt_events *e, const char *tag, uint32_t field, co
     return st;
 }
 
-dt_status dt_events_hparams(dt_events *e, const char *group)
+dt_status dt_events_write_hparams(dt_events *e, const char *group)
 {
     dt_pb_text(&e->session, START_GROUP, group);
-    dt_pb_double(&e->session, START_TIME, wall_time());
+    dt_pb_double(&e->session, START_TIME, read_wall_time());
     const dt_status st = write_session(e, "_hparams_/session_start_info", HPARAMS_START, &e->session);
     dt_str_clear(&e->session);
     return st;
 }
 
-dt_status dt_events_session_end(dt_events *e, bool is_success)
+dt_status dt_events_write_session_end(dt_events *e, bool is_success)
 {
     dt_str info = {0};
     if (e->is_over) {
@@ -490,7 +490,7 @@ dt_status dt_events_session_end(dt_events *e, bool is_success)
     }
     e->is_over = true;
     dt_pb_int(&info, END_STATUS, is_success ? END_SUCCESS : END_FAILURE);
-    dt_pb_double(&info, END_TIME, wall_time());
+    dt_pb_double(&info, END_TIME, read_wall_time());
     const dt_status st = write_session(e, SESSION_END, HPARAMS_END, &info);
     dt_str_fini(&info);
     return st;

@@ -24,10 +24,10 @@ void dt_events_close(dt_events *e);
 
 /* One record: begin, any number of scalars, end. Errors of end: DT_EIO, DT_ENOMEM; the file is of no use then. */
 void dt_events_begin(dt_events *e, uint64_t step);
-void dt_events_scalar(dt_events *e, const char *tag, double value); /* stored as a float */
+void dt_events_add_scalar(dt_events *e, const char *tag, double value); /* stored as a float */
 dt_status dt_events_end(dt_events *e) DT_NODISCARD;
 /* A text of its own record, shown as it is, with its lines. */
-dt_status dt_events_text(dt_events *e, uint64_t step, const char *tag, const char *text) DT_NODISCARD;
+dt_status dt_events_write_text(dt_events *e, uint64_t step, const char *tag, const char *text) DT_NODISCARD;
 /* How values are spread: between the least and the greatest in equal parts; those that are not finite are left out. */
 enum { DT_HISTOGRAM_PARTS = 64 };
 typedef struct dt_histogram {
@@ -36,19 +36,19 @@ typedef struct dt_histogram {
     uint64_t n;
 } dt_histogram;
 void dt_histogram_begin(dt_histogram *h);
-void dt_histogram_range(dt_histogram *h, const float *x, int64_t n); /* of all values, first */
-void dt_histogram_count(dt_histogram *h, const float *x, int64_t n); /* the same values again */
-dt_status dt_events_histogram(dt_events *e, uint64_t step, const char *tag, const dt_histogram *h) DT_NODISCARD;
+void dt_histogram_extend_range(dt_histogram *h, const float *x, int64_t n); /* of all values, first */
+void dt_histogram_count_values(dt_histogram *h, const float *x, int64_t n); /* the same values again */
+dt_status dt_events_write_histogram(dt_events *e, uint64_t step, const char *tag, const dt_histogram *h) DT_NODISCARD;
 /* png: a whole file. */
-dt_status dt_events_image(dt_events *e, uint64_t step, const char *tag, uint32_t width, uint32_t height,
-                          const dt_str *png) DT_NODISCARD;
+dt_status dt_events_write_image(dt_events *e, uint64_t step, const char *tag, uint32_t width, uint32_t height,
+                                const dt_str *png) DT_NODISCARD;
 /* What a phase was configured with, for the comparison of runs: any number of hyper-parameters, then the record. One
  * whose name was given before replaces it. */
 void dt_events_hparam_number(dt_events *e, const char *name, double value);
 void dt_events_hparam_bool(dt_events *e, const char *name, bool value);
 void dt_events_hparam_text(dt_events *e, const char *name, const char *value);
-dt_status dt_events_hparams(dt_events *e, const char *group) DT_NODISCARD;
+dt_status dt_events_write_hparams(dt_events *e, const char *group) DT_NODISCARD;
 /* The phase is over: the last record of a file; said once, the first time counts. */
-dt_status dt_events_session_end(dt_events *e, bool is_success) DT_NODISCARD;
+dt_status dt_events_write_session_end(dt_events *e, bool is_success) DT_NODISCARD;
 
 #endif

@@ -33,27 +33,27 @@ void dt_canvas_fini(dt_canvas *c)
     c->pixel = NULL;
 }
 
-void dt_canvas_disc(dt_canvas *c, double x, double y, double radius, uint8_t color)
+void dt_canvas_draw_disc(dt_canvas *c, double x, double y, double radius, uint8_t color)
 {
-    dt_canvas_line(c, x, y, x, y, radius, color);
+    dt_canvas_draw_line(c, x, y, x, y, radius, color);
 }
 
-static uint32_t clamped(double x, uint32_t n)
+static uint32_t clamp_to_pixels(double x, uint32_t n)
 {
     return x < 0 ? 0 : x > n ? n : (uint32_t)x;
 }
 
 /* Every pixel whose centre is within the radius of the segment. */
-void dt_canvas_line(dt_canvas *c, double x0, double y0, double x1, double y1, double radius, uint8_t color)
+void dt_canvas_draw_line(dt_canvas *c, double x0, double y0, double x1, double y1, double radius, uint8_t color)
 {
     const double dx = x1 - x0, dy = y1 - y0, square = dx * dx + dy * dy;
     if (!isfinite(square) || !isfinite(x0) || !isfinite(y0)) {
         return;
     }
-    const uint32_t left = clamped(fmin(x0, x1) - radius, c->width),
-                   right = clamped(fmax(x0, x1) + radius + 1, c->width);
-    const uint32_t top = clamped(fmin(y0, y1) - radius, c->height);
-    const uint32_t bottom = clamped(fmax(y0, y1) + radius + 1, c->height);
+    const uint32_t left = clamp_to_pixels(fmin(x0, x1) - radius, c->width),
+                   right = clamp_to_pixels(fmax(x0, x1) + radius + 1, c->width);
+    const uint32_t top = clamp_to_pixels(fmin(y0, y1) - radius, c->height);
+    const uint32_t bottom = clamp_to_pixels(fmax(y0, y1) + radius + 1, c->height);
     for (uint32_t j = top; j < bottom; j++) {
         for (uint32_t i = left; i < right; i++) {
             const double x = i + 0.5 - x0, y = j + 0.5 - y0;
@@ -82,7 +82,7 @@ static void write_chunk(dt_str *out, const char *type, const void *data, size_t 
     write_u32(out, (uint32_t)(bytes > 0 ? crc : crc32(0, (const Bytef *)type, 4)));
 }
 
-dt_status dt_canvas_png(const dt_canvas *c, dt_str *out)
+dt_status dt_canvas_write_png(const dt_canvas *c, dt_str *out)
 {
     const size_t row = (size_t)c->width + 1; /* its filter, none, in front */
     uLongf bytes = compressBound((uLong)(row * c->height));

@@ -22,9 +22,9 @@ typedef struct dt_canvas {
 dt_status dt_canvas_init(dt_canvas *c, uint32_t width, uint32_t height) DT_NODISCARD;
 void dt_canvas_fini(dt_canvas *c);
 /* Of pixels, from the upper left corner; what is outside is left out. radius: half the thickness of the line. */
-void dt_canvas_line(dt_canvas *c, double x0, double y0, double x1, double y1, double radius, uint8_t color);
-void dt_canvas_disc(dt_canvas *c, double x, double y, double radius, uint8_t color);
+void dt_canvas_draw_line(dt_canvas *c, double x0, double y0, double x1, double y1, double radius, uint8_t color);
+void dt_canvas_draw_disc(dt_canvas *c, double x, double y, double radius, uint8_t color);
 /* Appends the file. Errors: DT_ENOMEM. */
-dt_status dt_canvas_png(const dt_canvas *c, dt_str *out) DT_NODISCARD;
+dt_status dt_canvas_write_png(const dt_canvas *c, dt_str *out) DT_NODISCARD;
 
 #endif

@@ -45,7 +45,7 @@ struct dt_screen {
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-static void add_time(char *out, size_t bytes, const char *about, double s)
+static void append_time(char *out, size_t bytes, const char *about, double s)
 {
     const long t = (long)dt_i64_within(s + 0.5, 0, LONG_MAX);
     if (s < 0 || !isfinite(s)) {
@@ -57,7 +57,7 @@ static void add_time(char *out, size_t bytes, const char *about, double s)
     }
 }
 
-static void add_activity(char *out, size_t bytes, const dt_activity *a)
+static void append_activity(char *out, size_t bytes, const dt_activity *a)
 {
     out[0] = '\0';
     switch (a->kind) {
@@ -82,7 +82,7 @@ static void add_activity(char *out, size_t bytes, const dt_activity *a)
     }
 }
 
-static void add_named(char *out, size_t bytes, const char *name, double value, double change)
+static void append_named_value(char *out, size_t bytes, const char *name, double value, double change)
 {
     out[0] = '\0';
     if (isfinite(value)) {
@@ -93,7 +93,7 @@ static void add_named(char *out, size_t bytes, const char *name, double value, d
     }
 }
 
-static void add_number(char *out, size_t bytes, const char *format, double value)
+static void append_number(char *out, size_t bytes, const char *format, double value)
 {
     out[0] = '\0';
     if (isfinite(value)) {
@@ -101,7 +101,7 @@ static void add_number(char *out, size_t bytes, const char *format, double value
     }
 }
 
-static void add_count(char *out, size_t bytes, const char *name, uint64_t at, uint64_t of)
+static void append_count(char *out, size_t bytes, const char *name, uint64_t at, uint64_t of)
 {
     if (of > 0) {
         snprintf(out, bytes, "%s %llu/%llu", name, (unsigned long long)at, (unsigned long long)of);
@@ -129,39 +129,39 @@ static size_t append_field(char (*part)[PART_BYTES], uint32_t n, size_t gap)
     return all;
 }
 
-static void text(const dt_progress_view *v, const dt_activity *a, double elapsed_s, int columns, char *out,
-                 size_t bytes)
+static void compose_line(const dt_progress_view *v, const dt_activity *a, double elapsed_s, int columns, char *out,
+                         size_t bytes)
 {
     enum { N_PARTS = 15, N_HEAD = 6 };
     char part[N_PARTS][PART_BYTES];
     char left_about[PART_BYTES], rate[PART_BYTES];
     uint32_t n = 0;
     const double guess_s = isfinite(v->left_s) && v->left_s >= 0 ? -1 : remaining_by_activity(v, a, elapsed_s);
-    add_time(left_about, sizeof(left_about), guess_s >= 0 ? "~" : "", guess_s >= 0 ? guess_s : v->left_s);
+    append_time(left_about, sizeof(left_about), guess_s >= 0 ? "~" : "", guess_s >= 0 ? guess_s : v->left_s);
     snprintf(part[n++], PART_BYTES, "%.40s", v->phase);
-    add_count(part[n++], PART_BYTES, v->unit, v->at, v->of);
-    add_activity(part[n++], PART_BYTES, a);
+    append_count(part[n++], PART_BYTES, v->unit, v->at, v->of);
+    append_activity(part[n++], PART_BYTES, a);
     snprintf(part[n++], PART_BYTES, "%s", left_about);
-    add_named(part[n++], PART_BYTES, "return", v->episode_return, v->return_change);
-    add_named(part[n++], PART_BYTES, v->headline_name != NULL ? v->headline_name : "",
-              v->headline_name != NULL ? v->headline : NAN, v->headline_change);
+    append_named_value(part[n++], PART_BYTES, "return", v->episode_return, v->return_change);
+    append_named_value(part[n++], PART_BYTES, v->headline_name != NULL ? v->headline_name : "",
+                       v->headline_name != NULL ? v->headline : NAN, v->headline_change);
     snprintf(rate, sizeof(rate), "%%.0f %s/s", v->rate_unit);
-    add_number(part[n++], PART_BYTES, rate, v->rate);
-    add_number(part[n++], PART_BYTES, "%.0f env steps", v->env_steps);
-    add_number(part[n++], PART_BYTES, "loss %.4g", v->loss);
-    add_count(part[n++], PART_BYTES, "step", v->step, v->steps);
-    add_number(part[n++], PART_BYTES, "grad %.3g", v->grad_norm);
-    add_number(part[n++], PART_BYTES, "lr %.2e", v->learning_rate);
+    append_number(part[n++], PART_BYTES, rate, v->rate);
+    append_number(part[n++], PART_BYTES, "%.0f env steps", v->env_steps);
+    append_number(part[n++], PART_BYTES, "loss %.4g", v->loss);
+    append_count(part[n++], PART_BYTES, "step", v->step, v->steps);
+    append_number(part[n++], PART_BYTES, "grad %.3g", v->grad_norm);
+    append_number(part[n++], PART_BYTES, "lr %.2e", v->learning_rate);
     snprintf(part[n++], PART_BYTES, "mem %.0f MB", (double)v->rss_bytes / 1e6);
-    add_number(part[n++], PART_BYTES, "wait %.1f%%", 100.0 * v->data_wait);
-    add_number(part[n++], PART_BYTES, "scale %g", v->loss_scale != 1 ? v->loss_scale : NAN);
+    append_number(part[n++], PART_BYTES, "wait %.1f%%", 100.0 * v->data_wait);
+    append_number(part[n++], PART_BYTES, "scale %g", v->loss_scale != 1 ? v->loss_scale : NAN);
 
     const size_t room = columns > 0 ? (size_t)columns : 0;
     if (append_field(part, N_HEAD, 2) >
         room) { /* the numbers are worth more than their trends, and than the phase's name */
-        add_named(part[4], PART_BYTES, "return", v->episode_return, NAN);
-        add_named(part[5], PART_BYTES, v->headline_name != NULL ? v->headline_name : "",
-                  v->headline_name != NULL ? v->headline : NAN, NAN);
+        append_named_value(part[4], PART_BYTES, "return", v->episode_return, NAN);
+        append_named_value(part[5], PART_BYTES, v->headline_name != NULL ? v->headline_name : "",
+                           v->headline_name != NULL ? v->headline : NAN, NAN);
     }
     const char *gap = append_field(part, N_HEAD, 2) > room ? " " : "  ";
     if (append_field(part, N_HEAD, 1) > room && columns >= 40) {
@@ -180,12 +180,12 @@ static void text(const dt_progress_view *v, const dt_activity *a, double elapsed
 
 void dt_progress_text(const dt_progress_view *v, const dt_activity *a, int columns, char *out, size_t bytes)
 {
-    text(v, a, 0, columns, out, bytes);
+    compose_line(v, a, 0, columns, out, bytes);
 }
 
 /* ---- screen ------------------------------------------------------------------------------------------------------ */
 
-static int columns(void)
+static int terminal_columns(void)
 {
     struct winsize w;
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0) {
@@ -211,7 +211,7 @@ static void redraw_line(void *user)
     dt_screen *s = user;
     pthread_mutex_lock(&s->lock);
     if (s->drawn) {
-        const int width = columns() - 1;
+        const int width = terminal_columns() - 1;
         fprintf(stderr, "\r%s%.*s%s\033[J\r", s->color ? "\033[36m" : "", width, s->line, s->color ? "\033[0m" : "");
         fflush(stderr);
     }
@@ -219,7 +219,7 @@ static void redraw_line(void *user)
 }
 
 /* Under the lock: the line as of now. */
-static void format(dt_screen *s)
+static void format_line(dt_screen *s)
 {
     const double now = dt_clock_s();
     const dt_activity a = dt_activity_get();
@@ -228,7 +228,7 @@ static void format(dt_screen *s)
         v.left_s = fmax(0, v.left_s - (now - s->view_s));
         v.left_s = v.left_s == 0 && a.kind == DT_ACTIVITY_EVALUATE ? -1 : v.left_s; /* learning is over, this is not */
     }
-    text(&v, &a, now - s->begun_s, s->live ? columns() - 1 : PLAIN_COLUMNS, s->line, sizeof(s->line));
+    compose_line(&v, &a, now - s->begun_s, s->live ? terminal_columns() - 1 : PLAIN_COLUMNS, s->line, sizeof(s->line));
 }
 
 static void write_line(dt_screen *s, const char *line)
@@ -241,7 +241,7 @@ static void write_line(dt_screen *s, const char *line)
 }
 
 /* Redraws while the main thread is busy. */
-static void *tick(void *user)
+static void *redraw_periodically(void *user)
 {
     dt_screen *s = user;
     pthread_mutex_lock(&s->lock);
@@ -255,7 +255,7 @@ static void *tick(void *user)
             continue;
         }
         char line[LINE_BYTES];
-        format(s);
+        format_line(s);
         s->shown_s = now;
         s->drawn = s->live;
         memcpy(line, s->line, sizeof(line));
@@ -273,7 +273,7 @@ static void start_ticker(dt_screen *s)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    s->has_ticker = pthread_create(&s->ticker, NULL, tick, s) == 0;
+    s->has_ticker = pthread_create(&s->ticker, NULL, redraw_periodically, s) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -327,7 +327,7 @@ void dt_screen_close(dt_screen *s)
 }
 
 /* Under the lock. */
-static bool is_due(dt_screen *s, bool force)
+static bool is_redraw_due(dt_screen *s, bool force)
 {
     const double now = dt_clock_s();
     if (s->quiet || (!force && now - s->shown_s < (s->live ? LIVE_EVERY_S : PLAIN_EVERY_S))) {
@@ -355,7 +355,7 @@ void dt_screen_begin(dt_screen *s, const dt_progress_view *v)
     copy_view(s, v);
     s->begun_s = s->view_s;
     if (s->live) { /* elsewhere the log reports that it begins */
-        format(s);
+        format_line(s);
         s->shown_s = s->view_s;
         s->drawn = true;
     }
@@ -368,9 +368,9 @@ void dt_screen_show(dt_screen *s, const dt_progress_view *v, bool force)
     char line[LINE_BYTES];
     pthread_mutex_lock(&s->lock);
     copy_view(s, v);
-    const bool shows = is_due(s, force);
+    const bool shows = is_redraw_due(s, force);
     if (shows) {
-        format(s);
+        format_line(s);
         s->drawn = s->live;
         memcpy(line, s->line, sizeof(line));
     }
@@ -380,13 +380,13 @@ void dt_screen_show(dt_screen *s, const dt_progress_view *v, bool force)
     }
 }
 
-void dt_screen_say(dt_screen *s, const char *what, double left_s)
+void dt_screen_show_activity(dt_screen *s, const char *what, double left_s)
 {
     char line[LINE_BYTES], left[PART_BYTES];
-    add_time(left, sizeof(left), "", left_s);
+    append_time(left, sizeof(left), "", left_s);
     snprintf(line, sizeof(line), "%s  %s", what, left);
     pthread_mutex_lock(&s->lock);
-    const bool shows = is_due(s, false);
+    const bool shows = is_redraw_due(s, false);
     if (shows) {
         memcpy(s->line, line, sizeof(line));
         s->drawn = s->live;

@@ -46,7 +46,7 @@ void dt_screen_begin(dt_screen *s, const dt_progress_view *v);
 /* headline_name is copied, the other texts of v are constants. force: even if one was shown just now. */
 void dt_screen_show(dt_screen *s, const dt_progress_view *v, bool force);
 /* Anything else that takes its time, in a line of its own; left_s < 0: unknown. */
-void dt_screen_say(dt_screen *s, const char *text, double left_s);
+void dt_screen_show_activity(dt_screen *s, const char *text, double left_s);
 void dt_screen_end(dt_screen *s); /* leaves the live line for good */
 
 #endif

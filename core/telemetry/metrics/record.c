@@ -48,7 +48,7 @@ struct dt_metrics {
 
 enum { MAX_WAITING = 4 << 20, MAX_LINE = 4 << 20 }; /* bytes; a record has a few thousand */
 
-static dt_status io_error(const dt_metrics *m, const char *verb)
+static dt_status fail_io(const dt_metrics *m, const char *verb)
 {
     return DT_FAIL(DT_EIO, "cannot %s %s: %s", verb, m->path, strerror(errno));
 }
@@ -63,7 +63,7 @@ dt_status dt_metrics_open(const char *path, dt_metrics **out_p)
     struct stat s;
     dt_status st = dt_fs_open_stream(path, O_RDWR | O_CREAT | O_APPEND, "a+", &m->file);
     if (st == DT_OK && fstat(fileno(m->file), &s) != 0) {
-        st = io_error(m, "open");
+        st = fail_io(m, "open");
     }
     if (st < 0) {
         dt_metrics_close(m);
@@ -75,7 +75,7 @@ dt_status dt_metrics_open(const char *path, dt_metrics **out_p)
 }
 
 /* Another program removed, replaced or cut the file: records continue in a new one, or after the last whole one. */
-static void watch_file(dt_metrics *m)
+static void check_file_replaced(dt_metrics *m)
 {
     FILE *again = NULL;
     const dt_fs_fate fate = dt_fs_check_appended(fileno(m->file), m->path, m->bytes);
@@ -102,7 +102,7 @@ static void watch_file(dt_metrics *m)
 /* What waits goes first; records are never torn, and none of them ends a run. */
 static void write_pending(dt_metrics *m)
 {
-    watch_file(m);
+    check_file_replaced(m);
     if (!dt_fs_append(fileno(m->file), &m->bytes, dt_str_text(&m->waiting), m->waiting.bytes)) {
         return;
     }
@@ -190,7 +190,7 @@ static bool read_record(const char *line, size_t bytes, const char *phase, int64
 }
 
 /* Steps of a phase grow: where they do not, the next one of its name began. */
-static bool is_kept(const char *line, size_t bytes, place *at, uint32_t nth, uint64_t step)
+static bool is_kept_record(const char *line, size_t bytes, place *at, uint32_t nth, uint64_t step)
 {
     int64_t found = -1;
     bool is_same = false;
@@ -205,7 +205,7 @@ static bool is_kept(const char *line, size_t bytes, place *at, uint32_t nth, uin
     return !is_same || at->n <= nth || (at->n == nth + 1 && found <= (int64_t)step);
 }
 
-void dt_metrics_drop(dt_metrics *m)
+void dt_metrics_discard_pending(dt_metrics *m)
 {
     for (uint32_t i = 0; m != NULL && i < m->n; i++) {
         m->list[i].n = 0;
@@ -221,7 +221,7 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint
     const int fd = dup(fileno(m->file)); /* records are written past the stream, whose buffer would hold older ones */
     FILE *all = fd >= 0 ? fdopen(fd, "r") : NULL;
     if (all == NULL) {
-        st = io_error(m, "read");
+        st = fail_io(m, "read");
         if (fd >= 0) {
             close(fd);
         }
@@ -230,7 +230,7 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint
     rewind(all);
     dt_str_clear(&m->last);
     while ((st = dt_fs_read_line(all, MAX_LINE, &line)) == DT_OK && line.is_whole &&
-           is_kept(line.text, line.kept, &at, nth, step)) {
+           is_kept_record(line.text, line.kept, &at, nth, step)) {
         keep += (long)line.kept;
         dt_str_clear(&m->last);
         if (at.is_inside && at.n == nth + 1 && at.step == (int64_t)step) {
@@ -241,11 +241,11 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint
     fclose(all);
     DT_TRY(st);
     dt_error_clear();
-    dt_metrics_drop(m);
+    dt_metrics_discard_pending(m);
     dt_str_clear(&m->waiting);
     m->n_waiting = m->n_lost = 0;
     if (ftruncate(fileno(m->file), keep) != 0) {
-        return io_error(m, "truncate");
+        return fail_io(m, "truncate");
     }
     m->bytes = (uint64_t)keep;
     m->last_step = step;
@@ -280,7 +280,7 @@ static scalar *find_metric(dt_metrics *m, const char *name)
     return &m->list[m->n++];
 }
 
-void dt_metrics_scalar(dt_metrics *m, const char *name, double value)
+void dt_metrics_add_scalar(dt_metrics *m, const char *name, double value)
 {
     if (m == NULL) {
         return;
@@ -294,7 +294,7 @@ void dt_metrics_scalar(dt_metrics *m, const char *name, double value)
     s->n++;
 }
 
-double dt_metrics_pending(const dt_metrics *m, const char *name)
+double dt_metrics_pending_mean(const dt_metrics *m, const char *name)
 {
     for (uint32_t i = 0; m != NULL && i < m->n; i++) {
         if (m->list[i].n > 0 && strcmp(m->list[i].name, name) == 0) {
@@ -316,7 +316,7 @@ dt_events *dt_metrics_events(const dt_metrics *m)
 }
 
 /* Constant numbers that describe others: a curve of them is useless. */
-static bool is_label(const char *name)
+static bool is_label_metric(const char *name)
 {
     return strncmp(name, "eval/seeds/", 11) == 0 || strncmp(name, "eval/horizon_s/", 15) == 0;
 }
@@ -329,8 +329,8 @@ static void add_events(dt_metrics *m, uint64_t step)
     }
     dt_events_begin(m->events, step);
     for (uint32_t i = 0; i < m->n; i++) {
-        if (m->list[i].n > 0 && !is_label(m->list[i].name)) {
-            dt_events_scalar(m->events, m->list[i].name, m->list[i].sum / (double)m->list[i].n);
+        if (m->list[i].n > 0 && !is_label_metric(m->list[i].name)) {
+            dt_events_add_scalar(m->events, m->list[i].name, m->list[i].sum / (double)m->list[i].n);
         }
     }
     if (dt_events_end(m->events) < 0) {

@@ -17,11 +17,11 @@ void dt_metrics_close(dt_metrics *m);
 /* Drop records of phase after step, everything after them, and what was collected for the next one. A run may hold
  * several phases of this name: nth counts them from 0. */
 dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint64_t step) DT_NODISCARD;
-void dt_metrics_scalar(dt_metrics *m, const char *name, double value); /* m may be NULL: nothing is kept */
+void dt_metrics_add_scalar(dt_metrics *m, const char *name, double value); /* m may be NULL: nothing is kept */
 /* The mean so far of what was collected under a name for the next record; NAN: none. */
-double dt_metrics_pending(const dt_metrics *m, const char *name);
+double dt_metrics_pending_mean(const dt_metrics *m, const char *name);
 /* What was collected belongs to an iteration that is not recorded (log.every). */
-void dt_metrics_drop(dt_metrics *m);
+void dt_metrics_discard_pending(dt_metrics *m);
 /* Records go to this event file too (events.h) until another is set; NULL: to none. It is closed with m. */
 struct dt_events;
 void dt_metrics_events_set(dt_metrics *m, struct dt_events *events);

@@ -48,7 +48,7 @@ static bool has_label(const dt_chart *c, uint32_t curve)
     return has;
 }
 
-static int right_edge(const dt_chart *c)
+static int right_edge_of_plot(const dt_chart *c)
 {
     size_t longest = 0;
     for (uint32_t i = 0; i < c->n_curves; i++) {
@@ -58,7 +58,7 @@ static int right_edge(const dt_chart *c)
     return longest == 0 ? RIGHT : RIGHT - LABEL_CHARS * (int)(longest < LABEL_MOST ? longest : LABEL_MOST) / 2;
 }
 
-static dt_status fit(const dt_chart *c, frame *f, bool *is_empty_p)
+static dt_status fit_scales(const dt_chart *c, frame *f, bool *is_empty_p)
 {
     size_t n = 0;
     double low = INFINITY, high = -INFINITY;
@@ -90,8 +90,8 @@ static dt_status fit(const dt_chart *c, frame *f, bool *is_empty_p)
     f->y = dt_scale_fit(all, n, c->may_log, &f->n_outside);
     f->y.from = BOTTOM;
     f->y.to = TOP;
-    f->right = right_edge(c);
-    f->x = dt_scale_over(low, high, LEFT, f->right);
+    f->right = right_edge_of_plot(c);
+    f->x = dt_scale_of_range(low, high, LEFT, f->right);
     dt_free(all);
     return DT_OK;
 }
@@ -99,24 +99,24 @@ static dt_status fit(const dt_chart *c, frame *f, bool *is_empty_p)
 static void write_axes(const frame *f, const char *x_name, dt_str *out)
 {
     dt_tick tick[DT_SCALE_MAX_TICKS];
-    uint32_t n = dt_scale_ticks(&f->y, 5, tick);
+    uint32_t n = dt_scale_list_ticks(&f->y, 5, tick);
     dt_str_add(out, "<path class=\"grid\" d=\"");
     for (uint32_t i = 0; i < n; i++) {
-        dt_str_addf(out, "M%d %.1fH%d", LEFT, dt_scale_place(&f->y, tick[i].value), f->right);
+        dt_str_addf(out, "M%d %.1fH%d", LEFT, dt_scale_map(&f->y, tick[i].value), f->right);
     }
     dt_str_add(out, "\"/>");
     for (uint32_t i = 0; i < n; i++) {
         dt_str_addf(out, "<text class=\"y\" x=\"%d\" y=\"%.1f\">%s</text>", LEFT - 6,
-                    dt_scale_place(&f->y, tick[i].value) + 3.5, tick[i].text);
+                    dt_scale_map(&f->y, tick[i].value) + 3.5, tick[i].text);
     }
-    n = dt_scale_ticks(&f->x, 5, tick);
+    n = dt_scale_list_ticks(&f->x, 5, tick);
     for (uint32_t i = 0; i < n; i++) {
-        const double at = dt_scale_place(&f->x, tick[i].value);
+        const double at = dt_scale_map(&f->x, tick[i].value);
         const char *side = at < LEFT + 8 ? " start" : at > f->right - 12 ? " end" : "";
         dt_str_addf(out, "<text class=\"x%s\" x=\"%.1f\" y=\"%d\">%s</text>", side, at, X_LABEL, tick[i].text);
     }
     dt_str_addf(out, "<text class=\"x name\" x=\"%d\" y=\"%d\">", (LEFT + f->right) / 2, X_NAME);
-    dt_html_text(out, x_name);
+    dt_html_escape(out, x_name);
     dt_str_add(out, "</text>");
 }
 
@@ -124,7 +124,7 @@ static void write_line(const frame *f, const char *class, const double *x, const
 {
     dt_str_addf(out, "<polyline class=\"%s\" points=\"", class);
     for (uint32_t i = 0; i < n; i++) {
-        dt_str_addf(out, "%s%.1f,%.1f", i > 0 ? " " : "", dt_scale_place(&f->x, x[i]), dt_scale_place(&f->y, y[i]));
+        dt_str_addf(out, "%s%.1f,%.1f", i > 0 ? " " : "", dt_scale_map(&f->x, x[i]), dt_scale_map(&f->y, y[i]));
     }
     dt_str_add(out, "\"/>");
 }
@@ -136,8 +136,8 @@ static void write_band(const frame *f, const dt_curve *c, dt_str *out)
     for (uint32_t i = 0; i < 2 * c->n; i++) {
         const bool is_back = i >= c->n;
         const uint32_t k = is_back ? 2 * c->n - 1 - i : i;
-        dt_str_addf(out, "%c%.1f %.1f", i == 0 ? 'M' : 'L', dt_scale_place(&f->x, c->x[k]),
-                    dt_scale_place(&f->y, is_back ? c->low[k] : c->high[k]));
+        dt_str_addf(out, "%c%.1f %.1f", i == 0 ? 'M' : 'L', dt_scale_map(&f->x, c->x[k]),
+                    dt_scale_map(&f->y, is_back ? c->low[k] : c->high[k]));
     }
     dt_str_add(out, "Z\"/>");
 }
@@ -173,8 +173,8 @@ static void write_curve(const frame *f, const dt_curve *c, dt_str *out)
     }
     if (c->n <= FEW) {
         for (uint32_t i = 0; i < c->n; i++) {
-            dt_str_addf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>", dt_scale_place(&f->x, c->x[i]),
-                        dt_scale_place(&f->y, c->y[i]));
+            dt_str_addf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>", dt_scale_map(&f->x, c->x[i]),
+                        dt_scale_map(&f->y, c->y[i]));
         }
     }
     dt_str_add(out, "</g>");
@@ -193,7 +193,7 @@ static void write_labels(const dt_chart *c, const frame *f, dt_str *out)
     for (uint32_t i = 0; i < c->n_curves && n < DT_CHART_MAX_CURVES; i++) {
         const dt_curve *u = &c->curve[i];
         if (has_label(c, i)) {
-            const double end = fmin(fmax(dt_scale_place(&f->y, u->y[u->n - 1]), TOP), BOTTOM);
+            const double end = fmin(fmax(dt_scale_map(&f->y, u->y[u->n - 1]), TOP), BOTTOM);
             uint32_t k = n++;
             for (; k > 0 && list[k - 1].at > end; k--) {
                 list[k] = list[k - 1];
@@ -212,7 +212,7 @@ static void write_labels(const dt_chart *c, const frame *f, dt_str *out)
         const dt_curve *u = &c->curve[list[i].curve];
         dt_str_addf(out, "<text class=\"label %s%u\" x=\"%d\" y=\"%.1f\">", u->is_reference ? "ref c" : "c", u->color,
                     f->right + 5, list[i].at + 3.5);
-        dt_html_text(out, u->label);
+        dt_html_escape(out, u->label);
         dt_str_add(out, "</text>");
     }
 }
@@ -221,13 +221,13 @@ static void write_labels(const dt_chart *c, const frame *f, dt_str *out)
 static void write_caption(const dt_chart *c, const frame *f, dt_str *out)
 {
     dt_str_add(out, "<figcaption><b><i>");
-    dt_html_text(out, c->prefix);
+    dt_html_escape(out, c->prefix);
     dt_str_add(out, "</i>");
-    dt_html_text(out, c->name);
+    dt_html_escape(out, c->name);
     dt_str_add(out, "</b>");
     if (c->unit[0] != '\0') {
         dt_str_add(out, "<small>in ");
-        dt_html_text(out, c->unit);
+        dt_html_escape(out, c->unit);
         dt_str_add(out, "</small>");
     }
     dt_str_add(out, f->y.is_log        ? "<small>log scale</small>"
@@ -248,20 +248,20 @@ dt_status dt_chart_write(const dt_chart *c, dt_str *out)
 {
     frame f;
     bool is_empty = false;
-    DT_TRY(fit(c, &f, &is_empty));
+    DT_TRY(fit_scales(c, &f, &is_empty));
     if (is_empty) {
         return DT_OK;
     }
     dt_str_add(out, "<figure>");
     write_caption(c, &f, out);
     dt_str_addf(out, "<svg class=\"chart\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH, HEIGHT);
-    dt_html_text(out, c->prefix);
-    dt_html_text(out, c->name);
+    dt_html_escape(out, c->prefix);
+    dt_html_escape(out, c->name);
     dt_str_addf(out, "\" data-scale=\"%.10g %.10g %d %d\" data-name=\"", f.x.low, f.x.high, LEFT, f.right);
-    dt_html_text(out, c->prefix);
-    dt_html_text(out, c->name);
+    dt_html_escape(out, c->prefix);
+    dt_html_escape(out, c->name);
     dt_str_add(out, "\" data-x-name=\"");
-    dt_html_text(out, c->x_name);
+    dt_html_escape(out, c->x_name);
     dt_str_add(out, "\">");
     write_axes(&f, c->x_name, out);
     /* an inner picture cuts off what is outside */
@@ -277,7 +277,7 @@ dt_status dt_chart_write(const dt_chart *c, dt_str *out)
     dt_str_addf(out, "<path class=\"at\" d=\"M0 %dV%d\"/></svg>", TOP, BOTTOM);
     if (c->note != NULL) {
         dt_str_add(out, "<p class=\"note\">");
-        dt_html_text(out, c->note);
+        dt_html_escape(out, c->note);
         dt_str_add(out, "</p>");
     }
     dt_str_add(out, "</figure>\n");
@@ -300,15 +300,15 @@ void dt_spark_write(const double *value, uint32_t n, uint32_t color, dt_str *out
         return;
     }
     const dt_scale x = {.low = 0, .high = n - 1, .from = ROOM, .to = W - ROOM};
-    const dt_scale y = dt_scale_over(low, high, H - ROOM, ROOM);
+    const dt_scale y = dt_scale_of_range(low, high, H - ROOM, ROOM);
     dt_str_addf(
         out, "<svg class=\"spark c%u\" viewBox=\"0 0 %d %d\" aria-hidden=\"true\"><polyline class=\"line\" points=\"",
         color, W, H);
     for (uint32_t i = 0; i < n; i++) {
         if (isfinite(value[i])) {
-            dt_str_addf(out, "%.1f,%.1f ", dt_scale_place(&x, i), dt_scale_place(&y, value[i]));
+            dt_str_addf(out, "%.1f,%.1f ", dt_scale_map(&x, i), dt_scale_map(&y, value[i]));
         }
     }
-    dt_str_addf(out, "\"/><circle cx=\"%.1f\" cy=\"%.1f\" r=\"2\"/></svg>", dt_scale_place(&x, last),
-                dt_scale_place(&y, value[last]));
+    dt_str_addf(out, "\"/><circle cx=\"%.1f\" cy=\"%.1f\" r=\"2\"/></svg>", dt_scale_map(&x, last),
+                dt_scale_map(&y, value[last]));
 }

@@ -19,7 +19,7 @@ typedef struct axis {
 } axis;
 
 /* Records are asked for in their order. One without the number, of an evaluation made later, is where the last was. */
-static double piece_of_x(axis *a, uint32_t record)
+static double piece_of_record(axis *a, uint32_t record)
 {
     if (a->over == NULL) {
         return (double)a->r->step[record];
@@ -30,7 +30,7 @@ static double piece_of_x(axis *a, uint32_t record)
     return a->over->value[a->next > 0 ? a->next - 1 : 0];
 }
 
-bool dt_curve_may_be_over(const dt_records *r, const dt_series *over)
+bool dt_curve_may_use_axis(const dt_records *r, const dt_series *over)
 {
     bool is_axis = over->n > 0 && over->at[0] == r->phase[over->phase].first && isfinite(over->value[0]);
     for (uint32_t i = 1; i < over->n && is_axis; i++) {
@@ -40,7 +40,7 @@ bool dt_curve_may_be_over(const dt_records *r, const dt_series *over)
 }
 
 /* Numbers that someone set, or that are not comparable: the mean of several would be none of them. */
-static bool may_smooth(const char *name)
+static bool may_smooth_metric(const char *name)
 {
     static const char *const whole[] = {"lr", "charts/horizon_s", "env_steps", "progress"};
     static const char *const begins[] = {"mem/", "gpu/mem", "amp/", "limits/", "multipliers/"};
@@ -57,7 +57,7 @@ static bool may_smooth(const char *name)
     return true;
 }
 
-static void add(dt_curve *c, double x, double y)
+static void add_point(dt_curve *c, double x, double y)
 {
     c->x[c->n] = x;
     c->y[c->n++] = y;
@@ -77,13 +77,13 @@ static void add_extremes(dt_curve *c, axis *a, const dt_series *s, uint32_t firs
         return;
     }
     const uint32_t one = low < high ? low : high, other = low < high ? high : low;
-    add(c, piece_of_x(a, s->at[one]), s->value[one]);
+    add_point(c, piece_of_record(a, s->at[one]), s->value[one]);
     if (other != one) {
-        add(c, piece_of_x(a, s->at[other]), s->value[other]);
+        add_point(c, piece_of_record(a, s->at[other]), s->value[other]);
     }
 }
 
-static void smooth(dt_curve *c, axis *a, const dt_series *s)
+static void smooth_curve(dt_curve *c, axis *a, const dt_series *s)
 {
     const double keep = 1 - 2 / (fmax(2, SMOOTH_SHARE * s->n) + 1);
     const uint32_t pieces = s->n < DT_CURVE_PIECES ? s->n : DT_CURVE_PIECES;
@@ -98,13 +98,13 @@ static void smooth(dt_curve *c, axis *a, const dt_series *s)
             }
         }
         if (weight > 0) {
-            c->smooth_x[c->n_smooth] = piece_of_x(a, s->at[end - 1]);
+            c->smooth_x[c->n_smooth] = piece_of_record(a, s->at[end - 1]);
             c->smooth_y[c->n_smooth++] = mean / weight;
         }
     }
 }
 
-void dt_curve_of(const dt_records *r, const dt_series *s, const dt_series *over, dt_curve *out)
+void dt_curve_make(const dt_records *r, const dt_series *s, const dt_series *over, dt_curve *out)
 {
     axis a = {.r = r, .over = over}, again = a;
     out->last = dt_series_last(s);
@@ -112,7 +112,7 @@ void dt_curve_of(const dt_records *r, const dt_series *s, const dt_series *over,
     if (s->n <= DT_CURVE_MAX_POINTS) {
         for (uint32_t i = 0; i < s->n; i++) {
             if (isfinite(s->value[i])) {
-                add(out, piece_of_x(&a, s->at[i]), s->value[i]);
+                add_point(out, piece_of_record(&a, s->at[i]), s->value[i]);
             }
         }
     } else {
@@ -121,7 +121,7 @@ void dt_curve_of(const dt_records *r, const dt_series *s, const dt_series *over,
             add_extremes(out, &a, s, first, (uint32_t)((uint64_t)(p + 1) * s->n / DT_CURVE_PIECES));
         }
     }
-    if (s->n >= SMOOTH_FROM && may_smooth(s->name)) {
-        smooth(out, &again, s);
+    if (s->n >= SMOOTH_FROM && may_smooth_metric(s->name)) {
+        smooth_curve(out, &again, s);
     }
 }

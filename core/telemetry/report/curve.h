@@ -26,8 +26,8 @@ typedef struct dt_curve {
 /* Smoothed is an exponential mean over about 1/25 of the values, without the pull to its beginning (Kingma & Ba 2015,
  * eq. 3); not of schedules, limits and memory, which have no noise. over: the phase's "env_steps", where they may be an
  * axis; NULL: training steps. */
-void dt_curve_of(const dt_records *r, const dt_series *s, const dt_series *over, dt_curve *out);
+void dt_curve_make(const dt_records *r, const dt_series *s, const dt_series *over, dt_curve *out);
 /* Are these numbers, from the phase's first record on, an axis: finite, and never falling? */
-bool dt_curve_may_be_over(const dt_records *r, const dt_series *over);
+bool dt_curve_may_use_axis(const dt_records *r, const dt_series *over);
 
 #endif

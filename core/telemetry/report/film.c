@@ -139,7 +139,7 @@ static void remove_invalid_rows(dt_film_rows *r, uint32_t columns)
     r->n = n;
 }
 
-void dt_film_finish(dt_film *s)
+void dt_film_remove_invalid(dt_film *s)
 {
     remove_invalid_rows(&s->line, DT_FILM_LINE);
     for (uint32_t i = 0; i < s->n_frames; i++) {
@@ -174,7 +174,7 @@ dt_status dt_film_read(const dt_flat *f, dt_film *out)
             }
         }
     }
-    dt_film_finish(out);
+    dt_film_remove_invalid(out);
     return DT_OK;
 }
 
@@ -191,7 +191,7 @@ void dt_film_fini(dt_film *s)
 
 /* ---- drawing ----------------------------------------------------------------------------------------------------- */
 
-const dt_scene_labels *dt_film_labels(const void *scene_api)
+const dt_scene_labels *dt_film_read_labels(const void *scene_api)
 {
     const dt_scene_api *api = scene_api;
     const dt_scene_labels *l = api != NULL && DT_HAS(api, labels) ? api->labels : NULL;
@@ -202,7 +202,7 @@ const dt_scene_labels *dt_film_labels(const void *scene_api)
     return is_whole ? l : NULL;
 }
 
-static const dt_scene_labels *labels_of(const dt_film *s)
+static const dt_scene_labels *scene_labels_of(const dt_film *s)
 {
     static const dt_scene_labels general = {.struct_size = sizeof(general),
                                             .scene = "scene",
@@ -256,7 +256,7 @@ typedef struct bar {
     double end[2][2], middle[2];
 } bar;
 
-static bar bar_of(const dt_film *s, const dt_film_rows *mark, uint32_t i)
+static bar bar_of_mark(const dt_film *s, const dt_film_rows *mark, uint32_t i)
 {
     const double *v = mark->value + (size_t)i * DT_FILM_MARK, half = 0.45 * v[MARK_WIDTH];
     bar b;
@@ -271,7 +271,7 @@ static bar bar_of(const dt_film *s, const dt_film_rows *mark, uint32_t i)
     return b;
 }
 
-static double enlarged_end(const bar *b, int end, int axis, double larger)
+static double enlarge_bar_end(const bar *b, int end, int axis, double larger)
 {
     return b->middle[axis] + (b->end[end][axis] - b->middle[axis]) * larger;
 }
@@ -288,15 +288,16 @@ static void write_marks(const dt_film *s, const dt_film_rows *mark, double large
                 dt_str_addf(out, "<path class=\"mark %s\" d=\"", state_name[state]);
                 is_open = true;
             }
-            const bar b = bar_of(s, mark, i);
-            dt_str_addf(out, "M%.1f %.1fL%.1f %.1f", enlarged_end(&b, 0, 0, larger), enlarged_end(&b, 0, 1, larger),
-                        enlarged_end(&b, 1, 0, larger), enlarged_end(&b, 1, 1, larger));
+            const bar b = bar_of_mark(s, mark, i);
+            dt_str_addf(out, "M%.1f %.1fL%.1f %.1f", enlarge_bar_end(&b, 0, 0, larger),
+                        enlarge_bar_end(&b, 0, 1, larger), enlarge_bar_end(&b, 1, 0, larger),
+                        enlarge_bar_end(&b, 1, 1, larger));
         }
         dt_str_add(out, is_open ? "\"/>" : "");
     }
 }
 
-static int color_of(const dt_film *s, double risk)
+static int color_of_risk(const dt_film *s, double risk)
 {
     int color = isnan(risk) ? UNKNOWN : 0;
     while (color < 3 && risk > RISK_STEP[s->risk_source][color]) {
@@ -311,11 +312,11 @@ static void write_body(const dt_film *s, const double *v, double larger, dt_str 
     dt_str_addf(out,
                 "<rect class=\"body r%d%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"%.1f\" "
                 "transform=\"translate(%.1f %.1f) rotate(%.0f)\"/>",
-                color_of(s, v[RISK]), v[STATUS] >= STATUS_AGENT ? " agent" : "", -length, -width / 2, length, width,
-                width / 4, v[X] - s->low[0], s->high[1] - v[Y], -v[HEADING] * 180 / acos(-1));
+                color_of_risk(s, v[RISK]), v[STATUS] >= STATUS_AGENT ? " agent" : "", -length, -width / 2, length,
+                width, width / 4, v[X] - s->low[0], s->high[1] - v[Y], -v[HEADING] * 180 / acos(-1));
 }
 
-static void write_ring(const dt_film *s, double x, double y, double radius, dt_str *out)
+static void draw_ring(const dt_film *s, double x, double y, double radius, dt_str *out)
 {
     dt_str_addf(out, "<circle class=\"changed\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>", x - s->low[0], s->high[1] - y,
                 radius);
@@ -358,13 +359,13 @@ static void write_rings(const dt_film *s, const dt_film_frame *m, double larger,
     for (uint32_t i = 0; i < m->body.n; i++) {
         const double *v = m->body.value + (size_t)i * DT_FILM_BODY, back = 0.5 * v[LENGTH] * larger;
         if (v[STATUS] >= STATUS_CHANGED) {
-            write_ring(s, v[X] - back * cos(v[HEADING]), v[Y] - back * sin(v[HEADING]), 5 * larger, out);
+            draw_ring(s, v[X] - back * cos(v[HEADING]), v[Y] - back * sin(v[HEADING]), 5 * larger, out);
         }
     }
-    write_mark_rings(s, m, larger, write_ring, out);
+    write_mark_rings(s, m, larger, draw_ring, out);
 }
 
-void dt_film_svg(const dt_film *s, uint32_t frame, double wide_px, const char *style, dt_str *out)
+void dt_film_write_svg(const dt_film *s, uint32_t frame, double wide_px, const char *style, dt_str *out)
 {
     const dt_film_frame *m = &s->frame[frame];
     const double w = s->high[0] - s->low[0], h = s->high[1] - s->low[1];
@@ -375,7 +376,7 @@ void dt_film_svg(const dt_film *s, uint32_t frame, double wide_px, const char *s
                     wide_px * h / w);
     }
     dt_str_addf(out, " class=\"view\" viewBox=\"0 0 %.1f %.1f\" role=\"img\" aria-label=\"", w, h);
-    dt_html_text(out, labels_of(s)->scene);
+    dt_html_escape(out, scene_labels_of(s)->scene);
     dt_str_add(out, "\">");
     if (style != NULL) {
         dt_str_addf(out, "<style>%s</style>", style);
@@ -385,7 +386,7 @@ void dt_film_svg(const dt_film *s, uint32_t frame, double wide_px, const char *s
     for (int dangerous = 0; dangerous < 2; dangerous++) { /* those in danger over the others */
         for (uint32_t i = 0; i < m->body.n; i++) {
             const double *v = m->body.value + (size_t)i * DT_FILM_BODY;
-            const int color = color_of(s, v[RISK]);
+            const int color = color_of_risk(s, v[RISK]);
             if ((color > 0 && color < UNKNOWN) == (dangerous != 0)) {
                 write_body(s, v, larger, out);
             }
@@ -402,7 +403,7 @@ static void write_key(const char *class, const char *text, dt_str *out)
                 "<span><svg class=\"view key\" viewBox=\"0 0 26 8\"><rect class=\"body %s\" x=\"5\" y=\"0.5\" "
                 "width=\"18\" height=\"7\" rx=\"2\"/></svg>",
                 class);
-    dt_html_text(out, text);
+    dt_html_escape(out, text);
     dt_str_add(out, "</span> ");
 }
 
@@ -450,7 +451,7 @@ static void write_colours(const dt_film *s, dt_str *out)
     dt_str_addf(out, "<b>%s</b> ", of[s->risk_source]);
     for (int i = 0; i < n; i++) {
         const char class[] = {'r', (char)('0' + i), '\0'};
-        write_key(class, is_predicted ? share[i] : labels_of(s)->risk[i], out);
+        write_key(class, is_predicted ? share[i] : scene_labels_of(s)->risk[i], out);
     }
 }
 
@@ -470,13 +471,13 @@ static void write_state_keys(const dt_film *s, dt_str *out)
                         "<span><svg class=\"view key\" viewBox=\"0 0 26 8\"><path class=\"mark %s\" d=\"M14 "
                         "-1V9\"/></svg>",
                         state_name[state]);
-            dt_html_text(out, labels_of(s)->state[state]);
+            dt_html_escape(out, scene_labels_of(s)->state[state]);
             dt_str_add(out, "</span> ");
         }
     }
 }
 
-void dt_film_legend(const dt_film *s, dt_str *out)
+void dt_film_write_legend(const dt_film *s, dt_str *out)
 {
     dt_str_add(out, "<p class=\"legend\">");
     if (has_risk(s)) {
@@ -496,13 +497,13 @@ void dt_film_legend(const dt_film *s, dt_str *out)
 
 /* ---- for the player ---------------------------------------------------------------------------------------------- */
 
-static void json_ring(const dt_film *s, double x, double y, double radius, dt_str *out)
+static void write_json_ring(const dt_film *s, double x, double y, double radius, dt_str *out)
 {
     const char *comma = out->bytes > 0 && out->text[out->bytes - 1] == '[' ? "" : ",";
     dt_str_addf(out, "%s[%.1f,%.1f,%.1f]", comma, x - s->low[0], s->high[1] - y, radius);
 }
 
-static void json_frame(const dt_film *s, const dt_film_frame *m, dt_str *out)
+static void write_json_frame(const dt_film *s, const dt_film_frame *m, dt_str *out)
 {
     dt_str_addf(out, "{\"t\":%.2f,", isfinite(m->time_s) ? m->time_s : 0);
     if (isfinite(m->delay_s)) {
@@ -512,7 +513,7 @@ static void json_frame(const dt_film *s, const dt_film_frame *m, dt_str *out)
     for (uint32_t i = 0; i < m->body.n; i++) {
         const double *v = m->body.value + (size_t)i * DT_FILM_BODY;
         dt_str_addf(out, "%s%.0f,%.0f,%.0f,%.0f,%d,%d,%.0f,%.0f", i > 0 ? "," : "", v[ID], 10 * (v[X] - s->low[0]),
-                    10 * (s->high[1] - v[Y]), -v[HEADING] * 180 / acos(-1), color_of(s, v[RISK]),
+                    10 * (s->high[1] - v[Y]), -v[HEADING] * 180 / acos(-1), color_of_risk(s, v[RISK]),
                     (int)dt_i64_within(v[STATUS], 0, STATUS_CHANGED), 10 * v[LENGTH], 10 * v[WIDTH]);
     }
     dt_str_add(out, "],\"s\":\"");
@@ -521,18 +522,18 @@ static void json_frame(const dt_film *s, const dt_film_frame *m, dt_str *out)
         dt_str_addf(out, "%d", state >= 0 && state < 4 ? (int)state : 0);
     }
     dt_str_add(out, "\",\"c\":[");
-    write_mark_rings(s, m, 1, json_ring, out); /* those of bodies move with them */
+    write_mark_rings(s, m, 1, write_json_ring, out); /* those of bodies move with them */
     dt_str_add(out, "]}");
 }
 
-void dt_film_json(const dt_film *s, dt_str *out)
+void dt_film_write_json(const dt_film *s, dt_str *out)
 {
     dt_str_add(out, "{\"bodies\":\"");
-    dt_html_text(out, labels_of(s)->bodies);
+    dt_html_escape(out, scene_labels_of(s)->bodies);
     dt_str_addf(out, "\",\"risk\":%s,\"mark\":[", has_risk(s) ? "true" : "false");
     if (s->n_frames > 0) {
         for (uint32_t i = 0; i < s->frame[0].mark.n; i++) { /* marks do not move */
-            const bar b = bar_of(s, &s->frame[0].mark, i);
+            const bar b = bar_of_mark(s, &s->frame[0].mark, i);
             dt_str_addf(out, "%s[%.1f,%.1f,%.1f,%.1f,%.1f,%.1f]", i > 0 ? "," : "", b.end[0][0], b.end[0][1],
                         b.end[1][0], b.end[1][1], b.middle[0], b.middle[1]);
         }
@@ -540,7 +541,7 @@ void dt_film_json(const dt_film *s, dt_str *out)
     dt_str_add(out, "],\"frame\":[");
     for (uint32_t i = 0; i < s->n_frames; i++) {
         dt_str_add(out, i > 0 ? ",\n" : "\n");
-        json_frame(s, &s->frame[i], out);
+        write_json_frame(s, &s->frame[i], out);
     }
     dt_str_add(out, "]}");
 }

@@ -37,18 +37,18 @@ typedef struct dt_film {
 } dt_film;
 
 /* Labels of an environment's dt_scene_api (or NULL); NULL: it has none, or not all of them. */
-const dt_scene_labels *dt_film_labels(const void *scene_api);
+const dt_scene_labels *dt_film_read_labels(const void *scene_api);
 /* Empty where the file has no lines. Errors: DT_ENOMEM, DT_EDATA (more frames or rows than a page can show). */
 dt_status dt_film_read(const dt_flat *f, dt_film *out) DT_NODISCARD;
 /* Or table by table, [n / columns, columns] under "traffic/..." (others are left out); then finish. */
 dt_status dt_film_add(dt_film *s, const char *key, const double *value, uint32_t n, uint32_t columns) DT_NODISCARD;
-void dt_film_finish(dt_film *s);
+void dt_film_remove_invalid(dt_film *s);
 void dt_film_fini(dt_film *s);
 /* A frame as an <svg>; wide_px: the width it is shown with, so that bodies are large enough to see. style: of a
  * separate file; NULL: within a page. */
-void dt_film_svg(const dt_film *s, uint32_t frame, double wide_px, const char *style, dt_str *out);
-void dt_film_legend(const dt_film *s, dt_str *out);
+void dt_film_write_svg(const dt_film *s, uint32_t frame, double wide_px, const char *style, dt_str *out);
+void dt_film_write_legend(const dt_film *s, dt_str *out);
 /* All frames for film.js, in their real size: the player enlarges them. */
-void dt_film_json(const dt_film *s, dt_str *out);
+void dt_film_write_json(const dt_film *s, dt_str *out);
 
 #endif

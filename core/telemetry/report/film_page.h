@@ -18,6 +18,6 @@ dt_status dt_film_page_build(const dt_film_page *p, dt_str *out) DT_NODISCARD;
  * has_legend: false where the film before has the same. */
 void dt_film_write(const dt_film *s, double wide_px, bool is_page, bool has_legend, dt_str *out);
 /* One frame as a separate SVG file, light and dark. */
-void dt_film_page_svg(const dt_film *s, uint32_t frame, dt_str *out);
+void dt_film_page_write_svg(const dt_film *s, uint32_t frame, dt_str *out);
 
 #endif

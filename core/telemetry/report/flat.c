@@ -24,7 +24,7 @@ typedef struct reader {
     int depth;
 } reader;
 
-static dt_status add(reader *r, const dt_json_token *t)
+static dt_status add_item(reader *r, const dt_json_token *t)
 {
     static const char *const words[] = {[DT_JSON_TRUE] = "true", [DT_JSON_FALSE] = "false", [DT_JSON_NULL] = "null"};
     dt_flat *f = r->out;
@@ -52,7 +52,7 @@ static dt_status add(reader *r, const dt_json_token *t)
 }
 
 /* The path back to the open object or array, and the name of what follows it. */
-static void name(reader *r, const char *key)
+static void append_path_name(reader *r, const char *key)
 {
     dt_str *p = &r->path;
     p->bytes = r->end[r->depth];
@@ -71,9 +71,9 @@ static dt_status read_token(reader *r, const dt_json_token *t)
     const bool is_end = t->kind == DT_JSON_OBJECT_END || t->kind == DT_JSON_ARRAY_END;
     const bool is_element = !is_end && t->kind != DT_JSON_KEY && r->depth > 0 && r->index[r->depth] >= 0;
     if (t->kind == DT_JSON_KEY) {
-        name(r, t->text);
+        append_path_name(r, t->text);
     } else if (is_element) {
-        name(r, NULL);
+        append_path_name(r, NULL);
     }
     if (t->kind == DT_JSON_OBJECT || t->kind == DT_JSON_ARRAY) {
         if (++r->depth == MAX_DEPTH) {
@@ -84,7 +84,7 @@ static dt_status read_token(reader *r, const dt_json_token *t)
     } else if (is_end) {
         r->depth--;
     } else if (t->kind != DT_JSON_KEY) {
-        return add(r, t);
+        return add_item(r, t);
     }
     return DT_OK;
 }

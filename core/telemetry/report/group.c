@@ -17,7 +17,7 @@ enum { MAX_PLACES = 48, CURVE_RESAMPLES = 400 };
 /* ---- which runs belong together ---------------------------------------------------------------------------------- */
 
 /* "phases.1.seed" or "seed": does it leave results as they are, or is it the seed? */
-static bool is_free(const char *path)
+static bool is_ungrouped_option(const char *path)
 {
     static const char *const whole[] = {"seed", "engine.threads", "env.workers", "env.isolation"};
     static const char *const sections[] = {"log.", "report.", "metrics.", "memory."};
@@ -40,20 +40,20 @@ static bool is_free(const char *path)
     return false;
 }
 
-static bool is_value(const dt_flat_item *item)
+static bool is_value_item(const dt_flat_item *item)
 {
     const char *end = strrchr(item->path, '/');
-    return (end == NULL || strcmp(end, "/origin") != 0) && !is_free(item->path);
+    return (end == NULL || strcmp(end, "/origin") != 0) && !is_ungrouped_option(item->path);
 }
 
 /* Both list their options in the same order. */
-static bool is_same(const dt_flat *a, const dt_flat *b)
+static bool is_same_configuration(const dt_flat *a, const dt_flat *b)
 {
     for (uint32_t i = 0, k = 0;; i++, k++) {
-        while (i < a->n && !is_value(&a->item[i])) {
+        while (i < a->n && !is_value_item(&a->item[i])) {
             i++;
         }
-        while (k < b->n && !is_value(&b->item[k])) {
+        while (k < b->n && !is_value_item(&b->item[k])) {
             k++;
         }
         if (i == a->n || k == b->n) {
@@ -65,12 +65,12 @@ static bool is_same(const dt_flat *a, const dt_flat *b)
     }
 }
 
-uint32_t dt_group_runs(const dt_logbook *run, uint32_t n, uint32_t group[DT_PAGE_MAX_RUNS])
+uint32_t dt_group_number_runs(const dt_logbook *run, uint32_t n, uint32_t group[DT_PAGE_MAX_RUNS])
 {
     uint32_t n_groups = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t k = 0;
-        while (k < i && (run[i].config.n == 0 || !is_same(&run[i].config, &run[k].config))) {
+        while (k < i && (run[i].config.n == 0 || !is_same_configuration(&run[i].config, &run[k].config))) {
             k++;
         }
         group[i] = k < i ? group[k] : n_groups++;
@@ -121,13 +121,13 @@ typedef struct line { /* smoothed where the curve is */
     uint32_t n;
 } line;
 
-static line line_of(const dt_curve *c)
+static line line_of_curve(const dt_curve *c)
 {
     return c->n_smooth > 1 ? (line){c->smooth_x, c->smooth_y, c->n_smooth} : (line){c->x, c->y, c->n};
 }
 
 /* Linear between neighbours; x is within the line. */
-static double value_at(const line *l, double x)
+static double interpolate_line(const line *l, double x)
 {
     uint32_t i = 0;
     while (i + 1 < l->n && l->x[i + 1] <= x) {
@@ -139,11 +139,11 @@ static double value_at(const line *l, double x)
     return l->y[i] + (l->y[i + 1] - l->y[i]) * (x - l->x[i]) / (l->x[i + 1] - l->x[i]);
 }
 
-bool dt_group_curve(const dt_curve *member, uint32_t n, dt_curve *out)
+bool dt_group_average_curve(const dt_curve *member, uint32_t n, dt_curve *out)
 {
     double from = -INFINITY, to = INFINITY, value[DT_PAGE_MAX_RUNS];
     for (uint32_t i = 0; i < n; i++) {
-        const line l = line_of(&member[i]);
+        const line l = line_of_curve(&member[i]);
         from = l.n > 0 ? fmax(from, l.x[0]) : INFINITY;
         to = l.n > 0 ? fmin(to, l.x[l.n - 1]) : -INFINITY;
     }
@@ -151,7 +151,7 @@ bool dt_group_curve(const dt_curve *member, uint32_t n, dt_curve *out)
         return false;
     }
     *out = (dt_curve){.color = member[0].color, .n_runs = n};
-    const line first = line_of(&member[0]);
+    const line first = line_of_curve(&member[0]);
     const uint32_t stride = (first.n + MAX_PLACES - 1) / MAX_PLACES;
     for (uint32_t i = 0; i < first.n; i++) {
         const bool is_taken = i % stride == 0 || i + 1 == first.n;
@@ -159,8 +159,8 @@ bool dt_group_curve(const dt_curve *member, uint32_t n, dt_curve *out)
             continue;
         }
         for (uint32_t k = 0; k < n; k++) {
-            const line l = line_of(&member[k]);
-            value[k] = value_at(&l, first.x[i]);
+            const line l = line_of_curve(&member[k]);
+            value[k] = interpolate_line(&l, first.x[i]);
         }
         const dt_iqm r = dt_iqm_interval(value, n, CURVE_RESAMPLES);
         out->x[out->n] = first.x[i];
@@ -171,6 +171,6 @@ bool dt_group_curve(const dt_curve *member, uint32_t n, dt_curve *out)
     for (uint32_t k = 0; k < n; k++) { /* what was recorded last, not what is drawn there */
         value[k] = member[k].last;
     }
-    out->last = dt_iqm_of(value, n);
+    out->last = dt_iqm_compute(value, n);
     return out->n > 0;
 }

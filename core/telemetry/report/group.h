@@ -13,10 +13,10 @@ enum { DT_GROUP_NAME = 96 };
 
 /* The number of each run's group, from 0 in order of appearance, and how many there are. A run without a configuration
  * is a group of its own. */
-uint32_t dt_group_runs(const dt_logbook *run, uint32_t n, uint32_t group[DT_PAGE_MAX_RUNS]);
+uint32_t dt_group_number_runs(const dt_logbook *run, uint32_t n, uint32_t group[DT_PAGE_MAX_RUNS]);
 /* What a group is called: its run, or what the names of its runs begin with. */
 void dt_group_name(const dt_page *p, uint32_t group, char out[DT_GROUP_NAME]);
 /* The one curve of n runs; false: they have no stretch in common, or only one is given. */
-bool dt_group_curve(const dt_curve *member, uint32_t n, dt_curve *out);
+bool dt_group_average_curve(const dt_curve *member, uint32_t n, dt_curve *out);
 
 #endif

@@ -18,7 +18,7 @@
 #define MINUS       "\xe2\x88\x92" /* U+2212 */
 #define DASH        "\xe2\x80\x93" /* U+2013 */
 
-void dt_html_text(dt_str *out, const char *text)
+void dt_html_escape(dt_str *out, const char *text)
 {
     while (*text != '\0') {
         size_t skip;
@@ -78,7 +78,7 @@ const char *dt_number_text(double v, char out[DT_NUMBER_BYTES])
     return out;
 }
 
-void dt_html_number(dt_str *out, double v)
+void dt_html_append_number(dt_str *out, double v)
 {
     char text[DT_NUMBER_BYTES];
     dt_str_add(out, dt_number_text(v, text));

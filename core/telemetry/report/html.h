@@ -11,10 +11,10 @@
 enum { DT_NUMBER_BYTES = 40 };
 
 /* Escaped, for elements and for quoted attributes; control characters and bytes that are no UTF-8 become U+FFFD. */
-void dt_html_text(dt_str *out, const char *text);
+void dt_html_escape(dt_str *out, const char *text);
 /* For people: four significant digits, a true minus, e-notation only where it is shorter; an en dash for NaN. */
 const char *dt_number_text(double v, char out[DT_NUMBER_BYTES]);
-void dt_html_number(dt_str *out, double v);
+void dt_html_append_number(dt_str *out, double v);
 /* Three digits and a unit of thousands: "1.37M", "0.0123"; where room is short. */
 const char *dt_short_text(double v, char out[DT_NUMBER_BYTES]);
 /* Decimals that numbers in one row share, so that they are aligned: four digits for the largest of them. -1: as each

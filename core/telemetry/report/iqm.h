@@ -18,7 +18,7 @@ typedef struct dt_iqm {
 } dt_iqm;
 
 /* Mean of the middle half: floor(n / 4) results are left out at each end. */
-double dt_iqm_of(const double *v, uint32_t n);
+double dt_iqm_compute(const double *v, uint32_t n);
 /* With the interval of `resamples` bootstrap samples; n at most DT_IQM_MAX. */
 dt_iqm dt_iqm_interval(const double *v, uint32_t n, uint32_t resamples);
 /* Of a minus of b; each is resampled by itself (two strata). */

@@ -17,7 +17,7 @@
 static const dt_records no_records;
 
 /* The folder's own name, also of "." and "runs/x/". */
-static char *name_of(const char *path)
+static char *name_of_folder(const char *path)
 {
     char *full = realpath(path, NULL);
     const char *text = full != NULL ? full : path;
@@ -71,7 +71,7 @@ dt_status dt_logbook_open(const char *path, dt_logbook *out)
         return DT_FAIL(DT_ENOTFOUND, "%s: no such run directory; `dtrain runs` lists those there are", path);
     }
     out->path = dt_strdup(path);
-    out->name = name_of(path);
+    out->name = name_of_folder(path);
     dt_status st = out->path != NULL && out->name != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", path);
     if (st == DT_OK) {
         st = dt_beneath_guard(out->path);
@@ -124,7 +124,7 @@ dt_status dt_logbook_poll(dt_logbook *s)
 }
 
 /* The number in front of "-<id><end>", which is the whole rest of the name; -1: it is of something else. */
-static long number_of(const char *name, const char *id, const char *end)
+static long number_in_name(const char *name, const char *id, const char *end)
 {
     char *rest = NULL;
     const long n = strtol(name, &rest, 10);
@@ -135,7 +135,8 @@ static long number_of(const char *name, const char *id, const char *end)
 }
 
 /* Phases with the same id are distinguished by their order: in the records, and by the numbers of the files. */
-static dt_status find_left(const dt_logbook *s, const char *folder, uint32_t phase, const char *end, dt_str *path)
+static dt_status find_evaluation_file(const dt_logbook *s, const char *folder, uint32_t phase, const char *end,
+                                      dt_str *path)
 {
     const char *id = s->records->phase[phase].id;
     uint32_t before = 0;
@@ -149,7 +150,7 @@ static dt_status find_left(const dt_logbook *s, const char *folder, uint32_t pha
         const char *found = NULL;
         long lowest = -1;
         for (size_t i = 0; i < n; i++) {
-            const long number = number_of(file[i], id, end);
+            const long number = number_in_name(file[i], id, end);
             if (number >= least && (lowest < 0 || number < lowest)) {
                 lowest = number;
                 found = file[i];
@@ -167,14 +168,14 @@ static dt_status find_left(const dt_logbook *s, const char *folder, uint32_t pha
     return dt_str_status(path);
 }
 
-dt_status dt_logbook_left(const dt_logbook *s, uint32_t phase, const char *end, dt_flat *out)
+dt_status dt_logbook_read_evaluation(const dt_logbook *s, uint32_t phase, const char *end, dt_flat *out)
 {
     dt_str folder = {0}, path = {0};
     *out = (dt_flat){0};
     dt_str_addf(&folder, "%s/evaluation", s->path);
     dt_status st = dt_str_status(&folder);
     if (st == DT_OK && dt_fs_is_dir(dt_str_text(&folder))) {
-        st = find_left(s, dt_str_text(&folder), phase, end, &path);
+        st = find_evaluation_file(s, dt_str_text(&folder), phase, end, &path);
     }
     if (st == DT_OK && path.bytes > 0) {
         st = dt_flat_read(dt_str_text(&path), out);

@@ -24,6 +24,6 @@ dt_status dt_logbook_poll(dt_logbook *s) DT_NODISCARD;
 void dt_logbook_close(dt_logbook *s);
 /* What an evaluation left of a phase of the records: evaluation/<n>-<phase><end>, as written last. Empty where there is
  * none. Errors: DT_EDATA, DT_EIO, DT_ENOMEM. */
-dt_status dt_logbook_left(const dt_logbook *s, uint32_t phase, const char *end, dt_flat *out) DT_NODISCARD;
+dt_status dt_logbook_read_evaluation(const dt_logbook *s, uint32_t phase, const char *end, dt_flat *out) DT_NODISCARD;
 
 #endif

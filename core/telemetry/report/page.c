@@ -21,8 +21,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static dt_phase_panel *const phase_panels[] = {dt_panel_film, dt_panel_evaluation, dt_panel_training, dt_panel_costs,
-                                               dt_panel_baselines};
+static dt_phase_panel *const phase_panels[] = {dt_panel_write_film, dt_panel_write_evaluation, dt_panel_write_training,
+                                               dt_panel_write_costs, dt_panel_write_baselines};
 enum { N_PHASE_PANELS = sizeof(phase_panels) / sizeof(phase_panels[0]), MAX_PHASES = 64, MAX_NOTE = 256 };
 
 typedef struct folded { /* opened by a click */
@@ -30,38 +30,39 @@ typedef struct folded { /* opened by a click */
     dt_phase_panel *panel;
 } folded;
 
-static const folded folded_panels[] = {
-    {"Curves of everything recorded", dt_panel_curves}, {"Time", dt_panel_time}, {"Memory", dt_panel_memory}};
+static const folded folded_panels[] = {{"Curves of everything recorded", dt_panel_write_curves},
+                                       {"Time", dt_panel_write_time},
+                                       {"Memory", dt_panel_write_memory}};
 enum { N_FOLDED_PANELS = sizeof(folded_panels) / sizeof(folded_panels[0]) };
 static const char ENV_STEPS[] = "env_steps";
 
 /* ---- what panels share ------------------------------------------------------------------------------------------- */
 
-const dt_series *dt_page_series(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name)
+const dt_series *dt_page_find_series(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name)
 {
     const int32_t at = phase->at[run];
     return at >= 0 ? dt_records_find(p->run[run].records, (uint32_t)at, name) : NULL;
 }
 
-double dt_page_evaluated(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name)
+double dt_page_last_evaluated(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name)
 {
-    const dt_series *s = dt_page_series(p, phase, run, name);
-    return s != NULL && dt_series_is_of(s, phase->evaluated[run]) ? s->value[s->n - 1] : (double)NAN;
+    const dt_series *s = dt_page_find_series(p, phase, run, name);
+    return s != NULL && dt_series_has_record(s, phase->evaluated[run]) ? s->value[s->n - 1] : (double)NAN;
 }
 
 /* Series of a phase in a run, 0 where the run lacks it. */
-static uint32_t series_of(const dt_page *p, const dt_page_phase *phase, uint32_t run)
+static uint32_t count_series_of_run(const dt_page *p, const dt_page_phase *phase, uint32_t run)
 {
     const dt_records *r = p->run[run].records;
     const int32_t at = phase->at[run];
     return at < 0 ? 0 : dt_records_series_end(r, (uint32_t)at) - r->phase[at].first_series;
 }
 
-dt_status dt_page_names(const dt_page *p, const dt_page_phase *phase, const char ***out_p, uint32_t *n_p)
+dt_status dt_page_list_names(const dt_page *p, const dt_page_phase *phase, const char ***out_p, uint32_t *n_p)
 {
     uint32_t most = 1, n = 0;
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        most += series_of(p, phase, i);
+        most += count_series_of_run(p, phase, i);
     }
     const char **name = dt_alloc_n(most, sizeof(*name));
     if (name == NULL) {
@@ -73,11 +74,11 @@ dt_status dt_page_names(const dt_page *p, const dt_page_phase *phase, const char
             continue;
         }
         const uint32_t first = r->phase[phase->at[i]].first_series; /* series is NULL in a file without any */
-        for (uint32_t k = 0; k < series_of(p, phase, i); k++) {
+        for (uint32_t k = 0; k < count_series_of_run(p, phase, i); k++) {
             const dt_series *s = &r->series[first + k];
             bool is_known = false; /* from a run before it */
             for (uint32_t j = 0; j < i && !is_known; j++) {
-                is_known = dt_page_series(p, phase, j, s->name) != NULL;
+                is_known = dt_page_find_series(p, phase, j, s->name) != NULL;
             }
             if (!is_known) {
                 name[n++] = s->name;
@@ -93,7 +94,7 @@ bool dt_page_is_constant(const dt_page *p, const dt_page_phase *phase, const cha
 {
     *value_p = NAN;
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        const dt_series *s = dt_page_series(p, phase, i, name);
+        const dt_series *s = dt_page_find_series(p, phase, i, name);
         if (s != NULL) {
             for (uint32_t k = 0; k < s->n; k++) {
                 if (isfinite(s->value[k]) && isfinite(*value_p) && s->value[k] != *value_p) {
@@ -111,7 +112,7 @@ bool dt_page_has_course(const dt_page *p, const dt_page_phase *phase, const char
     double value = 0;
     bool is_long = false;
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        const dt_series *s = dt_page_series(p, phase, i, name);
+        const dt_series *s = dt_page_find_series(p, phase, i, name);
         is_long = is_long || (s != NULL && s->n > 2);
     }
     return is_long && !dt_page_is_constant(p, phase, name, &value);
@@ -122,14 +123,14 @@ const char *dt_page_x_name(const dt_page_phase *phase)
     return phase->is_over_env_steps ? "environment steps" : "training steps";
 }
 
-void dt_page_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run, const dt_series *s, dt_curve *out)
+void dt_page_make_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run, const dt_series *s, dt_curve *out)
 {
     *out = (dt_curve){.color = p->group[run] % DT_PAGE_COLORS};
-    dt_curve_of(p->run[run].records, s, phase->is_over_env_steps ? dt_page_series(p, phase, run, ENV_STEPS) : NULL,
-                out);
+    dt_curve_make(p->run[run].records, s,
+                  phase->is_over_env_steps ? dt_page_find_series(p, phase, run, ENV_STEPS) : NULL, out);
 }
 
-bool dt_page_leads(const dt_page *p, uint32_t run)
+bool dt_page_is_first_of_group(const dt_page *p, uint32_t run)
 {
     for (uint32_t i = 0; i < run; i++) {
         if (p->group[i] == p->group[run]) {
@@ -139,19 +140,19 @@ bool dt_page_leads(const dt_page *p, uint32_t run)
     return true;
 }
 
-uint32_t dt_page_curves(const dt_page *p, const dt_page_phase *phase, const char *name, dt_curve *out)
+uint32_t dt_page_make_curves(const dt_page *p, const dt_page_phase *phase, const char *name, dt_curve *out)
 {
     uint32_t n = 0;
     for (uint32_t g = 0; g < p->n_groups; g++) {
         uint32_t members = 0;
         for (uint32_t i = 0; i < p->n_runs; i++) {
-            const dt_series *s = p->group[i] == g ? dt_page_series(p, phase, i, name) : NULL;
+            const dt_series *s = p->group[i] == g ? dt_page_find_series(p, phase, i, name) : NULL;
             if (s != NULL) {
-                dt_page_curve(p, phase, i, s, &p->member[members]);
+                dt_page_make_curve(p, phase, i, s, &p->member[members]);
                 members += p->member[members].n > 0;
             }
         }
-        if (dt_group_curve(p->member, members, &out[n])) {
+        if (dt_group_average_curve(p->member, members, &out[n])) {
             n++;
         } else {
             memcpy(&out[n], p->member, members * sizeof(*out));
@@ -162,7 +163,7 @@ uint32_t dt_page_curves(const dt_page *p, const dt_page_phase *phase, const char
 }
 
 /* Where a curve could mislead. */
-static const char *note_of(const dt_page *p, const dt_page_phase *phase, const char *name, char note[MAX_NOTE])
+static const char *find_note(const dt_page *p, const dt_page_phase *phase, const char *name, char note[MAX_NOTE])
 {
     dt_plugin_panels_note(p, phase, name, note, MAX_NOTE);
     if (note[0] != '\0') {
@@ -174,11 +175,11 @@ static const char *note_of(const dt_page *p, const dt_page_phase *phase, const c
                : NULL;
 }
 
-dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char *name)
+dt_status dt_page_write_chart(const dt_page *p, const dt_page_phase *phase, const char *name)
 {
     const char *slash = strrchr(name, '/');
     char prefix[160] = "", note[MAX_NOTE];
-    const uint32_t n = dt_page_curves(p, phase, name, p->curve);
+    const uint32_t n = dt_page_make_curves(p, phase, name, p->curve);
     if (slash != NULL) {
         snprintf(prefix, sizeof(prefix), "%.*s", (int)(slash + 1 - name), name);
     }
@@ -186,7 +187,7 @@ dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char
                             .name = slash != NULL ? slash + 1 : name,
                             .unit = dt_unit_of(name),
                             .x_name = dt_page_x_name(phase),
-                            .note = note_of(p, phase, name, note),
+                            .note = find_note(p, phase, name, note),
                             .curve = p->curve,
                             .n_curves = n,
                             .may_log = true};
@@ -211,7 +212,7 @@ static bool may_have_shield(const dt_flat *config)
     return !is_told;
 }
 
-bool dt_page_is_idle(const dt_page *p, const char *name)
+bool dt_page_is_unused(const dt_page *p, const char *name)
 {
     bool is_idle = strncmp(name, "shield/", 7) == 0 || strncmp(name, "eval/shield/", 12) == 0;
     for (uint32_t i = 0; i < p->n_runs && is_idle; i++) {
@@ -220,18 +221,18 @@ bool dt_page_is_idle(const dt_page *p, const char *name)
     return is_idle;
 }
 
-void dt_page_dot(const dt_page *p, uint32_t run)
+void dt_page_write_dot(const dt_page *p, uint32_t run)
 {
     if (p->n_runs > 1) {
         dt_str_addf(p->out, "<span class=\"dot c%u\"></span>", p->group[run] % DT_PAGE_COLORS);
     }
 }
 
-void dt_page_run(const dt_page *p, uint32_t run)
+void dt_page_write_run_name(const dt_page *p, uint32_t run)
 {
     if (p->n_runs > 1) {
-        dt_page_dot(p, run);
-        dt_html_text(p->out, p->run[run].name);
+        dt_page_write_dot(p, run);
+        dt_html_escape(p->out, p->run[run].name);
     }
 }
 
@@ -260,7 +261,7 @@ static uint32_t find_phases(const dt_page *p, dt_page_phase phase[MAX_PHASES])
     for (uint32_t j = 0; j < n; j++) {
         for (uint32_t i = 0; i < p->n_runs; i++) {
             const int32_t at = phase[j].at[i];
-            phase[j].evaluated[i] = at >= 0 ? dt_records_evaluated(p->run[i].records, (uint32_t)at) : UINT32_MAX;
+            phase[j].evaluated[i] = at >= 0 ? dt_records_last_evaluation(p->run[i].records, (uint32_t)at) : UINT32_MAX;
         }
     }
     return n;
@@ -272,14 +273,14 @@ static void choose_axis(const dt_page *p, dt_page_phase *phase)
     phase->is_over_env_steps = true;
     phase->has_env_steps = false;
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        const dt_series *s = dt_page_series(p, phase, i, ENV_STEPS);
-        const bool has = s != NULL && dt_curve_may_be_over(p->run[i].records, s);
+        const dt_series *s = dt_page_find_series(p, phase, i, ENV_STEPS);
+        const bool has = s != NULL && dt_curve_may_use_axis(p->run[i].records, s);
         phase->has_env_steps = phase->has_env_steps || has;
         phase->is_over_env_steps = phase->is_over_env_steps && (has || phase->at[i] < 0);
     }
 }
 
-static dt_status write_folded(const dt_page *p, const dt_page_phase *phase, const folded *f)
+static dt_status write_folded_section(const dt_page *p, const dt_page_phase *phase, const folded *f)
 {
     const size_t before = p->out->bytes;
     dt_str_addf(p->out, "<details class=\"panel\"><summary>%s</summary>\n", f->title);
@@ -303,11 +304,11 @@ static dt_status write_phase(const dt_page *p, const dt_page_phase *phase, uint3
             const uint64_t last = p->run[i].records->step[r->first + r->n - 1];
             steps = last > steps ? last : steps;
             records += r->n;
-            env_steps = fmax(env_steps, dt_series_last(dt_page_series(p, phase, i, ENV_STEPS)));
+            env_steps = fmax(env_steps, dt_series_last(dt_page_find_series(p, phase, i, ENV_STEPS)));
         }
     }
     dt_str_addf(p->out, "<section id=\"phase-%u\"><h2>", number + 1);
-    dt_html_text(p->out, phase->id);
+    dt_html_escape(p->out, phase->id);
     dt_str_addf(p->out, "<small>%llu training steps, ", (unsigned long long)steps);
     if (env_steps > 0) {
         dt_str_addf(p->out, "%.0f environment steps, ", env_steps);
@@ -328,7 +329,7 @@ static dt_status write_phase(const dt_page *p, const dt_page_phase *phase, uint3
     }
     dt_plugin_panels_draw(p, phase, DT_PANEL_LAST);
     for (size_t i = 0; i < N_FOLDED_PANELS; i++) {
-        DT_TRY(write_folded(p, phase, &folded_panels[i]));
+        DT_TRY(write_folded_section(p, phase, &folded_panels[i]));
     }
     dt_str_add(p->out, "</section>\n");
     return DT_OK;
@@ -346,7 +347,7 @@ static void write_contents(const dt_page *p, const dt_page_phase *phase, uint32_
                            : "");
     for (uint32_t i = 0; i < n; i++) {
         dt_str_addf(p->out, "<li><a href=\"#phase-%u\">", i + 1);
-        dt_html_text(p->out, phase[i].id);
+        dt_html_escape(p->out, phase[i].id);
         dt_str_add(p->out, "</a></li>");
     }
     bool has_config = false;
@@ -357,14 +358,14 @@ static void write_contents(const dt_page *p, const dt_page_phase *phase, uint32_
     dt_str_add(p->out, "<li><a href=\"#machine\">Program and machine</a></li></ul></nav>\n");
 }
 
-static dt_status write_top(const dt_page *p, const dt_page_phase *phase, uint32_t n)
+static dt_status write_top_sections(const dt_page *p, const dt_page_phase *phase, uint32_t n)
 {
     dt_str top = {0};
     dt_page q = *p;
     q.out = &top;
-    dt_status st = dt_panel_groups(&q);
+    dt_status st = dt_panel_write_groups(&q);
     if (st == DT_OK) {
-        st = dt_panel_summary(&q, phase, n);
+        st = dt_panel_write_summary(&q, phase, n);
     }
     if (st == DT_OK) {
         st = dt_str_status(&top);
@@ -387,18 +388,18 @@ static dt_status write_page(const dt_page *p)
                        "<meta name=\"generator\" content=\"dtrain " PACKAGE_VERSION "\"/><title>");
     for (uint32_t i = 0; i < p->n_runs; i++) {
         dt_str_add(p->out, i > 0 ? ", " : "");
-        dt_html_text(p->out, p->run[i].name);
+        dt_html_escape(p->out, p->run[i].name);
     }
     dt_str_addf(p->out, "</title>\n<style>\n%s%s%s</style></head><body><main>\n", dt_page_palette, dt_page_style,
                 dt_page_film_style);
-    DT_TRY(dt_panel_head(p));
-    DT_TRY(write_top(p, phase, n));
+    DT_TRY(dt_panel_write_head(p));
+    DT_TRY(write_top_sections(p, phase, n));
     for (uint32_t i = 0; i < n; i++) {
         choose_axis(p, &phase[i]);
         DT_TRY(write_phase(p, &phase[i], i, n));
     }
-    DT_TRY(dt_panel_config(p));
-    DT_TRY(dt_panel_machine(p));
+    DT_TRY(dt_panel_write_config(p));
+    DT_TRY(dt_panel_write_machine(p));
     dt_str_addf(p->out, "</main>\n<script>\n//<![CDATA[\n%s%s//]]>\n</script></body></html>\n", dt_page_script,
                 dt_page_film_script);
     return dt_str_status(p->out);
@@ -437,7 +438,7 @@ dt_status dt_page_build(const char *const *dir, uint32_t n, const dt_plugin_pane
         st = open_runs(dir, n, run, &n_open);
     }
     if (st == DT_OK) {
-        p.n_groups = dt_group_runs(run, n, p.group);
+        p.n_groups = dt_group_number_runs(run, n, p.group);
         st = write_page(&p);
     }
     for (uint32_t i = 0; i < n_open; i++) {

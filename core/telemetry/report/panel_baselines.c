@@ -19,7 +19,7 @@ enum { MAX_COLUMNS = 9 };
 
 static const char result_prefix[] = "results/0/result/";
 
-uint32_t dt_page_baselines(const dt_flat *f)
+uint32_t dt_page_count_baselines(const dt_flat *f)
 {
     char path[48];
     uint32_t n = 0;
@@ -29,7 +29,7 @@ uint32_t dt_page_baselines(const dt_flat *f)
     return n - 1;
 }
 
-double dt_page_baseline(const dt_flat *f, uint32_t i, const char *name)
+double dt_page_baseline_value(const dt_flat *f, uint32_t i, const char *name)
 {
     char path[256];
     snprintf(path, sizeof(path), "results/%u/result/%s", i + 1, name);
@@ -45,7 +45,7 @@ const char *dt_page_baseline_name(const dt_flat *f, uint32_t i)
 }
 
 /* "metrics/queue" of "results/0/result/metrics/queue/mean"; false: no mean */
-static bool name_of(const dt_flat_item *item, char name[192])
+static bool name_of_mean(const dt_flat_item *item, char name[192])
 {
     const size_t bytes = strlen(item->path), skip = sizeof(result_prefix) - 1;
     if (bytes < skip + 5 || strncmp(item->path, result_prefix, skip) != 0 ||
@@ -76,10 +76,10 @@ static void write_row(const dt_page *p, const dt_flat *f, const char *name, uint
     dt_str_add(p->out, "<tr><th><i>");
     if (slash != NULL) {
         snprintf(path, sizeof(path), "%.*s", (int)(slash + 1 - name), name);
-        dt_html_text(p->out, path);
+        dt_html_escape(p->out, path);
     }
     dt_str_add(p->out, "</i>");
-    dt_html_text(p->out, slash != NULL ? slash + 1 : name);
+    dt_html_escape(p->out, slash != NULL ? slash + 1 : name);
     dt_str_add(p->out, "</th>");
     for (uint32_t i = 0; i <= n; i++) {
         dt_str_addf(p->out, i == 0 ? "<td><b>%s</b></td>" : "<td>%s</td>", dt_aligned_text(value[i], decimals, text));
@@ -96,23 +96,23 @@ static void write_table(const dt_page *p, uint32_t run, const dt_flat *f, uint32
 {
     char name[192];
     dt_str_add(p->out, "<div class=\"scroll\"><table class=\"baselines\"><thead><tr><th>");
-    dt_page_run(p, run);
+    dt_page_write_run_name(p, run);
     dt_str_add(p->out, "</th><th>this policy</th><th></th>");
     for (uint32_t i = 0; i < n; i++) {
         dt_str_add(p->out, "<th>");
-        dt_html_text(p->out, dt_page_baseline_name(f, i));
+        dt_html_escape(p->out, dt_page_baseline_name(f, i));
         dt_str_add(p->out, "</th><th></th>");
     }
     dt_str_add(p->out, "</tr></thead><tbody>\n");
     for (uint32_t i = 0; i < f->n; i++) {
-        if (name_of(&f->item[i], name) && strcmp(name, "length") != 0) {
+        if (name_of_mean(&f->item[i], name) && strcmp(name, "length") != 0) {
             write_row(p, f, name, n);
         }
     }
     dt_str_add(p->out, "</tbody></table></div>\n");
 }
 
-dt_status dt_panel_baselines(const dt_page *p, const dt_page_phase *phase)
+dt_status dt_panel_write_baselines(const dt_page *p, const dt_page_phase *phase)
 {
     bool is_open = false;
     for (uint32_t i = 0; i < p->n_runs; i++) {
@@ -120,8 +120,8 @@ dt_status dt_panel_baselines(const dt_page *p, const dt_page_phase *phase)
         if (phase->at[i] < 0) {
             continue;
         }
-        DT_TRY(dt_logbook_left(&p->run[i], (uint32_t)phase->at[i], ".baselines.json", &f));
-        const uint32_t n = dt_page_baselines(&f);
+        DT_TRY(dt_logbook_read_evaluation(&p->run[i], (uint32_t)phase->at[i], ".baselines.json", &f));
+        const uint32_t n = dt_page_count_baselines(&f);
         if (n > 0) {
             dt_str_add(p->out, is_open ? ""
                                        : "<details class=\"panel\"><summary>Compared with rule-based controllers, on "

@@ -60,7 +60,7 @@ static dt_status collect_values(const dt_page *p, keys *k)
 }
 
 /* The key whose value holds for this one: a phase that has no value of its own has that of all phases. */
-static const char *holder_of(const dt_flat *f, const char *key)
+static const char *find_effective_key(const dt_flat *f, const char *key)
 {
     static const char begin[] = "phases.";
     char path[256];
@@ -72,10 +72,10 @@ static const char *holder_of(const dt_flat *f, const char *key)
 }
 
 /* A value as text; the elements of a list with commas between. */
-static void value_of(const dt_flat *f, const char *key, dt_str *out)
+static void append_value(const dt_flat *f, const char *key, dt_str *out)
 {
     char path[256];
-    const int n = snprintf(path, sizeof(path), "%s/value", holder_of(f, key));
+    const int n = snprintf(path, sizeof(path), "%s/value", find_effective_key(f, key));
     bool is_next = false;
     for (uint32_t i = 0; i < f->n; i++) {
         const char *at = f->item[i].path;
@@ -87,10 +87,10 @@ static void value_of(const dt_flat *f, const char *key, dt_str *out)
     }
 }
 
-static const char *origin_of(const dt_flat *f, const char *key)
+static const char *read_origin(const dt_flat *f, const char *key)
 {
     char path[256];
-    snprintf(path, sizeof(path), "%s/origin", holder_of(f, key));
+    snprintf(path, sizeof(path), "%s/origin", find_effective_key(f, key));
     return dt_flat_text(f, path);
 }
 
@@ -109,11 +109,11 @@ static dt_status read_entry(const dt_page *p, const char *key, entry *e)
 {
     *e = (entry){0};
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        if (!dt_page_leads(p, i)) {
+        if (!dt_page_is_first_of_group(p, i)) {
             continue; /* as the first of its group, but for the seed */
         }
-        const char *origin = origin_of(&p->run[i].config, key);
-        value_of(&p->run[i].config, key, &e->value[i]);
+        const char *origin = read_origin(&p->run[i].config, key);
+        append_value(&p->run[i].config, key, &e->value[i]);
         DT_TRY(dt_str_status(&e->value[i]));
         e->differs = e->differs || strcmp(dt_str_text(&e->value[0]), dt_str_text(&e->value[i])) != 0;
         e->is_chosen = e->is_chosen || !is_default(origin);
@@ -124,23 +124,23 @@ static dt_status read_entry(const dt_page *p, const char *key, entry *e)
 static void write_entry(const dt_page *p, const char *key, const entry *e)
 {
     dt_str_add(p->out, e->differs ? "<tr class=\"differs\"><th>" : "<tr><th>");
-    dt_html_text(p->out, key);
+    dt_html_escape(p->out, key);
     dt_str_add(p->out, "</th>");
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        if (!dt_page_leads(p, i)) {
+        if (!dt_page_is_first_of_group(p, i)) {
             continue;
         }
         dt_str_add(p->out, "<td class=\"l\">");
-        dt_html_text(p->out, dt_str_text(&e->value[i]));
+        dt_html_escape(p->out, dt_str_text(&e->value[i]));
         dt_str_add(p->out, "</td>");
     }
     dt_str_add(p->out, "<td class=\"l soft\">");
     const char *before = NULL;
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        const char *origin = origin_of(&p->run[i].config, key);
+        const char *origin = read_origin(&p->run[i].config, key);
         if (before == NULL || strcmp(before, origin) != 0) {
             dt_str_add(p->out, before != NULL ? "; " : "");
-            dt_html_text(p->out, origin);
+            dt_html_escape(p->out, origin);
         }
         before = origin;
     }
@@ -150,15 +150,15 @@ static void write_entry(const dt_page *p, const char *key, const entry *e)
 static void write_item(const dt_page *p, const char *key, const entry *e)
 {
     dt_str_add(p->out, "<li>");
-    dt_html_text(p->out, key);
+    dt_html_escape(p->out, key);
     dt_str_add(p->out, " <b>");
-    dt_html_text(p->out, dt_str_text(&e->value[0]));
+    dt_html_escape(p->out, dt_str_text(&e->value[0]));
     dt_str_add(p->out, "</b> <i>");
-    dt_html_text(p->out, origin_of(&p->run[0].config, key));
+    dt_html_escape(p->out, read_origin(&p->run[0].config, key));
     dt_str_add(p->out, "</i></li>\n");
 }
 
-static void write_open(const dt_page *p)
+static void write_opening(const dt_page *p)
 {
     if (p->n_groups == 1) {
         dt_str_add(p->out, "<ul class=\"constants config\">\n");
@@ -166,18 +166,18 @@ static void write_open(const dt_page *p)
     }
     dt_str_add(p->out, "<div class=\"scroll\"><table class=\"config\"><thead><tr><th>Key</th>");
     for (uint32_t r = 0; r < p->n_runs; r++) {
-        if (!dt_page_leads(p, r)) {
+        if (!dt_page_is_first_of_group(p, r)) {
             continue;
         }
         dt_str_add(p->out, "<th class=\"l\">");
-        dt_page_run(p, r);
+        dt_page_write_run_name(p, r);
         dt_str_add(p->out, "</th>");
     }
     dt_str_add(p->out, "<th class=\"l\">From</th></tr></thead><tbody>\n");
 }
 
 /* Of one configuration what was set; of several what differs between them. */
-static bool is_shown(const dt_page *p, const entry *e)
+static bool is_entry_shown(const dt_page *p, const entry *e)
 {
     return p->n_groups > 1 ? e->differs : e->is_chosen;
 }
@@ -189,9 +189,9 @@ static dt_status write_values(const dt_page *p, const keys *k, bool want_shown, 
     for (uint32_t i = 0; i < k->n && st == DT_OK; i++) {
         entry e;
         st = read_entry(p, k->key[i], &e);
-        if (st == DT_OK && is_shown(p, &e) == want_shown) {
+        if (st == DT_OK && is_entry_shown(p, &e) == want_shown) {
             if (n++ == 0) {
-                write_open(p);
+                write_opening(p);
             }
             if (p->n_groups == 1) {
                 write_item(p, k->key[i], &e);
@@ -208,7 +208,7 @@ static dt_status write_values(const dt_page *p, const keys *k, bool want_shown, 
     return st;
 }
 
-dt_status dt_panel_config(const dt_page *p)
+dt_status dt_panel_write_config(const dt_page *p)
 {
     keys k = {0};
     uint32_t n = 0;

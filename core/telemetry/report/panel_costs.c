@@ -18,13 +18,13 @@ static dt_status write_cost(const dt_page *p, const dt_page_phase *phase, const 
 {
     char name[192];
     snprintf(name, sizeof(name), "costs/%s", cost);
-    uint32_t n = dt_page_curves(p, phase, name, p->curve);
+    uint32_t n = dt_page_make_curves(p, phase, name, p->curve);
     snprintf(name, sizeof(name), "limits/%s", cost);
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        const dt_series *limit = dt_page_leads(p, i) ? dt_page_series(p, phase, i, name) : NULL;
+        const dt_series *limit = dt_page_is_first_of_group(p, i) ? dt_page_find_series(p, phase, i, name) : NULL;
         if (limit != NULL) {
             dt_curve *c = &p->curve[n++];
-            dt_page_curve(p, phase, i, limit, c);
+            dt_page_make_curve(p, phase, i, limit, c);
             c->is_reference = true;
             c->label = "limit";
         }
@@ -38,12 +38,12 @@ static dt_status write_cost(const dt_page *p, const dt_page_phase *phase, const 
     return dt_chart_write(&chart, p->out);
 }
 
-dt_status dt_panel_costs(const dt_page *p, const dt_page_phase *phase)
+dt_status dt_panel_write_costs(const dt_page *p, const dt_page_phase *phase)
 {
     const char **name = NULL;
     uint32_t n = 0;
     bool is_open = false;
-    DT_TRY(dt_page_names(p, phase, &name, &n));
+    DT_TRY(dt_page_list_names(p, phase, &name, &n));
     dt_status st = DT_OK;
     for (uint32_t i = 0; i < n && st == DT_OK; i++) {
         char limit[192];
@@ -54,7 +54,7 @@ dt_status dt_panel_costs(const dt_page *p, const dt_page_phase *phase)
         snprintf(limit, sizeof(limit), "limits/%s", name[i] + 6);
         bool has_limit = false;
         for (uint32_t k = 0; k < p->n_runs; k++) {
-            has_limit = has_limit || dt_page_series(p, phase, k, limit) != NULL;
+            has_limit = has_limit || dt_page_find_series(p, phase, k, limit) != NULL;
         }
         if (!has_limit && dt_page_is_constant(p, phase, name[i], &value)) {
             continue; /* listed with constants */

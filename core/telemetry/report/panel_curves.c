@@ -28,7 +28,7 @@ static const group groups[] = {
 enum { N_GROUPS = sizeof(groups) / sizeof(groups[0]), MAX_BEGINS = 6 };
 
 /* Panels of their own show these. */
-static bool is_elsewhere(const dt_page_phase *phase, const char *name)
+static bool has_own_panel(const dt_page_phase *phase, const char *name)
 {
     static const char *const begins[] = {"eval/", "costs/", "limits/"};
     for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
@@ -41,7 +41,7 @@ static bool is_elsewhere(const dt_page_phase *phase, const char *name)
 }
 
 /* The group whose beginning fits best, and which of its beginnings. */
-static size_t group_of(const char *name, size_t *begin_p)
+static size_t group_of_metric(const char *name, size_t *begin_p)
 {
     size_t best = 0, bytes = 0;
     *begin_p = 0;
@@ -66,7 +66,7 @@ static dt_status write_group(const dt_page *p, const dt_page_phase *phase, size_
         for (uint32_t i = 0; i < n; i++) {
             double value = 0;
             size_t begin = 0;
-            if (is_elsewhere(phase, name[i]) || group_of(name[i], &begin) != g || begin != k ||
+            if (has_own_panel(phase, name[i]) || group_of_metric(name[i], &begin) != g || begin != k ||
                 dt_page_is_constant(p, phase, name[i], &value)) {
                 continue;
             }
@@ -74,7 +74,7 @@ static dt_status write_group(const dt_page *p, const dt_page_phase *phase, size_
                 dt_str_addf(p->out, "<h3>%s</h3>\n<div class=\"charts\">\n", groups[g].title);
                 is_open = true;
             }
-            DT_TRY(dt_page_chart(p, phase, name[i]));
+            DT_TRY(dt_page_write_chart(p, phase, name[i]));
         }
     }
     dt_str_add(p->out, is_open ? "</div>\n" : "");
@@ -86,7 +86,7 @@ static void write_constants(const dt_page *p, const dt_page_phase *phase, const 
     bool is_open = false;
     double value = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (strncmp(name[i], "eval/", 5) == 0 || dt_page_is_memory(name[i]) || dt_page_is_idle(p, name[i]) ||
+        if (strncmp(name[i], "eval/", 5) == 0 || dt_page_is_memory(name[i]) || dt_page_is_unused(p, name[i]) ||
             !dt_page_is_constant(p, phase, name[i], &value)) {
             continue;
         }
@@ -95,16 +95,16 @@ static void write_constants(const dt_page *p, const dt_page_phase *phase, const 
             is_open = true;
         }
         dt_str_add(p->out, "<li>");
-        dt_html_text(p->out, name[i]);
+        dt_html_escape(p->out, name[i]);
         dt_str_add(p->out, " <b>");
-        dt_html_number(p->out, value);
+        dt_html_append_number(p->out, value);
         dt_str_add(p->out, "</b></li>\n");
     }
     dt_str_add(p->out, is_open ? "</ul>\n" : "");
 }
 
 /* Of the environment's metrics the first one that is evaluated: what the progress line shows. */
-static void headline_of(const char **name, uint32_t n, char out[192])
+static void find_headline(const char **name, uint32_t n, char out[192])
 {
     static const char begin[] = "eval/metrics/", end[] = "/mean";
     const size_t skipped = sizeof(begin) - 1, ending = sizeof(end) - 1;
@@ -118,14 +118,14 @@ static void headline_of(const char **name, uint32_t n, char out[192])
     }
 }
 
-dt_status dt_panel_training(const dt_page *p, const dt_page_phase *phase)
+dt_status dt_panel_write_training(const dt_page *p, const dt_page_phase *phase)
 {
     const char **name = NULL;
     char headline[192];
     uint32_t n = 0;
     bool is_open = false;
-    DT_TRY(dt_page_names(p, phase, &name, &n));
-    headline_of(name, n, headline);
+    DT_TRY(dt_page_list_names(p, phase, &name, &n));
+    find_headline(name, n, headline);
     dt_free(name);
     const bool acts = dt_page_has_course(p, phase, "charts/episodic_return");
     const char *const shown[] = {acts ? "charts/episodic_return" : "loss", headline};
@@ -134,18 +134,18 @@ dt_status dt_panel_training(const dt_page *p, const dt_page_phase *phase)
         if (shown[i][0] != '\0' && dt_page_has_course(p, phase, shown[i])) {
             dt_str_add(p->out, is_open ? "" : "<h3>Training</h3>\n<div class=\"charts\">\n");
             is_open = true;
-            st = dt_page_chart(p, phase, shown[i]);
+            st = dt_page_write_chart(p, phase, shown[i]);
         }
     }
     dt_str_add(p->out, is_open ? "</div>\n" : "");
     return st;
 }
 
-dt_status dt_panel_curves(const dt_page *p, const dt_page_phase *phase)
+dt_status dt_panel_write_curves(const dt_page *p, const dt_page_phase *phase)
 {
     const char **name = NULL;
     uint32_t n = 0;
-    DT_TRY(dt_page_names(p, phase, &name, &n));
+    DT_TRY(dt_page_list_names(p, phase, &name, &n));
     dt_status st = DT_OK;
     for (size_t g = 0; g < N_GROUPS && st == DT_OK; g++) {
         st = write_group(p, phase, g, name, n);

@@ -32,7 +32,7 @@ static bool ends_with(const char *text, const char *end)
 
 /* Deviations go with their means, seeds and horizons are no results, comparisons and ellipses have panels of their
  * own. */
-static bool is_result(const char *name)
+static bool is_result_name(const char *name)
 {
     static const char *const others[] = {"eval/seeds/",       "eval/horizon_s/", "eval/cv_",    "eval/rmse_over_cv/",
                                          "eval/reliability/", "eval/coverage_",  "eval/sites/", "eval/regions/"};
@@ -49,7 +49,7 @@ static void choose_columns(const dt_page *p, const dt_page_phase *phase, const c
 {
     const dt_series *longest = NULL;
     for (uint32_t i = 0; i < n; i++) {
-        const dt_series *s = is_result(name[i]) ? dt_page_series(p, phase, 0, name[i]) : NULL;
+        const dt_series *s = is_result_name(name[i]) ? dt_page_find_series(p, phase, 0, name[i]) : NULL;
         longest = s != NULL && (longest == NULL || s->n > longest->n) ? s : longest;
     }
     c->n = 0;
@@ -64,7 +64,7 @@ static void choose_columns(const dt_page *p, const dt_page_phase *phase, const c
     c->at[c->n - 1] = phase->evaluated[0];
 }
 
-static double value_at(const dt_series *s, uint32_t record)
+static double value_at_record(const dt_series *s, uint32_t record)
 {
     for (uint32_t i = 0; i < s->n; i++) {
         if (s->at[i] == record) {
@@ -86,27 +86,27 @@ static void write_name(const char *name, dt_str *out)
     if (slash != NULL) {
         char prefix[192];
         snprintf(prefix, sizeof(prefix), "%.*s", (int)(slash + 1 - text), text);
-        dt_html_text(out, prefix);
+        dt_html_escape(out, prefix);
     }
     dt_str_add(out, "</i>");
-    dt_html_text(out, slash != NULL ? slash + 1 : text);
+    dt_html_escape(out, slash != NULL ? slash + 1 : text);
 }
 
 /* Over seeds, of the last evaluation; NAN: it has none. */
-static double deviation_of(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name)
+static double deviation_over_seeds(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name)
 {
     char std[192];
     if (!ends_with(name, "/mean")) {
         return NAN;
     }
     snprintf(std, sizeof(std), "%.*s/std", (int)(strlen(name) - strlen("/mean")), name);
-    return dt_page_evaluated(p, phase, run, std);
+    return dt_page_last_evaluated(p, phase, run, std);
 }
 
 static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name, bool is_first,
                       const columns *c)
 {
-    const dt_series *s = dt_page_series(p, phase, run, name);
+    const dt_series *s = dt_page_find_series(p, phase, run, name);
     if (s == NULL) {
         return;
     }
@@ -115,19 +115,19 @@ static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run
     double constant = 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i + 1 < c->n; i++) {
-        shown[n++] = value_at(s, c->at[i]);
+        shown[n++] = value_at_record(s, c->at[i]);
     }
     if (p->n_runs > 1) {
         shown[n++] = s->value[0];
     }
-    shown[n++] = dt_page_evaluated(p, phase, run, name);
+    shown[n++] = dt_page_last_evaluated(p, phase, run, name);
     const int decimals = dt_decimals_for(shown, n);
     dt_str_add(p->out, is_first ? "<tr class=\"first\"><th>" : "<tr><th>");
     if (is_first) {
         write_name(name, p->out);
     }
     dt_str_add(p->out, "</th><td class=\"l\">");
-    dt_page_run(p, run);
+    dt_page_write_run_name(p, run);
     dt_str_add(p->out, "</td><td class=\"l\">");
     if (!dt_page_is_constant(p, phase, name, &constant)) {
         dt_spark_write(s->value, s->n, p->group[run] % DT_PAGE_COLORS, p->out);
@@ -137,7 +137,7 @@ static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run
         dt_str_addf(p->out, "<td>%s</td>", dt_aligned_text(shown[i], decimals, text));
     }
     dt_str_addf(p->out, "<td><b>%s</b></td><td class=\"l soft\">", dt_aligned_text(shown[n - 1], decimals, text));
-    const double deviation = deviation_of(p, phase, run, name);
+    const double deviation = deviation_over_seeds(p, phase, run, name);
     if (isfinite(deviation) && isfinite(shown[n - 1])) {
         dt_str_addf(p->out, "\xc2\xb1 %s", dt_short_text(deviation, text));
     }
@@ -145,11 +145,11 @@ static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run
 }
 
 /* Where an evaluation is on the axis of the phase's curves. */
-static void write_place(const dt_page *p, const dt_page_phase *phase, uint32_t record)
+static void write_record_position(const dt_page *p, const dt_page_phase *phase, uint32_t record)
 {
-    const dt_series *over = phase->is_over_env_steps ? dt_page_series(p, phase, 0, "env_steps") : NULL;
+    const dt_series *over = phase->is_over_env_steps ? dt_page_find_series(p, phase, 0, "env_steps") : NULL;
     const uint64_t step = p->run[0].records->step[record];
-    const double env_steps = over != NULL ? value_at(over, record) : (double)NAN;
+    const double env_steps = over != NULL ? value_at_record(over, record) : (double)NAN;
     char text[DT_NUMBER_BYTES];
     if (isfinite(env_steps)) {
         dt_str_addf(p->out, "<th>%s env. steps</th>", dt_short_text(env_steps, text));
@@ -164,12 +164,12 @@ static void write_head(const dt_page *p, const dt_page_phase *phase, const colum
                        "<div class=\"scroll\"><table class=\"evaluation\"><thead><tr><th></th><th></th>"
                        "<th></th>");
     for (uint32_t i = 0; i + 1 < c->n; i++) {
-        write_place(p, phase, c->at[i]);
+        write_record_position(p, phase, c->at[i]);
     }
     if (p->n_runs > 1) {
         dt_str_add(p->out, "<th>first</th><th>last</th>");
     } else if (c->n > 0) {
-        write_place(p, phase, c->at[c->n - 1]);
+        write_record_position(p, phase, c->at[c->n - 1]);
     }
     dt_str_add(p->out, "<th></th></tr></thead><tbody>\n");
 }
@@ -181,10 +181,10 @@ static void write_seeds(const dt_page *p, const dt_page_phase *phase)
         char name[64], text[DT_NUMBER_BYTES];
         double seed = 0;
         while (snprintf(name, sizeof(name), "eval/seeds/%u", n + 1) > 0 &&
-               isfinite(seed = dt_page_evaluated(p, phase, i, name))) {
+               isfinite(seed = dt_page_last_evaluated(p, phase, i, name))) {
             dt_str_add(p->out, n == 0 ? "<p class=\"note\">" : ", ");
             if (n++ == 0) {
-                dt_page_run(p, i);
+                dt_page_write_run_name(p, i);
                 dt_str_add(p->out, p->n_runs > 1 ? ": mean \xc2\xb1 deviation over seeds "
                                                  : "Mean \xc2\xb1 deviation over seeds ");
             }
@@ -200,18 +200,18 @@ static dt_status chart_with_baselines(const dt_page *p, const dt_page_phase *pha
 {
     dt_flat f = {0};
     double first = INFINITY, last = -INFINITY;
-    uint32_t n = dt_page_curves(p, phase, name, p->curve);
+    uint32_t n = dt_page_make_curves(p, phase, name, p->curve);
     for (uint32_t i = 0; i < n; i++) {
         const dt_curve *c = &p->curve[i];
         first = c->n > 0 ? fmin(first, c->x[0]) : first;
         last = c->n > 0 ? fmax(last, c->x[c->n - 1]) : last;
     }
     if (phase->at[0] >= 0) {
-        DT_TRY(dt_logbook_left(&p->run[0], (uint32_t)phase->at[0], ".baselines.json", &f));
+        DT_TRY(dt_logbook_read_evaluation(&p->run[0], (uint32_t)phase->at[0], ".baselines.json", &f));
     }
-    const uint32_t n_others = dt_page_baselines(&f);
+    const uint32_t n_others = dt_page_count_baselines(&f);
     for (uint32_t i = 0; i < n_others && n < DT_CHART_MAX_CURVES; i++) {
-        const double value = dt_page_baseline(&f, i, name + strlen("eval/"));
+        const double value = dt_page_baseline_value(&f, i, name + strlen("eval/"));
         if (isfinite(value) && last > first) {
             dt_curve *c = &p->curve[n++];
             *c = (dt_curve){.is_reference = true, .label = dt_page_baseline_name(&f, i), .n = 2};
@@ -233,13 +233,13 @@ static dt_status chart_with_baselines(const dt_page *p, const dt_page_phase *pha
 
 /* As charts, where there are evaluations enough for one: what runs are ranked by, and the first of what the environment
  * measures itself. */
-static dt_status write_courses(const dt_page *p, const dt_page_phase *phase, const char **name, uint32_t n)
+static dt_status write_course_charts(const dt_page *p, const dt_page_phase *phase, const char **name, uint32_t n)
 {
     const char *chosen[2] = {NULL, NULL};
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t k = 0; k < p->n_runs && chosen[0] == NULL; k++) {
             const bool is_it = strcmp(p->run[k].state.best_name, name[i]) == 0;
-            chosen[0] = is_it && is_result(name[i]) && dt_page_has_course(p, phase, name[i]) ? name[i] : NULL;
+            chosen[0] = is_it && is_result_name(name[i]) && dt_page_has_course(p, phase, name[i]) ? name[i] : NULL;
         }
         const bool is_measured = strncmp(name[i], "eval/metrics/", 13) == 0 && ends_with(name[i], "/mean");
         if (chosen[1] == NULL && is_measured && dt_page_has_course(p, phase, name[i])) {
@@ -259,27 +259,27 @@ static dt_status write_courses(const dt_page *p, const dt_page_phase *phase, con
     return DT_OK;
 }
 
-dt_status dt_panel_evaluation(const dt_page *p, const dt_page_phase *phase)
+dt_status dt_panel_write_evaluation(const dt_page *p, const dt_page_phase *phase)
 {
     const char **name = NULL;
     uint32_t n = 0;
     columns c;
     bool is_open = false;
-    DT_TRY(dt_page_names(p, phase, &name, &n));
+    DT_TRY(dt_page_list_names(p, phase, &name, &n));
     dt_status st = DT_OK;
     choose_columns(p, phase, name, n, &c);
     for (uint32_t i = 0; i < n; i++) {
         bool is_first = true;
-        if (!is_result(name[i]) || dt_page_is_idle(p, name[i])) {
+        if (!is_result_name(name[i]) || dt_page_is_unused(p, name[i])) {
             continue;
         }
         if (!is_open) {
-            st = write_courses(p, phase, name, n);
+            st = write_course_charts(p, phase, name, n);
             write_head(p, phase, &c);
             is_open = true;
         }
         for (uint32_t k = 0; k < p->n_runs; k++) {
-            if (dt_page_series(p, phase, k, name[i]) != NULL) {
+            if (dt_page_find_series(p, phase, k, name[i]) != NULL) {
                 write_row(p, phase, k, name[i], is_first, &c);
                 is_first = false;
             }

@@ -19,7 +19,7 @@ enum { MAX_FILMS = 4 };                            /* of the first runs */
 static void write_film(const dt_page *p, const dt_film *s, dt_str *legend)
 {
     dt_str own = {0};
-    dt_film_legend(s, &own);
+    dt_film_write_legend(s, &own);
     const bool has_legend = strcmp(dt_str_text(&own), dt_str_text(legend)) != 0;
     const double shape = (s->high[0] - s->low[0]) / (s->high[1] - s->low[1]);
     dt_film_write(s, fmin(WIDE_PX, HIGH_PX * shape), false, has_legend, p->out);
@@ -27,7 +27,7 @@ static void write_film(const dt_page *p, const dt_film *s, dt_str *legend)
     *legend = own;
 }
 
-dt_status dt_panel_film(const dt_page *p, const dt_page_phase *phase)
+dt_status dt_panel_write_film(const dt_page *p, const dt_page_phase *phase)
 {
     uint32_t n = 0;
     dt_str legend = {0};
@@ -35,16 +35,16 @@ dt_status dt_panel_film(const dt_page *p, const dt_page_phase *phase)
     for (uint32_t i = 0; i < p->n_runs && n < MAX_FILMS && st == DT_OK; i++) {
         dt_flat f = {0};
         dt_film s = {0};
-        if (phase->at[i] < 0 || !dt_page_leads(p, i)) {
+        if (phase->at[i] < 0 || !dt_page_is_first_of_group(p, i)) {
             continue;
         }
-        st = dt_logbook_left(&p->run[i], (uint32_t)phase->at[i], ".pictures.json", &f);
+        st = dt_logbook_read_evaluation(&p->run[i], (uint32_t)phase->at[i], ".pictures.json", &f);
         if (st == DT_OK) {
             st = dt_film_read(&f, &s);
         }
         if (st == DT_OK && s.n_frames > 0 && s.line.n > 0) {
             dt_str_add(p->out, n++ == 0 ? "<h3>Part of an evaluated episode</h3>\n" : "");
-            dt_page_run(p, i);
+            dt_page_write_run_name(p, i);
             s.labels = dt_plugin_panels_labels(p, i);
             write_film(p, &s, &legend);
         }

@@ -23,7 +23,7 @@ typedef struct metrics { /* that a phase is compared by */
     uint32_t n;
 } metrics;
 
-static void add(metrics *m, const char *name)
+static void add_metric(metrics *m, const char *name)
 {
     if (m->n < MAX_METRICS) {
         snprintf(m->name[m->n++], MAX_METRIC, "%s", name);
@@ -33,13 +33,13 @@ static void add(metrics *m, const char *name)
 /* The environment's first metric and the return; of predictions the error at the last horizon; else what is learned. */
 static void choose_metrics(const dt_records *r, uint32_t phase, metrics *m)
 {
-    const uint32_t evaluated = dt_records_evaluated(r, phase);
+    const uint32_t evaluated = dt_records_last_evaluation(r, phase);
     const char *measured = NULL, *rmse = NULL;
     *m = (metrics){.n = 0};
     for (uint32_t i = r->phase[phase].first_series, end = dt_records_series_end(r, phase); i < end; i++) {
         const dt_series *s = &r->series[i];
         const size_t bytes = strlen(s->name);
-        if (!dt_series_is_of(s, evaluated)) {
+        if (!dt_series_has_record(s, evaluated)) {
             continue;
         }
         if (measured == NULL && strncmp(s->name, "eval/metrics/", 13) == 0 && bytes > 5 &&
@@ -49,25 +49,25 @@ static void choose_metrics(const dt_records *r, uint32_t phase, metrics *m)
         rmse = strncmp(s->name, "eval/rmse_m/", 12) == 0 ? s->name : rmse; /* horizons rise */
     }
     if (measured != NULL) {
-        add(m, measured);
+        add_metric(m, measured);
     }
     if (dt_records_find(r, phase, "eval/return/mean") != NULL) {
-        add(m, "eval/return/mean");
+        add_metric(m, "eval/return/mean");
     }
     if (rmse != NULL) {
-        add(m, rmse);
+        add_metric(m, rmse);
     }
     if (m->n == 0 && dt_records_find(r, phase, "charts/episodic_return") != NULL) {
-        add(m, "charts/episodic_return");
+        add_metric(m, "charts/episodic_return");
     }
     if (m->n == 0) {
-        add(m, "loss");
+        add_metric(m, "loss");
     }
 }
 
 /* Final results of a group's runs; those without one are left out. */
-static uint32_t results_of(const dt_page *p, uint32_t group, uint32_t phase, const char *id, const char *name,
-                           double out[DT_PAGE_MAX_RUNS])
+static uint32_t list_final_results(const dt_page *p, uint32_t group, uint32_t phase, const char *id, const char *name,
+                                   double out[DT_PAGE_MAX_RUNS])
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_runs; i++) {
@@ -76,8 +76,8 @@ static uint32_t results_of(const dt_page *p, uint32_t group, uint32_t phase, con
             continue;
         }
         const dt_series *s = dt_records_find(r, phase, name);
-        const bool is_old =
-            s == NULL || (strncmp(name, "eval/", 5) == 0 && !dt_series_is_of(s, dt_records_evaluated(r, phase)));
+        const bool is_old = s == NULL || (strncmp(name, "eval/", 5) == 0 &&
+                                          !dt_series_has_record(s, dt_records_last_evaluation(r, phase)));
         const double v = is_old ? (double)NAN : dt_series_last(s);
         if (isfinite(v)) {
             out[n++] = v;
@@ -99,11 +99,11 @@ static void write_cell(const dt_page *p, uint32_t group, uint32_t phase, const c
 {
     double own[DT_PAGE_MAX_RUNS], other[DT_PAGE_MAX_RUNS];
     char text[DT_NUMBER_BYTES];
-    const uint32_t n = results_of(p, group, phase, id, name, own);
+    const uint32_t n = list_final_results(p, group, phase, id, name, own);
     const dt_iqm r = dt_iqm_interval(own, n, RESAMPLES);
     dt_str_addf(p->out, "<td>%u</td><td><b>%s</b>", n, dt_number_text(r.value, text));
     write_interval(p, &r);
-    const uint32_t n_other = group > 0 ? results_of(p, 0, phase, id, name, other) : 0;
+    const uint32_t n_other = group > 0 ? list_final_results(p, 0, phase, id, name, other) : 0;
     if (n > 0 && n_other > 0) {
         const dt_iqm d = dt_iqm_difference(own, n, other, n_other, RESAMPLES);
         dt_str_addf(p->out, "<br/><span class=\"soft\">vs. first %s%s</span>", d.value > 0 ? "+" : "",
@@ -119,24 +119,24 @@ static void write_phase(const dt_page *p, uint32_t phase, const dt_records *firs
     metrics m;
     choose_metrics(first, phase, &m);
     dt_str_add(p->out, "<div class=\"scroll\"><table class=\"achieved groups\"><thead><tr><th>");
-    dt_html_text(p->out, id);
+    dt_html_escape(p->out, id);
     dt_str_add(p->out, "</th>");
     for (uint32_t k = 0; k < m.n; k++) {
         const char *unit = dt_unit_of(m.name[k]);
         dt_str_add(p->out, "<th>runs</th><th>");
-        dt_html_text(p->out, m.name[k]);
+        dt_html_escape(p->out, m.name[k]);
         dt_str_addf(p->out, "%s%s</th>", unit[0] != '\0' ? ", " : "", unit);
     }
     dt_str_add(p->out, "</tr></thead><tbody>\n");
     for (uint32_t i = 0; i < p->n_runs; i++) {
         char name[DT_GROUP_NAME];
-        if (!dt_page_leads(p, i)) {
+        if (!dt_page_is_first_of_group(p, i)) {
             continue;
         }
         dt_group_name(p, p->group[i], name);
         dt_str_add(p->out, "<tr><th>");
-        dt_page_dot(p, i);
-        dt_html_text(p->out, name);
+        dt_page_write_dot(p, i);
+        dt_html_escape(p->out, name);
         dt_str_add(p->out, "</th>");
         for (uint32_t k = 0; k < m.n; k++) {
             write_cell(p, p->group[i], phase, id, m.name[k]);
@@ -146,7 +146,7 @@ static void write_phase(const dt_page *p, uint32_t phase, const dt_records *firs
     dt_str_add(p->out, "</tbody></table></div>\n");
 }
 
-dt_status dt_panel_groups(const dt_page *p)
+dt_status dt_panel_write_groups(const dt_page *p)
 {
     const dt_records *first = p->run[0].records;
     if (p->n_groups == p->n_runs) {

@@ -21,7 +21,7 @@ typedef struct fact {
 enum { N_FACTS = 7 };
 
 /* The greatest of all values that a name has in any phase. */
-static double greatest(const dt_records *r, const char *name)
+static double greatest_value(const dt_records *r, const char *name)
 {
     double most = NAN;
     for (uint32_t i = 0; i < r->n_series; i++) {
@@ -68,7 +68,7 @@ static void collect_facts(const dt_logbook *l, fact f[N_FACTS])
     snprintf(f[4].text, sizeof(f[4].text), "%s", number);
     snprintf(f[4].note_text, sizeof(f[4].note_text), "since %s", dt_time_text(s->start, time));
     f[5].name = "Memory";
-    snprintf(f[5].text, sizeof(f[5].text), "%s", dt_bytes_text(greatest(l->records, "mem/rss"), number));
+    snprintf(f[5].text, sizeof(f[5].text), "%s", dt_bytes_text(greatest_value(l->records, "mem/rss"), number));
     snprintf(f[5].note_text, sizeof(f[5].note_text), "resident, at most");
     f[6].name = "Parameters";
     if (s->parameters > 0) {
@@ -87,9 +87,9 @@ static void write_tiles(const dt_page *p)
     dt_str_add(p->out, "<dl class=\"tiles\">");
     for (int i = 0; i < N_FACTS; i++) {
         dt_str_addf(p->out, "<div><dt>%s</dt><dd%s>", f[i].name, i == 0 ? " class=\"word\"" : "");
-        dt_html_text(p->out, f[i].text);
+        dt_html_escape(p->out, f[i].text);
         dt_str_add(p->out, "</dd><dd class=\"note\">");
-        dt_html_text(p->out, f[i].note_text);
+        dt_html_escape(p->out, f[i].note_text);
         dt_str_add(p->out, "</dd></div>");
     }
     dt_str_add(p->out, "</dl>\n");
@@ -104,9 +104,9 @@ static void write_table(const dt_page *p)
     for (uint32_t i = 0; i < p->n_runs; i++) {
         collect_facts(&p->run[i], f);
         dt_str_add(p->out, "<tr><th>");
-        dt_page_run(p, i);
+        dt_page_write_run_name(p, i);
         dt_str_addf(p->out, "</th><td>%s</td><td>%s</td><td class=\"l soft\">", f[0].text, f[1].text);
-        dt_html_text(p->out, p->run[i].state.best_name);
+        dt_html_escape(p->out, p->run[i].state.best_name);
         dt_str_addf(p->out, "</td><td>%s</td><td>%llu</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n",
                     f[2].text, (unsigned long long)p->run[i].state.best_step, f[3].text, f[4].text, f[5].text,
                     f[6].text);
@@ -120,7 +120,7 @@ static void write_notes(const dt_page *p)
         const dt_records *r = p->run[i].records;
         if (r->n_bad > 0) {
             dt_str_add(p->out, "<p class=\"note\">");
-            dt_html_text(p->out, p->run[i].name);
+            dt_html_escape(p->out, p->run[i].name);
             dt_str_addf(p->out,
                         ": %llu lines of metrics.jsonl are not records and are left out, the first is line %llu.</p>",
                         (unsigned long long)r->n_bad, (unsigned long long)r->first_bad);
@@ -128,11 +128,11 @@ static void write_notes(const dt_page *p)
     }
 }
 
-dt_status dt_panel_head(const dt_page *p)
+dt_status dt_panel_write_head(const dt_page *p)
 {
     dt_str_add(p->out, "<header><p class=\"kind\">dtrain report</p><h1>");
     if (p->n_runs == 1) {
-        dt_html_text(p->out, p->run[0].name);
+        dt_html_escape(p->out, p->run[0].name);
     } else {
         dt_str_addf(p->out, "%u runs side by side", p->n_runs);
         if (p->n_groups < p->n_runs) {

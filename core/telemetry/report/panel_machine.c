@@ -42,7 +42,7 @@ static void write_facts(const dt_page *p)
             dt_str_add(p->out, "<td class=\"l\">");
             for (int k = 0; k < 3 && facts[i].path[k] != NULL; k++) {
                 dt_str_add(p->out, k > 0 ? " " : "");
-                dt_html_text(p->out, dt_flat_text(&p->run[r].meta, facts[i].path[k]));
+                dt_html_escape(p->out, dt_flat_text(&p->run[r].meta, facts[i].path[k]));
             }
             dt_str_add(p->out, "</td>");
         }
@@ -61,7 +61,7 @@ static void write_command(const dt_page *p, const dt_flat *meta)
             break;
         }
         dt_str_add(p->out, i > 0 ? " " : "");
-        dt_html_text(p->out, word->text);
+        dt_html_escape(p->out, word->text);
     }
     dt_str_add(p->out, "</code></td>");
 }
@@ -77,20 +77,20 @@ static void write_plugins(const dt_page *p, const dt_flat *meta)
             break;
         }
         dt_str_add(p->out, "<li>");
-        dt_html_text(p->out, name->text);
+        dt_html_escape(p->out, name->text);
         dt_str_add(p->out, " ");
         snprintf(path, sizeof(path), "plugins/%u/version", i);
-        dt_html_text(p->out, dt_flat_text(meta, path));
+        dt_html_escape(p->out, dt_flat_text(meta, path));
         snprintf(path, sizeof(path), "plugins/%u/sha256", i);
         snprintf(hash, sizeof(hash), "%s", dt_flat_text(meta, path));
         dt_str_add(p->out, " <code class=\"soft\">");
-        dt_html_text(p->out, hash);
+        dt_html_escape(p->out, hash);
         dt_str_add(p->out, "</code></li>");
     }
     dt_str_add(p->out, "</ul></td>");
 }
 
-dt_status dt_panel_machine(const dt_page *p)
+dt_status dt_panel_write_machine(const dt_page *p)
 {
     dt_str_add(p->out,
                "<section id=\"machine\"><h2>Program and machine</h2>\n<details><summary>Version, host, command and "
@@ -99,7 +99,7 @@ dt_status dt_panel_machine(const dt_page *p)
         dt_str_add(p->out, "<thead><tr><th></th>");
         for (uint32_t r = 0; r < p->n_runs; r++) {
             dt_str_add(p->out, "<th class=\"l\">");
-            dt_page_run(p, r);
+            dt_page_write_run_name(p, r);
             dt_str_add(p->out, "</th>");
         }
         dt_str_add(p->out, "</tr></thead>");

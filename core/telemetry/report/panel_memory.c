@@ -49,15 +49,15 @@ bool dt_page_is_memory(const char *name)
 }
 
 /* A curve of megabytes. label: of a line to compare with; NULL: what was recorded of the run. */
-static void add_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name, const char *label,
-                      uint32_t *n)
+static void add_memory_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name,
+                             const char *label, uint32_t *n)
 {
-    const dt_series *s = dt_page_series(p, phase, run, name);
+    const dt_series *s = dt_page_find_series(p, phase, run, name);
     if (s == NULL || *n == DT_CHART_MAX_CURVES) {
         return;
     }
     dt_curve *c = &p->curve[(*n)++];
-    dt_page_curve(p, phase, run, s, c);
+    dt_page_make_curve(p, phase, run, s, c);
     c->is_reference = label != NULL;
     c->label = label;
     c->last /= 1e6;
@@ -70,16 +70,16 @@ static dt_status write_chart(const dt_page *p, const dt_page_phase *phase, int k
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        add_curve(p, phase, i, kinds[k].name, NULL, &n);
+        add_memory_curve(p, phase, i, kinds[k].name, NULL, &n);
     }
     if (n > 0 && kinds[k].planned != NULL) {
         for (uint32_t i = 0; i < p->n_runs; i++) {
-            add_curve(p, phase, i, kinds[k].planned, "planned", &n);
+            add_memory_curve(p, phase, i, kinds[k].planned, "planned", &n);
         }
     }
     for (int l = 0; l < N_LEVELS && n > 0 && kinds[k].has_levels; l++) {
         for (uint32_t i = 0; i < p->n_runs; i++) {
-            add_curve(p, phase, i, levels[l].name, levels[l].label, &n);
+            add_memory_curve(p, phase, i, levels[l].name, levels[l].label, &n);
         }
     }
     const dt_chart chart = {.prefix = "",
@@ -91,7 +91,7 @@ static dt_status write_chart(const dt_page *p, const dt_page_phase *phase, int k
     return dt_chart_write(&chart, p->out);
 }
 
-static double greatest(const dt_series *s)
+static double greatest_value(const dt_series *s)
 {
     double most = NAN;
     if (s != NULL) {
@@ -105,14 +105,14 @@ static double greatest(const dt_series *s)
 static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run, int k)
 {
     char text[DT_NUMBER_BYTES];
-    const double most = greatest(dt_page_series(p, phase, run, kinds[k].name));
+    const double most = greatest_value(dt_page_find_series(p, phase, run, kinds[k].name));
     const char *plan = kinds[k].planned;
-    const double planned = plan != NULL ? greatest(dt_page_series(p, phase, run, plan)) : (double)NAN;
+    const double planned = plan != NULL ? greatest_value(dt_page_find_series(p, phase, run, plan)) : (double)NAN;
     if (!isfinite(most)) {
         return;
     }
     dt_str_add(p->out, "<tr><th>");
-    dt_page_run(p, run);
+    dt_page_write_run_name(p, run);
     dt_str_addf(p->out, "</th><td class=\"l\">%s</td><td><b>%s</b></td>", kinds[k].text, dt_bytes_text(most, text));
     if (isfinite(planned) && planned > 0) {
         dt_str_addf(p->out, "<td>%s</td>", dt_bytes_text(planned, text));
@@ -122,11 +122,11 @@ static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run
     }
 }
 
-dt_status dt_panel_memory(const dt_page *p, const dt_page_phase *phase)
+dt_status dt_panel_write_memory(const dt_page *p, const dt_page_phase *phase)
 {
     bool has_any = false;
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        has_any = has_any || dt_page_series(p, phase, i, kinds[0].name) != NULL;
+        has_any = has_any || dt_page_find_series(p, phase, i, kinds[0].name) != NULL;
     }
     if (!has_any) {
         return DT_OK;

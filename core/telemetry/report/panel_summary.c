@@ -36,7 +36,7 @@ static double t_quantile(uint32_t df)
 }
 
 /* Mean, and half the width of its 95 % interval; NAN: one value, or none. */
-static void summarise(const sample *s, double *mean_p, double *half_p)
+static void compute_mean_and_interval(const sample *s, double *mean_p, double *half_p)
 {
     double sum = 0, squares = 0;
     for (uint32_t i = 0; i < s->n; i++) {
@@ -69,7 +69,7 @@ static void read_sample(const dt_flat *f, uint32_t result, const char *name, sam
 }
 
 /* "metrics/strict_delay_s": the first metric of the environment; false: it has none. */
-static bool headline(const dt_flat *f, char name[192])
+static bool find_headline(const dt_flat *f, char name[192])
 {
     static const char prefix[] = "results/0/result/metrics/";
     for (uint32_t i = 0; i < f->n; i++) {
@@ -105,7 +105,7 @@ static void write_mean(const dt_page *p, const sample *s)
 {
     char text[DT_NUMBER_BYTES];
     double mean = 0, half = 0;
-    summarise(s, &mean, &half);
+    compute_mean_and_interval(s, &mean, &half);
     dt_str_add(p->out, dt_number_text(mean, text));
     if (isfinite(half)) {
         dt_str_addf(p->out, " \xc2\xb1 %s", dt_short_text(half, text));
@@ -118,7 +118,7 @@ typedef struct difference { /* of the policy to another one */
 } difference;
 
 /* Paired by seed; false: the two have no seeds in common. */
-static bool compare(const sample *policy, const sample *other, difference *out)
+static bool compare_paired(const sample *policy, const sample *other, difference *out)
 {
     sample d = {.n = policy->n};
     double base = 0, unused = 0;
@@ -128,8 +128,8 @@ static bool compare(const sample *policy, const sample *other, difference *out)
     for (uint32_t i = 0; i < d.n; i++) {
         d.value[i] = policy->value[i] - other->value[i];
     }
-    summarise(&d, &out->mean, &out->half);
-    summarise(other, &base, &unused);
+    compute_mean_and_interval(&d, &out->mean, &out->half);
+    compute_mean_and_interval(other, &base, &unused);
     out->share = base != 0 ? out->mean / fabs(base) : (double)NAN;
     return true;
 }
@@ -151,7 +151,7 @@ static void write_difference(const dt_page *p, const sample *policy, const sampl
 {
     char text[DT_NUMBER_BYTES];
     difference d;
-    if (!compare(policy, other, &d)) {
+    if (!compare_paired(policy, other, &d)) {
         return;
     }
     dt_str_add(p->out, "<br/><span class=\"soft\">");
@@ -175,7 +175,7 @@ static void write_row(const dt_page *p, const dt_flat *f, const dt_flat *before,
     const char *slash = strrchr(name, '/');
     read_sample(f, 0, name, &policy);
     dt_str_add(p->out, "<tr><th>");
-    dt_html_text(p->out, slash != NULL ? slash + 1 : name);
+    dt_html_escape(p->out, slash != NULL ? slash + 1 : name);
     dt_str_add(p->out, "</th><td><b>");
     write_mean(p, &policy);
     dt_str_add(p->out, "</b></td>");
@@ -199,24 +199,24 @@ static void write_row(const dt_page *p, const dt_flat *f, const dt_flat *before,
 static void write_phase(const dt_page *p, uint32_t run, uint32_t phase, const dt_flat *f, const dt_flat *before)
 {
     char metric[192], path[64];
-    const uint32_t n = dt_page_baselines(f);
+    const uint32_t n = dt_page_count_baselines(f);
     uint32_t n_seeds = 0;
     do {
         snprintf(path, sizeof(path), "results/0/result/seeds/%u", n_seeds);
     } while (dt_flat_find(f, path) != NULL && ++n_seeds < MAX_SEEDS);
     dt_str_add(p->out, "<div class=\"scroll\"><table class=\"achieved\"><thead><tr><th>");
-    dt_page_run(p, run);
+    dt_page_write_run_name(p, run);
     dt_str_add(p->out, p->n_runs > 1 ? " " : "");
-    dt_html_text(p->out, p->run[run].records->phase[phase].id);
+    dt_html_escape(p->out, p->run[run].records->phase[phase].id);
     dt_str_addf(p->out, ", %u seed%s</th><th>policy</th>", n_seeds, n_seeds == 1 ? "" : "s");
     dt_str_add(p->out, before != NULL ? "<th>phase before</th>" : "");
     for (uint32_t i = 0; i < n; i++) {
         dt_str_add(p->out, "<th>");
-        dt_html_text(p->out, dt_page_baseline_name(f, i));
+        dt_html_escape(p->out, dt_page_baseline_name(f, i));
         dt_str_add(p->out, "</th>");
     }
     dt_str_add(p->out, "</tr></thead><tbody>\n");
-    if (headline(f, metric)) {
+    if (find_headline(f, metric)) {
         write_row(p, f, before, metric, n);
     }
     write_row(p, f, before, "return", n);
@@ -228,7 +228,7 @@ static void write_phase(const dt_page *p, uint32_t run, uint32_t phase, const dt
 static void write_unit(const dt_page *p, const char *unit)
 {
     dt_str_add(p->out, unit[0] != '\0' ? NO_BREAK : "");
-    dt_html_text(p->out, unit);
+    dt_html_escape(p->out, unit);
 }
 
 /* ", greedy 67.7 s (policy -22 %)" */
@@ -238,12 +238,12 @@ static void write_against(const dt_page *p, const char *who, const sample *polic
     char text[DT_NUMBER_BYTES];
     difference d;
     double mean = 0, unused = 0;
-    if (!compare(policy, other, &d)) {
+    if (!compare_paired(policy, other, &d)) {
         return;
     }
-    summarise(other, &mean, &unused);
+    compute_mean_and_interval(other, &mean, &unused);
     dt_str_add(p->out, "; ");
-    dt_html_text(p->out, who);
+    dt_html_escape(p->out, who);
     dt_str_addf(p->out, NO_BREAK "%s", dt_number_text(mean, text));
     write_unit(p, unit);
     if (!is_significant(&d)) {
@@ -259,15 +259,15 @@ static void write_policy_sentence(const dt_page *p, const dt_flat *f, const dt_f
 {
     char metric[192] = "return";
     sample policy, other;
-    (void)headline(f, metric);
+    (void)find_headline(f, metric);
     const char *slash = strrchr(metric, '/'), *unit = dt_unit_of(metric);
     read_sample(f, 0, metric, &policy);
-    dt_html_text(p->out, slash != NULL ? slash + 1 : metric);
+    dt_html_escape(p->out, slash != NULL ? slash + 1 : metric);
     dt_str_add(p->out, " <b>");
     write_mean(p, &policy);
     write_unit(p, unit);
     dt_str_add(p->out, "</b>");
-    for (uint32_t i = 0; i < dt_page_baselines(f); i++) {
+    for (uint32_t i = 0; i < dt_page_count_baselines(f); i++) {
         read_sample(f, i + 1, metric, &other);
         write_against(p, dt_page_baseline_name(f, i), &policy, &other, unit);
     }
@@ -283,8 +283,8 @@ static void write_other_sentence(const dt_page *p, const dt_page_phase *phase)
     const size_t before = p->out->bytes;
     char text[DT_NUMBER_BYTES];
     dt_plugin_panels_summarise(p, phase);
-    const double mean = dt_page_evaluated(p, phase, 0, "eval/return/mean");
-    const double deviation = dt_page_evaluated(p, phase, 0, "eval/return/std");
+    const double mean = dt_page_last_evaluated(p, phase, 0, "eval/return/mean");
+    const double deviation = dt_page_last_evaluated(p, phase, 0, "eval/return/std");
     if (p->out->bytes > before || isnan(mean)) {
         return;
     }
@@ -317,10 +317,10 @@ static void write_sentence(const dt_page *p, const dt_page_phase *phase, uint32_
     const bool was_open = *is_open_p;
     open_section(p, SENTENCES, is_open_p);
     dt_str_addf(p->out, "<li><a href=\"#phase-%u\">", number);
-    dt_html_text(p->out, phase->id);
+    dt_html_escape(p->out, phase->id);
     dt_str_add(p->out, "</a> ");
     const size_t empty = p->out->bytes;
-    if (dt_page_baselines(f) > 0) {
+    if (dt_page_count_baselines(f) > 0) {
         write_policy_sentence(p, f, before);
     } else {
         write_other_sentence(p, phase);
@@ -340,8 +340,8 @@ static dt_status write_run(const dt_page *p, uint32_t run, const dt_page_phase *
     dt_status st = DT_OK;
     for (uint32_t i = 0; i < n && st == DT_OK; i++) {
         dt_flat f = {0};
-        st = dt_logbook_left(&p->run[run], i, ".baselines.json", &f);
-        const bool has_baselines = st == DT_OK && dt_page_baselines(&f) > 0;
+        st = dt_logbook_read_evaluation(&p->run[run], i, ".baselines.json", &f);
+        const bool has_baselines = st == DT_OK && dt_page_count_baselines(&f) > 0;
         const dt_flat *last = has_baselines && before.n > 0 && is_comparable(&f, &before) ? &before : NULL;
         if (st == DT_OK && phase != NULL) {
             write_sentence(p, &phase[i], i + 1, &f, last, is_open_p);
@@ -360,7 +360,7 @@ static dt_status write_run(const dt_page *p, uint32_t run, const dt_page_phase *
     return st;
 }
 
-dt_status dt_panel_summary(const dt_page *p, const dt_page_phase *phase, uint32_t n)
+dt_status dt_panel_write_summary(const dt_page *p, const dt_page_phase *phase, uint32_t n)
 {
     bool is_open = false;
     if (p->n_runs == 1) {

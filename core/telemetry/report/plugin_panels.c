@@ -33,40 +33,40 @@ typedef struct drawing {
     bool has_read[DT_PAGE_MAX_RUNS];
 } drawing;
 
-static drawing *of(const dt_panel_view *p)
+static drawing *as_drawing(const dt_panel_view *p)
 {
     return p->priv;
 }
 
 static const char *run_name(const dt_panel_view *p, uint32_t run)
 {
-    return run < p->n_runs ? of(p)->page->run[run].name : "";
+    return run < p->n_runs ? as_drawing(p)->page->run[run].name : "";
 }
 
 static const char *run_label(const dt_panel_view *p, uint32_t run)
 {
-    drawing *d = of(p);
+    drawing *d = as_drawing(p);
     if (run >= p->n_runs) {
         return "";
     }
     if (d->label[run].bytes == 0) {
         dt_page q = *d->page;
         q.out = &d->label[run];
-        dt_page_run(&q, run);
+        dt_page_write_run_name(&q, run);
     }
     return dt_str_text(&d->label[run]);
 }
 
 static uint8_t is_first_of_group(const dt_panel_view *p, uint32_t run)
 {
-    return run < p->n_runs && dt_page_leads(of(p)->page, run);
+    return run < p->n_runs && dt_page_is_first_of_group(as_drawing(p)->page, run);
 }
 
 static uint32_t read_series(const dt_panel_view *p, uint32_t run, const char *metric, const double **value,
                             const uint64_t **step)
 {
-    drawing *d = of(p);
-    const dt_series *s = run < p->n_runs ? dt_page_series(d->page, d->phase, run, metric) : NULL;
+    drawing *d = as_drawing(p);
+    const dt_series *s = run < p->n_runs ? dt_page_find_series(d->page, d->phase, run, metric) : NULL;
     if (s == NULL || s->n == 0 || d->n_step == MAX_SERIES) {
         return 0;
     }
@@ -87,19 +87,19 @@ static double read_result(const dt_panel_view *p, uint32_t run, const char *resu
 {
     char name[256];
     snprintf(name, sizeof(name), "eval/%s", result);
-    return run < p->n_runs ? dt_page_evaluated(of(p)->page, of(p)->phase, run, name) : (double)NAN;
+    return run < p->n_runs ? dt_page_last_evaluated(as_drawing(p)->page, as_drawing(p)->phase, run, name) : (double)NAN;
 }
 
 static dt_status read_pictures(const dt_panel_view *p, uint32_t run, const char *prefix,
                                void (*each)(void *user, const char *path, double value), void *user)
 {
-    drawing *d = of(p);
+    drawing *d = as_drawing(p);
     if (run >= p->n_runs || d->phase->at[run] < 0) {
         return DT_OK;
     }
     dt_flat *f = &d->picture[run];
     if (!d->has_read[run]) {
-        DT_TRY(dt_logbook_left(&d->page->run[run], (uint32_t)d->phase->at[run], ".pictures.json", f));
+        DT_TRY(dt_logbook_read_evaluation(&d->page->run[run], (uint32_t)d->phase->at[run], ".pictures.json", f));
         d->has_read[run] = true;
     }
     for (uint32_t i = 0; i < f->n; i++) {
@@ -112,23 +112,23 @@ static dt_status read_pictures(const dt_panel_view *p, uint32_t run, const char 
 
 static void write_text(const dt_panel_view *p, const char *words)
 {
-    dt_html_text(of(p)->page->out, words);
+    dt_html_escape(as_drawing(p)->page->out, words);
 }
 
 static void write_html(const dt_panel_view *p, const char *elements)
 {
-    dt_str_add(of(p)->page->out, elements);
+    dt_str_add(as_drawing(p)->page->out, elements);
 }
 
 static dt_status write_chart(const dt_panel_view *p, const char *metric)
 {
-    return dt_page_chart(of(p)->page, of(p)->phase, metric);
+    return dt_page_write_chart(as_drawing(p)->page, as_drawing(p)->phase, metric);
 }
 
 static dt_status write_curves(const dt_panel_view *p, const char *title, const char *unit, const char *x_name,
                               const dt_panel_curve *curve, uint32_t n)
 {
-    const dt_page *page = of(p)->page;
+    const dt_page *page = as_drawing(p)->page;
     if (n > DT_CHART_MAX_CURVES) {
         return DT_FAIL(DT_EINVAL, "a chart of %u curves: at most %d", n, DT_CHART_MAX_CURVES);
     }
@@ -172,7 +172,7 @@ static dt_status call_plugin(const request *r, const dt_panels_api *api, const d
     return DT_HAS(api, draw) && api->place == r->call ? api->draw(h, view) : DT_OK;
 }
 
-static void call_one(const request *r, const dt_panels_api *api, const char *name)
+static void call_panels_of_plugin(const request *r, const dt_panels_api *api, const char *name)
 {
     dt_str own = {0};
     dt_page page = *r->page;
@@ -212,37 +212,39 @@ static void call_one(const request *r, const dt_panels_api *api, const char *nam
     }
 }
 
-static void call_table(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
+static void call_panels_of_component(void *user, const void *table, const dt_loaded_plugin *plugin,
+                                     const dt_loaded *component)
 {
-    call_one(user, table, component != NULL ? component->desc.id : plugin->desc.name);
+    call_panels_of_plugin(user, table, component != NULL ? component->desc.id : plugin->desc.name);
 }
 
-static void call_all(request *r)
+static void call_all_plugins(request *r)
 {
     if (r->page->plugins != NULL) {
-        dt_loader_extensions(r->page->plugins->loader, DT_EXT_PANELS, call_table, r);
+        dt_loader_visit_extensions(r->page->plugins->loader, DT_EXT_PANELS, call_panels_of_component, r);
     }
 }
 
 void dt_plugin_panels_draw_one(const dt_page *p, const dt_page_phase *phase, const dt_panels_api *api, const char *name)
 {
-    call_one(&(request){.page = p, .phase = phase, .call = (call)api->place}, api, name);
+    call_panels_of_plugin(&(request){.page = p, .phase = phase, .call = (call)api->place}, api, name);
 }
 
 void dt_plugin_panels_draw(const dt_page *p, const dt_page_phase *phase, uint32_t place)
 {
-    call_all(&(request){.page = p, .phase = phase, .call = (call)place});
+    call_all_plugins(&(request){.page = p, .phase = phase, .call = (call)place});
 }
 
 void dt_plugin_panels_summarise(const dt_page *p, const dt_page_phase *phase)
 {
-    call_all(&(request){.page = p, .phase = phase, .call = SUMMARISE});
+    call_all_plugins(&(request){.page = p, .phase = phase, .call = SUMMARISE});
 }
 
 void dt_plugin_panels_note(const dt_page *p, const dt_page_phase *phase, const char *metric, char *out, size_t bytes)
 {
     out[0] = '\0';
-    call_all(&(request){.page = p, .phase = phase, .call = NOTE, .metric = metric, .note = out, .note_bytes = bytes});
+    call_all_plugins(
+        &(request){.page = p, .phase = phase, .call = NOTE, .metric = metric, .note = out, .note_bytes = bytes});
 }
 
 const dt_scene_labels *dt_plugin_panels_labels(const dt_page *p, uint32_t run)
@@ -258,7 +260,7 @@ const dt_scene_labels *dt_plugin_panels_labels(const dt_page *p, uint32_t run)
             dt_loader_find(p->plugins->loader, DT_KIND_ENV, v->text, &env) != DT_OK) {
             continue;
         }
-        labels = env->desc.extension != NULL ? dt_film_labels(env->desc.extension(DT_EXT_SCENE)) : NULL;
+        labels = env->desc.extension != NULL ? dt_film_read_labels(env->desc.extension(DT_EXT_SCENE)) : NULL;
     }
     dt_error_clear();
     return labels;

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static double mean_of(const dt_series *s)
+static double mean_of_series(const dt_series *s)
 {
     double sum = 0, n = 0;
     for (uint32_t i = 0; s != NULL && i < s->n; i++) {
@@ -38,16 +38,16 @@ static double find_slowest(const dt_series *s, uint32_t n_ranks, uint32_t *rank_
     return s->n > 0 ? (double)most / s->n : NAN;
 }
 
-bool dt_ranks_text(const dt_records *r, uint32_t phase, uint32_t n_ranks, char out[DT_RANKS_TEXT_BYTES])
+bool dt_ranks_describe_waiting(const dt_records *r, uint32_t phase, uint32_t n_ranks, char out[DT_RANKS_TEXT_BYTES])
 {
     enum { MOST_RANKS = 4096 };
     char busy[DT_NUMBER_BYTES], sent[DT_NUMBER_BYTES];
     uint32_t slowest = 0;
     const dt_series *who = dt_records_find(r, phase, "ranks/slowest");
-    const double busy_s = mean_of(dt_records_find(r, phase, "ranks/busy_s"));
-    const double waiting = mean_of(dt_records_find(r, phase, "ranks/waiting"));
-    const double beyond = mean_of(dt_records_find(r, phase, "ranks/imbalance"));
-    const double bytes = mean_of(dt_records_find(r, phase, "ranks/sent"));
+    const double busy_s = mean_of_series(dt_records_find(r, phase, "ranks/busy_s"));
+    const double waiting = mean_of_series(dt_records_find(r, phase, "ranks/waiting"));
+    const double beyond = mean_of_series(dt_records_find(r, phase, "ranks/imbalance"));
+    const double bytes = mean_of_series(dt_records_find(r, phase, "ranks/sent"));
     out[0] = '\0';
     if (n_ranks < 2 || n_ranks > MOST_RANKS || who == NULL || !isfinite(busy_s + waiting + beyond + bytes)) {
         return false;

@@ -37,7 +37,7 @@ struct dt_records_reader {
     uint32_t next;   /* the series expected now: every record has the same order */
 };
 
-static dt_status no_memory(const dt_records_reader *r)
+static dt_status fail_no_memory(const dt_records_reader *r)
 {
     return DT_FAIL(DT_ENOMEM, "out of memory for the %u records of %s", r->r.n, r->path);
 }
@@ -68,7 +68,7 @@ static dt_status open_file(dt_records_reader *r)
     return DT_OK;
 }
 
-static dt_status create(const char *name, dt_records_reader **out_p)
+static dt_status create_reader(const char *name, dt_records_reader **out_p)
 {
     dt_records_reader *r = dt_alloc(sizeof(*r));
     if (r == NULL || (r->path = dt_strdup(name)) == NULL) {
@@ -82,7 +82,7 @@ static dt_status create(const char *name, dt_records_reader **out_p)
 dt_status dt_records_open(const char *path, dt_records_reader **out_p)
 {
     dt_records_reader *r = NULL;
-    DT_TRY(create(path, &r));
+    DT_TRY(create_reader(path, &r));
     const dt_status st = open_file(r);
     if (st < 0) {
         dt_records_close(r);
@@ -114,7 +114,7 @@ const dt_records *dt_records_get(const dt_records_reader *r)
 /* ---- one record -------------------------------------------------------------------------------------------------- */
 
 /* Room for one more of n elements. */
-static bool grow(void **list, uint32_t n, uint32_t *cap, size_t bytes)
+static bool grow_list(void **list, uint32_t n, uint32_t *cap, size_t bytes)
 {
     if (n < *cap) {
         return true;
@@ -130,7 +130,7 @@ static bool grow(void **list, uint32_t n, uint32_t *cap, size_t bytes)
 }
 
 /* FNV-1a, spread. */
-static uint32_t place_of(uint32_t phase, const char *name)
+static uint32_t hash_place(uint32_t phase, const char *name)
 {
     uint32_t h = 2166136261u ^ phase * 2654435761u;
     for (const char *p = name; *p != '\0'; p++) {
@@ -140,9 +140,9 @@ static uint32_t place_of(uint32_t phase, const char *name)
 }
 
 /* Where a name is, or the free slot where it belongs. */
-static uint32_t *slot_of(dt_records *d, uint32_t phase, const char *name)
+static uint32_t *find_slot(dt_records *d, uint32_t phase, const char *name)
 {
-    for (uint32_t i = place_of(phase, name);; i++) {
+    for (uint32_t i = hash_place(phase, name);; i++) {
         uint32_t *s = &d->slot[i & (d->n_slots - 1)];
         d->n_looks++;
         if (*s == 0 || (d->series[*s - 1].phase == phase && strcmp(d->series[*s - 1].name, name) == 0)) {
@@ -166,12 +166,12 @@ static bool grow_slots(dt_records *d)
     d->slot = fresh;
     d->n_slots = n;
     for (uint32_t i = 0; i < d->n_series; i++) {
-        *slot_of(d, d->series[i].phase, d->series[i].name) = i + 1;
+        *find_slot(d, d->series[i].phase, d->series[i].name) = i + 1;
     }
     return true;
 }
 
-static dt_series *series_of(dt_records_reader *r, uint32_t phase, const char *name)
+static dt_series *find_or_add_series(dt_records_reader *r, uint32_t phase, const char *name)
 {
     dt_records *d = &r->r;
     const uint32_t next = r->next < d->n_series ? r->next : d->n_series;
@@ -182,13 +182,13 @@ static dt_series *series_of(dt_records_reader *r, uint32_t phase, const char *na
     if (!grow_slots(d)) {
         return NULL;
     }
-    uint32_t *slot = slot_of(d, phase, name);
+    uint32_t *slot = find_slot(d, phase, name);
     if (*slot != 0) {
         r->next = *slot;
         return &d->series[*slot - 1];
     }
     char *copy = dt_strdup(name);
-    if (copy == NULL || !grow((void **)&d->series, d->n_series, &d->cap_series, sizeof(*d->series))) {
+    if (copy == NULL || !grow_list((void **)&d->series, d->n_series, &d->cap_series, sizeof(*d->series))) {
         dt_free(copy);
         return NULL;
     }
@@ -200,7 +200,7 @@ static dt_series *series_of(dt_records_reader *r, uint32_t phase, const char *na
 
 static bool add_value(dt_records_reader *r, const char *name, double value)
 {
-    dt_series *s = series_of(r, r->r.n_phases - 1, name);
+    dt_series *s = find_or_add_series(r, r->r.n_phases - 1, name);
     if (s == NULL) {
         return false;
     }
@@ -227,7 +227,7 @@ static bool add_record(dt_records_reader *r, const char *phase, uint64_t step, d
     const dt_phase_records *last = d->n_phases > 0 ? &d->phase[d->n_phases - 1] : NULL;
     if (last == NULL || strcmp(last->id, phase) != 0 || step <= d->step[d->n - 1]) {
         char *id = dt_strdup(phase);
-        if (id == NULL || !grow((void **)&d->phase, d->n_phases, &d->cap_phases, sizeof(*d->phase))) {
+        if (id == NULL || !grow_list((void **)&d->phase, d->n_phases, &d->cap_phases, sizeof(*d->phase))) {
             dt_free(id);
             return false;
         }
@@ -267,7 +267,7 @@ static dt_status read_line(dt_records_reader *r, dt_json *j)
         if (t.kind == DT_JSON_KEY) {
             dt_free(key);
             key = dt_strdup(t.text);
-            st = key != NULL ? DT_OK : no_memory(r);
+            st = key != NULL ? DT_OK : fail_no_memory(r);
         } else if (t.kind == DT_JSON_OBJECT || t.kind == DT_JSON_OBJECT_END) {
             st = dt_json_depth(j) <= 1 ? DT_OK : dt_json_fail(j, "a record has no objects inside");
         } else if (key == NULL) {
@@ -279,7 +279,7 @@ static dt_status read_line(dt_records_reader *r, dt_json *j)
                 break;
             }
             if ((is_number || t.kind == DT_JSON_NULL) && !add_value(r, key, is_number ? t.number : (double)NAN)) {
-                st = no_memory(r);
+                st = fail_no_memory(r);
             }
         } else if (strcmp(key, "step") == 0 && t.kind == DT_JSON_NUMBER && t.is_integer && t.integer >= 0) {
             step = t.integer;
@@ -287,7 +287,7 @@ static dt_status read_line(dt_records_reader *r, dt_json *j)
             snprintf(phase, sizeof(phase), "%s", t.text);
         } else if (strcmp(key, "wall_s") == 0 && t.kind == DT_JSON_NUMBER && step >= 0) {
             is_record = true;
-            st = add_record(r, phase, (uint64_t)step, t.number) ? DT_OK : no_memory(r);
+            st = add_record(r, phase, (uint64_t)step, t.number) ? DT_OK : fail_no_memory(r);
         }
     }
     dt_free(key);
@@ -303,7 +303,7 @@ static dt_status skip_value(dt_records_reader *r) /* a line that no record is as
     return DT_OK;
 }
 
-static dt_status parse(dt_records_reader *r, const char *line, size_t bytes)
+static dt_status parse_line(dt_records_reader *r, const char *line, size_t bytes)
 {
     dt_json *j = NULL;
     r->n_lines++;
@@ -330,7 +330,7 @@ static dt_status restart_file(dt_records_reader *r)
 }
 
 /* Where the last whole line ended no line ends any more: the file was cut and continued, as a resume does it. */
-static bool is_rewritten(const dt_records_reader *r)
+static bool was_file_rewritten(const dt_records_reader *r)
 {
     char c = '\n';
     return r->end > 0 && (pread(fileno(r->file), &c, 1, r->end - 1) != 1 || c != '\n');
@@ -344,7 +344,7 @@ dt_status dt_records_poll(dt_records_reader *r)
         return DT_DONE;
     }
     if (r->file == NULL || dt_beneath_stat(r->path, &s) != 0 || s.st_ino != r->inode || s.st_size < r->end ||
-        is_rewritten(r)) {
+        was_file_rewritten(r)) {
         is_new = true;
         if (r->file == NULL) {
             DT_TRY(open_file(r));
@@ -365,7 +365,7 @@ dt_status dt_records_poll(dt_records_reader *r)
         }
         r->end += (off_t)r->line.bytes;
         is_new = true;
-        DT_TRY(r->line.is_whole ? parse(r, r->line.text, r->line.kept) : skip_value(r));
+        DT_TRY(r->line.is_whole ? parse_line(r, r->line.text, r->line.kept) : skip_value(r));
     }
     if (ferror(r->file)) {
         return DT_FAIL(DT_EIO, "cannot read %s: %s", r->path, strerror(errno));
@@ -376,7 +376,7 @@ dt_status dt_records_poll(dt_records_reader *r)
 dt_status dt_records_read_mem(const char *text, size_t bytes, const char *name, dt_records_reader **out_p)
 {
     dt_records_reader *r = NULL;
-    DT_TRY(create(name, &r));
+    DT_TRY(create_reader(name, &r));
     r->is_text = true;
     for (size_t at = 0; at < bytes;) {
         const char *end = memchr(text + at, '\n', bytes - at);
@@ -385,7 +385,7 @@ dt_status dt_records_read_mem(const char *text, size_t bytes, const char *name, 
             break;
         }
         const size_t n = (size_t)(end + 1 - (text + at));
-        const dt_status st = parse(r, text + at, n);
+        const dt_status st = parse_line(r, text + at, n);
         if (st < 0) {
             dt_records_close(r);
             return st;
@@ -398,7 +398,7 @@ dt_status dt_records_read_mem(const char *text, size_t bytes, const char *name, 
 
 const dt_series *dt_records_find(const dt_records *r, uint32_t phase, const char *name)
 {
-    for (uint32_t i = place_of(phase, name); r->n_slots > 0; i++) {
+    for (uint32_t i = hash_place(phase, name); r->n_slots > 0; i++) {
         const uint32_t s = r->slot[i & (r->n_slots - 1)];
         if (s == 0) {
             return NULL;
@@ -425,7 +425,7 @@ uint32_t dt_records_series_end(const dt_records *r, uint32_t phase)
     return phase + 1 < r->n_phases ? r->phase[phase + 1].first_series : r->n_series;
 }
 
-uint32_t dt_records_evaluated(const dt_records *r, uint32_t phase)
+uint32_t dt_records_last_evaluation(const dt_records *r, uint32_t phase)
 {
     uint32_t last = UINT32_MAX;
     for (uint32_t i = r->phase[phase].first_series, end = dt_records_series_end(r, phase); i < end; i++) {
@@ -437,7 +437,7 @@ uint32_t dt_records_evaluated(const dt_records *r, uint32_t phase)
     return last;
 }
 
-bool dt_series_is_of(const dt_series *s, uint32_t record)
+bool dt_series_has_record(const dt_series *s, uint32_t record)
 {
     return s->n > 0 && s->at[s->n - 1] == record;
 }

@@ -58,7 +58,7 @@ double dt_series_last(const dt_series *s);                                      
 uint32_t dt_records_series_end(const dt_records *r, uint32_t phase); /* past the last series of a phase */
 /* The record of the phase's last evaluation ("eval/..."), UINT32_MAX: none. A later evaluation, as of a resumed run on
  * fewer seeds, may lack numbers that earlier ones had: their series end before it. */
-uint32_t dt_records_evaluated(const dt_records *r, uint32_t phase);
-bool dt_series_is_of(const dt_series *s, uint32_t record); /* is its last value of this record? */
+uint32_t dt_records_last_evaluation(const dt_records *r, uint32_t phase);
+bool dt_series_has_record(const dt_series *s, uint32_t record); /* is its last value of this record? */
 
 #endif

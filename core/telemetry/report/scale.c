@@ -22,20 +22,20 @@ static const double FINEST = 1e-12;    /* of its numbers: a shorter axis has no 
 static const double FAR = 1000;        /* axes away, a place is as good as any other outside */
 static const double ZERO_SHARE = 0.35; /* smallest over largest below which an axis begins at 0 */
 
-static double is_within(double value)
+static double limit_to_unit_range(double value)
 {
     return fmin(LARGEST, fmax(-LARGEST, value));
 }
 
-double dt_scale_place(const dt_scale *s, double value)
+double dt_scale_map(const dt_scale *s, double value)
 {
-    const double v = is_within(value);
+    const double v = limit_to_unit_range(value);
     const double part = s->is_log ? log(v / s->low) / log(s->high / s->low) : (v - s->low) / (s->high - s->low);
     return s->from + fmin(FAR, fmax(-FAR, part)) * (s->to - s->from);
 }
 
 /* Long enough for steps. */
-static void lengthen(dt_scale *s)
+static void lengthen_scale(dt_scale *s)
 {
     const double least = fmax(SMALLEST, FINEST * fmax(fabs(s->low), fabs(s->high)));
     if (!(s->high - s->low >= least)) {
@@ -43,10 +43,13 @@ static void lengthen(dt_scale *s)
     }
 }
 
-dt_scale dt_scale_over(double low, double high, double from, double to)
+dt_scale dt_scale_of_range(double low, double high, double from, double to)
 {
-    dt_scale s = {.low = is_within(low), .high = is_within(high > low ? high : low + 1), .from = from, .to = to};
-    lengthen(&s);
+    dt_scale s = {.low = limit_to_unit_range(low),
+                  .high = limit_to_unit_range(high > low ? high : low + 1),
+                  .from = from,
+                  .to = to};
+    lengthen_scale(&s);
     return s;
 }
 
@@ -82,7 +85,7 @@ static void write_tick(double value, double step, double largest, char out[DT_TI
     snprintf(out, DT_TICK_BYTES, "%s%.*f%s", sign, digits, size / unit, suffix);
 }
 
-static double rounded_step(double range, uint32_t most)
+static double round_tick_step(double range, uint32_t most)
 {
     const double least = range / most;
     const double power = pow(10, floor(log10(least)));
@@ -90,7 +93,7 @@ static double rounded_step(double range, uint32_t most)
     return power * (part <= 1 ? 1 : part <= 2 ? 2 : part <= 5 ? 5 : 10);
 }
 
-static uint32_t log_ticks(const dt_scale *s, uint32_t most, dt_tick tick[DT_SCALE_MAX_TICKS])
+static uint32_t list_log_ticks(const dt_scale *s, uint32_t most, dt_tick tick[DT_SCALE_MAX_TICKS])
 {
     static const double parts[] = {1, 2, 5};
     const int first = (int)floor(log10(s->low)), last = (int)floor(log10(s->high));
@@ -109,13 +112,13 @@ static uint32_t log_ticks(const dt_scale *s, uint32_t most, dt_tick tick[DT_SCAL
     return n;
 }
 
-uint32_t dt_scale_ticks(const dt_scale *s, uint32_t most, dt_tick tick[DT_SCALE_MAX_TICKS])
+uint32_t dt_scale_list_ticks(const dt_scale *s, uint32_t most, dt_tick tick[DT_SCALE_MAX_TICKS])
 {
     most = most < DT_SCALE_MAX_TICKS ? most : DT_SCALE_MAX_TICKS;
     if (s->is_log) {
-        return log_ticks(s, most, tick);
+        return list_log_ticks(s, most, tick);
     }
-    const double step = rounded_step(s->high - s->low, most);
+    const double step = round_tick_step(s->high - s->low, most);
     const double first = ceil(s->low / step - 1e-9);
     uint32_t n = 0;
     const double largest = fmax(fabs(first * step), fabs(floor(s->high / step + 1e-9) * step));
@@ -128,7 +131,7 @@ uint32_t dt_scale_ticks(const dt_scale *s, uint32_t most, dt_tick tick[DT_SCALE_
 
 /* ---- range ------------------------------------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -148,9 +151,9 @@ dt_scale dt_scale_fit(double *values, size_t n, bool may_log, size_t *n_outside_
         return s;
     }
     for (size_t i = 0; i < finite; i++) {
-        values[i] = is_within(values[i]);
+        values[i] = limit_to_unit_range(values[i]);
     }
-    qsort(values, finite, sizeof(*values), by_value);
+    qsort(values, finite, sizeof(*values), compare_values);
     const size_t wild = (size_t)(WILD * (double)finite);
     double low = values[0], high = values[finite - 1];
     s.is_log = may_log && low >= SMALLEST && high / low > LOG_FACTOR;
@@ -170,12 +173,12 @@ dt_scale dt_scale_fit(double *values, size_t n, bool may_log, size_t *n_outside_
         const double room = low == 0 ? 1 : 0.5 * fabs(low);
         s.low = low - room;
         s.high = high + room;
-        lengthen(&s);
+        lengthen_scale(&s);
         return s;
     }
     const double room = ROOM * (high - low);
     s.low = low >= 0 && low <= ZERO_SHARE * high ? 0 : low - room;
     s.high = high <= 0 && high >= ZERO_SHARE * low ? 0 : high + room;
-    lengthen(&s);
+    lengthen_scale(&s);
     return s;
 }

@@ -24,11 +24,11 @@ typedef struct dt_tick {
 } dt_tick;
 
 /* From low to high; a little longer where they are the same, or too near each other for steps. */
-dt_scale dt_scale_over(double low, double high, double from, double to);
+dt_scale dt_scale_of_range(double low, double high, double from, double to);
 /* What is far outside is put not quite as far. */
-double dt_scale_place(const dt_scale *s, double value);
+double dt_scale_map(const dt_scale *s, double value);
 /* At most `most` ticks inside the range, at least two where round numbers allow it. */
-uint32_t dt_scale_ticks(const dt_scale *s, uint32_t most, dt_tick tick[DT_SCALE_MAX_TICKS]);
+uint32_t dt_scale_list_ticks(const dt_scale *s, uint32_t most, dt_tick tick[DT_SCALE_MAX_TICKS]);
 /* The range that shows n numbers: room at both ends, from 0 where that costs little, decades where the numbers span
  * more than two of them. A few wild ones that would flatten the rest are left outside and counted. What is not finite
  * is passed over; without any number it is 0 .. 1. values is sorted in place. */

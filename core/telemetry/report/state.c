@@ -27,7 +27,7 @@ const char *dt_run_condition_text(dt_run_condition c)
 }
 
 /* A run that was killed has neither an end nor a living holder of its lock. */
-static dt_run_condition condition_of(const char *dir, int exit_code)
+static dt_run_condition find_condition(const char *dir, int exit_code)
 {
     dt_str lock = {0};
     if (exit_code >= 0) {
@@ -43,7 +43,7 @@ static dt_run_condition condition_of(const char *dir, int exit_code)
 
 /* The series that a run is ranked by: checkpoint.best_by; without one the return of evaluations, the error at the
  * longest horizon, the loss. The last phase that has it counts. */
-static const dt_series *judged_by(const dt_flat *config, const dt_records *r, bool *is_min_p)
+static const dt_series *find_ranking_series(const dt_flat *config, const dt_records *r, bool *is_min_p)
 {
     const char *best_by = dt_flat_text(config, "checkpoint.best_by/value");
     const bool is_min = strncmp(best_by, "min:", 4) == 0;
@@ -81,7 +81,7 @@ static const dt_series *judged_by(const dt_flat *config, const dt_records *r, bo
 
 static void set_condition(const dt_flat *config, const dt_records *r, dt_run_state *out)
 {
-    const dt_series *s = judged_by(config, r, &out->best_is_min);
+    const dt_series *s = find_ranking_series(config, r, &out->best_is_min);
     out->best = out->last = NAN;
     if (s == NULL) {
         return;
@@ -98,7 +98,7 @@ static void set_condition(const dt_flat *config, const dt_records *r, dt_run_sta
 }
 
 /* Planned, and what the records show of it: a phase that iterations end has as many steps as each of them makes. */
-static void measure(const dt_flat *progress, const dt_records *r, dt_run_state *out)
+static void measure_progress(const dt_flat *progress, const dt_records *r, dt_run_state *out)
 {
     const dt_series *s = r->n_phases > 0 ? dt_records_find(r, r->n_phases - 1, "progress") : NULL;
     const bool is_of_phase = r->n_phases > 0 && strcmp(r->phase[r->n_phases - 1].id, out->phase) == 0;
@@ -135,7 +135,7 @@ static void find_process(const char *dir, dt_run_state *out)
 }
 
 /* The last line of a log, without its time and level. */
-static void last_line(const char *dir, const char *file, char *out, size_t bytes)
+static void read_last_line(const char *dir, const char *file, char *out, size_t bytes)
 {
     enum { END = 4096 };
     char text[END + 1];
@@ -168,7 +168,7 @@ void dt_run_state_get(const char *dir, const dt_flat *meta, const dt_flat *confi
 {
     const double code = dt_flat_number(meta, "exit_code", -1);
     *out = (dt_run_state){.exit_code = (int)dt_i64_within(code, INT_MIN, INT_MAX), .progress = NAN, .part = NAN};
-    out->condition = condition_of(dir, out->exit_code);
+    out->condition = find_condition(dir, out->exit_code);
     snprintf(out->start, sizeof(out->start), "%s", dt_flat_text(meta, "start"));
     snprintf(out->end, sizeof(out->end), "%s", dt_flat_text(meta, "end"));
     out->ranks = (uint32_t)dt_i64_within(dt_flat_number(meta, "ranks", 1), 1, UINT32_MAX);
@@ -183,7 +183,7 @@ void dt_run_state_get(const char *dir, const dt_flat *meta, const dt_flat *confi
     if (planned[0] != '\0') {
         out->phase_index = dt_i64_within(dt_flat_number(progress, "phase_index", 0), 0, INT32_MAX);
         out->n_phases = dt_i64_within(dt_flat_number(progress, "phases", 1), 0, INT32_MAX);
-        measure(progress, records, out);
+        measure_progress(progress, records, out);
     }
     if (out->condition == DT_RUN_DONE && out->phase_index + 1 < out->n_phases) {
         out->condition = DT_RUN_STOPPED;
@@ -198,7 +198,7 @@ void dt_run_state_get(const char *dir, const dt_flat *meta, const dt_flat *confi
         find_process(dir, out);
     }
     if (out->condition == DT_RUN_FAILED) {
-        last_line(dir, "error.log", out->error, sizeof(out->error));
+        read_last_line(dir, "error.log", out->error, sizeof(out->error));
     }
     set_condition(config, records, out);
 }

@@ -29,7 +29,7 @@ static const rule ends[] = {{"_per_s", "1/s"}, {"_mps2", "m/s\xc2\xb2"}, {"_mps"
                             {"_m", "m"},       {"_kmh", "km/h"}};
 
 /* Bytes of the name without the suffix of the statistic: "/mean", "/std", "/5". */
-static size_t bytes_of(const char *name)
+static size_t bytes_of_base_name(const char *name)
 {
     size_t n = strlen(name);
     const char *slash = strrchr(name, '/');
@@ -43,7 +43,7 @@ static size_t bytes_of(const char *name)
 
 const char *dt_unit_of(const char *name)
 {
-    const size_t n = bytes_of(name);
+    const size_t n = bytes_of_base_name(name);
     for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
         if (n == strlen(whole[i].text) && strncmp(name, whole[i].text, n) == 0) {
             return whole[i].unit;

@@ -17,7 +17,7 @@
 enum { PACE_RECORDS = 50, COURSE = 32, NAME = 30, BAR = 40, HEAD_LINES = 4, MAX_LINE = 512 };
 
 /* Text as columns see it: characters, not bytes; what would move the cursor is left out. */
-static void add_clipped(dt_str *out, const char *text, uint32_t columns)
+static void append_clipped(dt_str *out, const char *text, uint32_t columns)
 {
     for (uint32_t n = 0; *text != '\0' && n < columns; n++) {
         size_t skip = 0;
@@ -28,13 +28,13 @@ static void add_clipped(dt_str *out, const char *text, uint32_t columns)
     }
 }
 
-static void pad(dt_str *out, const char *text, uint32_t columns)
+static void append_padding(dt_str *out, const char *text, uint32_t columns)
 {
     uint32_t n = 0;
     for (const char *c = text; *c != '\0'; c++) {
         n += ((unsigned char)*c & 0xc0) != 0x80;
     }
-    add_clipped(out, text, columns);
+    append_clipped(out, text, columns);
     for (; n < columns; n++) {
         dt_str_add(out, " ");
     }
@@ -61,7 +61,7 @@ double dt_watch_left_s(const dt_logbook *l)
 }
 
 /* Means of equal pieces of a series, as blocks between its least and its greatest. */
-static void add_course(dt_str *out, const dt_series *s)
+static void append_course(dt_str *out, const dt_series *s)
 {
     static const char *const block[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     double mean[COURSE], low = INFINITY, high = -INFINITY;
@@ -97,7 +97,7 @@ static bool is_constant(const dt_series *s)
     return true;
 }
 
-static void add_head(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
+static void append_head(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
 {
     const dt_run_state *s = &l->state;
     char line[MAX_LINE], time[DT_NUMBER_BYTES], left[DT_NUMBER_BYTES], best[DT_NUMBER_BYTES];
@@ -107,7 +107,7 @@ static void add_head(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
         snprintf(line + n_name, sizeof(line) - (size_t)n_name, " (%d)  %.200s", s->exit_code, s->error);
     }
     dt_str_add(out, strong);
-    add_clipped(out, line, o->columns);
+    append_clipped(out, line, o->columns);
     dt_str_addf(out, "%s\n", plain);
 
     const double left_s = dt_watch_left_s(l);
@@ -127,7 +127,7 @@ static void add_head(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
     if (s->best_name[0] != '\0' && isfinite(s->best)) {
         snprintf(line + n, sizeof(line) - (size_t)n, "  best %.60s %s", s->best_name, dt_short_text(s->best, best));
     }
-    add_clipped(out, line, o->columns);
+    append_clipped(out, line, o->columns);
     dt_str_add(out, "\n");
     const uint32_t width = o->columns > BAR + 8 ? BAR : o->columns > 12 ? o->columns - 8 : 4;
     if (isfinite(s->progress)) {
@@ -141,7 +141,7 @@ static void add_head(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
 }
 
 /* Every cost that has a limit, next to it: what a constrained phase is about. */
-static uint32_t add_costs(const dt_logbook *l, const dt_watch_opts *o, uint32_t room, dt_str *out)
+static uint32_t append_costs(const dt_logbook *l, const dt_watch_opts *o, uint32_t room, dt_str *out)
 {
     const dt_records *r = l->records;
     uint32_t n = 0;
@@ -164,7 +164,7 @@ static uint32_t add_costs(const dt_logbook *l, const dt_watch_opts *o, uint32_t 
                      dt_short_text(dt_series_last(m), factor));
         }
         dt_str_add(out, o->color ? (is_over ? "\033[31m" : "\033[32m") : "");
-        add_clipped(out, line, o->columns);
+        append_clipped(out, line, o->columns);
         dt_str_add(out, o->color ? "\033[0m\n" : "\n");
         n++;
     }
@@ -172,20 +172,20 @@ static uint32_t add_costs(const dt_logbook *l, const dt_watch_opts *o, uint32_t 
 }
 
 /* How several ranks share the work of the phase. */
-static uint32_t add_ranks(const dt_logbook *l, const dt_watch_opts *o, uint32_t room, dt_str *out)
+static uint32_t append_ranks(const dt_logbook *l, const dt_watch_opts *o, uint32_t room, dt_str *out)
 {
     char line[DT_RANKS_TEXT_BYTES];
     const dt_records *r = l->records;
-    if (room == 0 || r->n_phases == 0 || !dt_ranks_text(r, r->n_phases - 1, l->state.ranks, line)) {
+    if (room == 0 || r->n_phases == 0 || !dt_ranks_describe_waiting(r, r->n_phases - 1, l->state.ranks, line)) {
         return 0;
     }
-    add_clipped(out, line, o->columns);
+    append_clipped(out, line, o->columns);
     dt_str_add(out, "\n");
     return 1;
 }
 
 /* Of a long name the part that distinguishes it from others: folders in front are left out. */
-static const char *end_of_name(const char *name, uint32_t columns)
+static const char *shorten_name(const char *name, uint32_t columns)
 {
     for (const char *slash = name; strlen(name) > columns && (slash = strchr(name, '/')) != NULL;) {
         name = slash + 1;
@@ -193,37 +193,37 @@ static const char *end_of_name(const char *name, uint32_t columns)
     return name;
 }
 
-static void add_series(const dt_series *s, const dt_watch_opts *o, dt_str *out)
+static void append_series(const dt_series *s, const dt_watch_opts *o, dt_str *out)
 {
     char last[DT_NUMBER_BYTES];
     const uint32_t name = o->columns > NAME + COURSE + 14 ? NAME : o->columns / 3;
-    pad(out, end_of_name(s->name, name), name);
+    append_padding(out, shorten_name(s->name, name), name);
     dt_str_add(out, " ");
     if (o->columns >= name + COURSE + 14) {
         dt_str_add(out, o->color ? "\033[36m" : "");
-        add_course(out, s);
+        append_course(out, s);
         dt_str_add(out, o->color ? "\033[0m " : " ");
     }
     dt_short_text(dt_series_last(s), last);
     dt_str_addf(out, "%s\n", last);
 }
 
-void dt_watch_text(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
+void dt_watch_append_view(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
 {
     const dt_records *r = l->records;
-    add_head(l, o, out);
+    append_head(l, o, out);
     const uint32_t room = o->rows == 0 ? UINT32_MAX : o->rows > HEAD_LINES + 1 ? o->rows - HEAD_LINES - 1 : 0;
-    uint32_t n = add_costs(l, o, room, out);
-    n += add_ranks(l, o, room - n, out);
-    const uint32_t evaluated = r->n_phases > 0 ? dt_records_evaluated(r, r->n_phases - 1) : UINT32_MAX;
+    uint32_t n = append_costs(l, o, room, out);
+    n += append_ranks(l, o, room - n, out);
+    const uint32_t evaluated = r->n_phases > 0 ? dt_records_last_evaluation(r, r->n_phases - 1) : UINT32_MAX;
     for (uint32_t i = 0; i < 2 * r->n_series; i++) { /* what runs are ranked by and the loss before the others */
         const dt_series *s = &r->series[i % r->n_series];
         const bool is_first = strcmp(s->name, "loss") == 0 || strcmp(s->name, l->state.best_name) == 0;
-        const bool is_old = strncmp(s->name, "eval/", 5) == 0 && !dt_series_is_of(s, evaluated);
+        const bool is_old = strncmp(s->name, "eval/", 5) == 0 && !dt_series_has_record(s, evaluated);
         if (s->phase + 1 == r->n_phases && !is_old && is_first == (i < r->n_series) && (is_first || !is_constant(s)) &&
             strcmp(s->name, "progress") != 0 && strncmp(s->name, "eval/seeds/", 11) != 0 &&
             (o->rows == 0 || HEAD_LINES + n + 1 < o->rows)) {
-            add_series(s, o, out);
+            append_series(s, o, out);
             n++;
         }
     }

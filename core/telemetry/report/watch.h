@@ -15,7 +15,7 @@ typedef struct dt_watch_opts {
 
 /* The whole view, every line with its end, none wider than the terminal and no more of them than rows. What a run calls
  * its numbers is shown without control characters. */
-void dt_watch_text(const dt_logbook *l, const dt_watch_opts *o, dt_str *out);
+void dt_watch_append_view(const dt_logbook *l, const dt_watch_opts *o, dt_str *out);
 /* Seconds to the end of the phase by the pace of the last records, whatever ends it; NAN: not known. */
 double dt_watch_left_s(const dt_logbook *l);
 

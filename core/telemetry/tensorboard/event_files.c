@@ -113,7 +113,7 @@ static dt_status write_hparams(const dt_event_files_desc *d, dt_events *e)
         st = add_hparams(d->stage, e, &origin, prefix);
     }
     if (st == DT_OK) {
-        st = dt_events_hparams(e, d->stage->d.phase->desc.id);
+        st = dt_events_write_hparams(e, d->stage->d.phase->desc.id);
     }
     dt_str_fini(&origin);
     return st;
@@ -137,7 +137,7 @@ void dt_event_files_begin(const dt_event_files_desc *d, dt_metrics *m)
         st = dt_config_write(d->config, &config);
     }
     if (st == DT_OK) {
-        st = dt_events_text(e, d->first_step, "configuration", dt_str_text(&config));
+        st = dt_events_write_text(e, d->first_step, "configuration", dt_str_text(&config));
     }
     if (st == DT_OK) {
         st = write_hparams(d, e);
@@ -153,7 +153,7 @@ void dt_event_files_begin(const dt_event_files_desc *d, dt_metrics *m)
 void dt_event_files_end(dt_metrics *m, bool is_success)
 {
     dt_events *e = dt_metrics_events(m);
-    if (e != NULL && dt_events_session_end(e, is_success) < 0) {
+    if (e != NULL && dt_events_write_session_end(e, is_success) < 0) {
         disable_files(m, "end of the phase");
     }
 }
@@ -161,7 +161,7 @@ void dt_event_files_end(dt_metrics *m, bool is_success)
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
 /* Bytes of a name's first `parts` parts: "world.head.0" of world.head.0.w are three. */
-static size_t common_stem(const char *name, int parts)
+static size_t stem_bytes(const char *name, int parts)
 {
     size_t n = 0;
     for (; name[n] != '\0'; n++) {
@@ -174,12 +174,12 @@ static size_t common_stem(const char *name, int parts)
 
 static bool is_same_stem(const char *a, const char *b, int parts)
 {
-    const size_t n = common_stem(a, parts);
-    return n == common_stem(b, parts) && strncmp(a, b, n) == 0;
+    const size_t n = stem_bytes(a, parts);
+    return n == stem_bytes(b, parts) && strncmp(a, b, n) == 0;
 }
 
 /* Is it the first tensor of its stem? */
-static bool begins_stem(const dt_stage *s, uint32_t i, int parts)
+static bool is_first_of_stem(const dt_stage *s, uint32_t i, int parts)
 {
     for (uint32_t k = 0; k < i; k++) {
         if (is_same_stem(s->params.param[k].name, s->params.param[i].name, parts)) {
@@ -191,12 +191,12 @@ static bool begins_stem(const dt_stage *s, uint32_t i, int parts)
 
 /* How many parts of its names distinguish a role's histograms: all of them, a histogram for each tensor, or as many as
  * leave no more than MAX_HISTOGRAMS. */
-static int parts_of(const dt_stage *s, const char *role)
+static int count_distinct_parts(const dt_stage *s, const char *role)
 {
     for (int parts = MAX_PARTS; parts > 1; parts--) {
         uint32_t n = 0;
         for (uint32_t i = 0; i < s->params.n && n <= MAX_HISTOGRAMS; i++) {
-            n += dt_tensor_has_role(s->params.param[i].name, role) && begins_stem(s, i, parts);
+            n += dt_tensor_has_role(s->params.param[i].name, role) && is_first_of_stem(s, i, parts);
         }
         if (n <= MAX_HISTOGRAMS) {
             return parts;
@@ -218,13 +218,13 @@ static dt_status write_histogram(const dt_stage *s, dt_events *e, uint64_t step,
         for (uint32_t i = first; i < s->params.n; i++) {
             const dt_param *p = &s->params.param[i];
             if (is_same_stem(p->name, name, parts) && (frozen_too || !p->frozen)) {
-                (pass == 0 ? dt_histogram_range : dt_histogram_count)(&h, arena + p->offset, p->count);
+                (pass == 0 ? dt_histogram_extend_range : dt_histogram_count_values)(&h, arena + p->offset, p->count);
                 is_empty = false;
             }
         }
     }
-    snprintf(tag, sizeof(tag), "%s/%.*s", kind, (int)common_stem(name, parts), name);
-    return is_empty ? DT_OK : dt_events_histogram(e, step, tag, &h);
+    snprintf(tag, sizeof(tag), "%s/%.*s", kind, (int)stem_bytes(name, parts), name);
+    return is_empty ? DT_OK : dt_events_write_histogram(e, step, tag, &h);
 }
 
 static const dt_param *largest_matrix(const dt_stage *s, const char *role)
@@ -244,9 +244,9 @@ static dt_status write_model(const dt_stage *s, dt_events *e, uint64_t step, con
 {
     const float *params = dt_trainer_params(s->trainer), *gradient = dt_trainer_last_gradient(s->trainer);
     const dt_param *matrix = largest_matrix(s, role);
-    const int parts = parts_of(s, role);
+    const int parts = count_distinct_parts(s, role);
     for (uint32_t i = 0; i < s->params.n; i++) {
-        if (!dt_tensor_has_role(s->params.param[i].name, role) || !begins_stem(s, i, parts)) {
+        if (!dt_tensor_has_role(s->params.param[i].name, role) || !is_first_of_stem(s, i, parts)) {
             continue;
         }
         DT_TRY(write_histogram(s, e, step, "parameters", i, parts, params, true));
@@ -254,10 +254,10 @@ static dt_status write_model(const dt_stage *s, dt_events *e, uint64_t step, con
             DT_TRY(write_histogram(s, e, step, "gradients", i, parts, gradient, false));
         }
     }
-    return matrix == NULL ? DT_OK : dt_event_matrix(e, step, matrix, params + matrix->offset);
+    return matrix == NULL ? DT_OK : dt_event_write_matrix(e, step, matrix, params + matrix->offset);
 }
 
-void dt_event_files_models(const dt_stage *s, dt_metrics *m, uint64_t step)
+void dt_event_files_write_models(const dt_stage *s, dt_metrics *m, uint64_t step)
 {
     dt_events *e = dt_metrics_events(m);
     if (e == NULL) {
@@ -272,18 +272,18 @@ void dt_event_files_models(const dt_stage *s, dt_metrics *m, uint64_t step)
     }
 }
 
-void dt_event_files_evaluation(const dt_stage *s, dt_metrics *m, uint64_t step, const char *table)
+void dt_event_files_write_evaluation(const dt_stage *s, dt_metrics *m, uint64_t step, const char *table)
 {
     dt_events *e = dt_metrics_events(m);
     if (e == NULL) {
         return;
     }
-    dt_status st = table[0] != '\0' ? dt_events_text(e, step, "evaluation", table) : DT_OK;
+    dt_status st = table[0] != '\0' ? dt_events_write_text(e, step, "evaluation", table) : DT_OK;
     if (st == DT_OK) {
-        st = dt_event_trajectories(e, step, s->results.picture, s->results.n_pictures);
+        st = dt_event_write_trajectories(e, step, s->results.picture, s->results.n_pictures);
     }
     if (st == DT_OK) {
-        st = dt_event_film(e, step, s->results.picture, s->results.n_pictures);
+        st = dt_event_write_film(e, step, s->results.picture, s->results.n_pictures);
     }
     if (st < 0) {
         disable_files(m, "more evaluations");

@@ -24,9 +24,9 @@ typedef struct dt_event_files_desc {
 /* When a phase begins; m's records go there too from now on. */
 void dt_event_files_begin(const dt_event_files_desc *d, dt_metrics *m);
 /* Of what the models are now, and of the last step's gradients where the CPU has them. */
-void dt_event_files_models(const dt_stage *s, dt_metrics *m, uint64_t step);
+void dt_event_files_write_models(const dt_stage *s, dt_metrics *m, uint64_t step);
 /* Of the evaluation that was just made; table: its text. */
-void dt_event_files_evaluation(const dt_stage *s, dt_metrics *m, uint64_t step, const char *table);
+void dt_event_files_write_evaluation(const dt_stage *s, dt_metrics *m, uint64_t step, const char *table);
 /* The phase is over, or will not be: after its last retry. Nothing where the phase before this one's first step is over
  * already, or nothing is written. Not called where a run was interrupted. */
 void dt_event_files_end(dt_metrics *m, bool is_success);

@@ -17,9 +17,9 @@
 static dt_status set_pixel(dt_events *e, uint64_t step, const char *tag, const dt_canvas *c)
 {
     dt_str png = {0};
-    dt_status st = dt_canvas_png(c, &png);
+    dt_status st = dt_canvas_write_png(c, &png);
     if (st == DT_OK) {
-        st = dt_events_image(e, step, tag, c->width, c->height, &png);
+        st = dt_events_write_image(e, step, tag, c->width, c->height, &png);
     }
     dt_str_fini(&png);
     return st;
@@ -28,16 +28,16 @@ static dt_status set_pixel(dt_events *e, uint64_t step, const char *tag, const d
 /* ---- a matrix ---------------------------------------------------------------------------------------------------- */
 
 /* Row or column at which pixel i of n begins. */
-static int64_t edge(uint32_t i, uint32_t n, int64_t items)
+static int64_t pixel_edge(uint32_t i, uint32_t n, int64_t items)
 {
     return (int64_t)i * items / n;
 }
 
-static double mean_of(const dt_param *p, const float *value, const dt_canvas *c, uint32_t x, uint32_t y)
+static double mean_of_pixel(const dt_param *p, const float *value, const dt_canvas *c, uint32_t x, uint32_t y)
 {
     double sum = 0;
-    const int64_t top = edge(y, c->height, p->dim[0]), bottom = edge(y + 1, c->height, p->dim[0]);
-    const int64_t left = edge(x, c->width, p->dim[1]), right = edge(x + 1, c->width, p->dim[1]);
+    const int64_t top = pixel_edge(y, c->height, p->dim[0]), bottom = pixel_edge(y + 1, c->height, p->dim[0]);
+    const int64_t left = pixel_edge(x, c->width, p->dim[1]), right = pixel_edge(x + 1, c->width, p->dim[1]);
     for (int64_t r = top; r < bottom; r++) {
         for (int64_t k = left; k < right; k++) {
             sum += value[r * p->dim[1] + k];
@@ -56,7 +56,7 @@ static void color_by_sign(dt_canvas *c)
     }
 }
 
-dt_status dt_event_matrix(dt_events *e, uint64_t step, const dt_param *p, const float *value)
+dt_status dt_event_write_matrix(dt_events *e, uint64_t step, const dt_param *p, const float *value)
 {
     enum { MOST = 256 };
     dt_canvas c;
@@ -70,7 +70,7 @@ dt_status dt_event_matrix(dt_events *e, uint64_t step, const dt_param *p, const 
     }
     for (uint32_t y = 0; y < c.height; y++) {
         for (uint32_t x = 0; x < c.width; x++) {
-            const double v = greatest > 0 ? mean_of(p, value, &c, x, y) / greatest : 0;
+            const double v = greatest > 0 ? mean_of_pixel(p, value, &c, x, y) / greatest : 0;
             c.pixel[(size_t)y * c.width + x] = isfinite(v) ? (uint8_t)(128 + lround(127 * v)) : 128;
         }
     }
@@ -133,8 +133,8 @@ static dt_status open_view(view *v, const uint8_t (*color)[3], size_t n_colors)
 static void draw_bar(view *v, double x, double y, double heading, double length, double radius, uint8_t color)
 {
     const double dx = length / 2 * cos(heading), dy = length / 2 * sin(heading);
-    dt_canvas_line(&v->c, pixel_x(v, x - dx), pixel_y(v, y - dy), pixel_x(v, x + dx), pixel_y(v, y + dy), radius,
-                   color);
+    dt_canvas_draw_line(&v->c, pixel_x(v, x - dx), pixel_y(v, y - dy), pixel_x(v, x + dx), pixel_y(v, y + dy), radius,
+                        color);
 }
 
 /* ---- trajectories ------------------------------------------------------------------------------------------------ */
@@ -152,14 +152,14 @@ static const struct {
     {"/history", HISTORY}, {"/constant", CONSTANT}, {"/future", FUTURE}, {"/predicted", PREDICTED}};
 
 /* Number of the scene that a table is of; -1: it is of none. */
-static long scene_of(const dt_result *r)
+static long scene_of_table(const dt_result *r)
 {
     static const char begin[] = "trajectories/";
     return strncmp(r->key, begin, sizeof(begin) - 1) == 0 ? strtol(r->key + sizeof(begin) - 1, NULL, 10) : -1;
 }
 
 /* The table's kind: index of trajectory, -1 otherwise. */
-static int kind_of(const dt_result *r)
+static int kind_of_table(const dt_result *r)
 {
     const char *last = strrchr(r->key, '/');
     if (last != NULL && r->columns == 2) {
@@ -178,12 +178,12 @@ static bool is_pose(const dt_result *r)
     return last != NULL && strcmp(last, "/pose") == 0 && r->n >= 4;
 }
 
-static void fit(view *v, const dt_result *r, uint32_t n, long scene)
+static void fit_view(view *v, const dt_result *r, uint32_t n, long scene)
 {
     begin_view(v);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t items = kind_of(&r[i]) >= 0 ? r[i].n : is_pose(&r[i]) ? 2 : 0;
-        for (uint32_t k = 0; scene_of(&r[i]) == scene && k + 1 < items; k += 2) {
+        const uint32_t items = kind_of_table(&r[i]) >= 0 ? r[i].n : is_pose(&r[i]) ? 2 : 0;
+        for (uint32_t k = 0; scene_of_table(&r[i]) == scene && k + 1 < items; k += 2) {
             extend_view(v, r[i].value[k], r[i].value[k + 1]);
         }
     }
@@ -194,36 +194,36 @@ static void draw_trajectory(view *v, const dt_result *r, uint8_t color)
     for (uint32_t k = 0; k + 1 < r->n; k += 2) {
         const double x = pixel_x(v, r->value[k]), y = pixel_y(v, r->value[k + 1]);
         if (color == CONSTANT || k == 0) {
-            dt_canvas_disc(&v->c, x, y, 1, color);
+            dt_canvas_draw_disc(&v->c, x, y, 1, color);
         } else {
-            dt_canvas_line(&v->c, pixel_x(v, r->value[k - 2]), pixel_y(v, r->value[k - 1]), x, y, 1.2, color);
+            dt_canvas_draw_line(&v->c, pixel_x(v, r->value[k - 2]), pixel_y(v, r->value[k - 1]), x, y, 1.2, color);
         }
     }
 }
 
 static void draw_table(view *v, const dt_result *r, long scene, int layer)
 {
-    if (scene_of(r) != scene) {
+    if (scene_of_table(r) != scene) {
         return;
     }
     if (layer < 0 && is_pose(r)) {
         draw_bar(v, r->value[0], r->value[1], r->value[2], r->value[3], fmax(1.5, 0.9 * v->scale), BODY);
-    } else if (layer >= 0 && kind_of(r) == layer) {
+    } else if (layer >= 0 && kind_of_table(r) == layer) {
         draw_trajectory(v, r, trajectory[layer].color);
     }
 }
 
-dt_status dt_event_trajectories(dt_events *e, uint64_t step, const dt_result *picture, uint32_t n)
+dt_status dt_event_write_trajectories(dt_events *e, uint64_t step, const dt_result *picture, uint32_t n)
 {
     long n_scenes = 0;
     dt_status st = DT_OK;
     for (uint32_t i = 0; i < n; i++) {
-        n_scenes = scene_of(&picture[i]) + 1 > n_scenes ? scene_of(&picture[i]) + 1 : n_scenes;
+        n_scenes = scene_of_table(&picture[i]) + 1 > n_scenes ? scene_of_table(&picture[i]) + 1 : n_scenes;
     }
     for (long scene = 0; scene < n_scenes && st == DT_OK; scene++) {
         view v;
         char tag[48];
-        fit(&v, picture, n, scene);
+        fit_view(&v, picture, n, scene);
         st = open_view(&v, color_of, N_COLORS);
         if (st != DT_OK) {
             st = st == DT_DONE ? DT_OK : st;
@@ -266,8 +266,8 @@ static void draw_lines(view *v, const dt_result *r)
     for (uint32_t k = OF_LINE; k + OF_LINE <= r->n; k += OF_LINE) {
         const double *to = &r->value[k], *from = to - OF_LINE; /* lane, x, y, width */
         if (from[0] == to[0]) {
-            dt_canvas_line(&v->c, pixel_x(v, from[1]), pixel_y(v, from[2]), pixel_x(v, to[1]), pixel_y(v, to[2]),
-                           fmax(1, to[3] / 2 * v->scale), LINE);
+            dt_canvas_draw_line(&v->c, pixel_x(v, from[1]), pixel_y(v, from[2]), pixel_x(v, to[1]), pixel_y(v, to[2]),
+                                fmax(1, to[3] / 2 * v->scale), LINE);
         }
     }
 }
@@ -293,7 +293,7 @@ static void draw_marks(view *v, const dt_result *r)
     }
 }
 
-static const dt_result *find(const dt_result *picture, uint32_t n, uint32_t columns, const char *key)
+static const dt_result *find_table(const dt_result *picture, uint32_t n, uint32_t columns, const char *key)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (picture[i].columns == columns && strcmp(picture[i].key, key) == 0) {
@@ -304,7 +304,7 @@ static const dt_result *find(const dt_result *picture, uint32_t n, uint32_t colu
 }
 
 /* Moments that are shown of a film: the first, the last, and some between. */
-static bool is_shown(uint32_t moment, uint32_t n)
+static bool is_moment_shown(uint32_t moment, uint32_t n)
 {
     enum { MOST = 6 };
     for (uint32_t i = 0; i < MOST && n > MOST; i++) {
@@ -315,7 +315,7 @@ static bool is_shown(uint32_t moment, uint32_t n)
     return n <= MOST;
 }
 
-static uint32_t moments_of(const dt_result *picture, uint32_t n)
+static uint32_t count_moments(const dt_result *picture, uint32_t n)
 {
     uint32_t moments = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -327,24 +327,24 @@ static uint32_t moments_of(const dt_result *picture, uint32_t n)
     return moments;
 }
 
-dt_status dt_event_film(dt_events *e, uint64_t step, const dt_result *picture, uint32_t n)
+dt_status dt_event_write_film(dt_events *e, uint64_t step, const dt_result *picture, uint32_t n)
 {
-    const uint32_t moments = moments_of(picture, n);
+    const uint32_t moments = count_moments(picture, n);
     uint32_t n_shown = 0;
     uint8_t color[N_FILM][3];
     dt_status st = DT_OK;
-    const dt_result *line = find(picture, n, OF_LINE, "traffic/road"), *bodies = NULL;
+    const dt_result *line = find_table(picture, n, OF_LINE, "traffic/road"), *bodies = NULL;
     set_film_colors(color);
     for (uint32_t i = 0; st == DT_OK && line != NULL && i < moments; i++) {
         view v;
         char key[64], tag[48];
-        if (!is_shown(i, moments)) {
+        if (!is_moment_shown(i, moments)) {
             continue;
         }
         snprintf(key, sizeof(key), "traffic/moment/%u/vehicle", i);
-        bodies = find(picture, n, OF_BODY, key);
+        bodies = find_table(picture, n, OF_BODY, key);
         snprintf(key, sizeof(key), "traffic/moment/%u/signal", i);
-        const dt_result *marks = find(picture, n, OF_MARK, key);
+        const dt_result *marks = find_table(picture, n, OF_MARK, key);
         if (bodies == NULL && marks == NULL) {
             continue;
         }

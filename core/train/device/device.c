@@ -137,7 +137,7 @@ dt_status dt_device_create_exec(const dt_trainer *t, const dt_train_device *d, c
     return dt_device_exec_create(&ed, out_p);
 }
 
-static dt_status compile(dt_trainer *t, dt_train_device *d, dt_device_class *k)
+static dt_status compile_class(dt_trainer *t, dt_train_device *d, dt_device_class *k)
 {
     const dt_plan_desc pd = {.training = true, .recompute = t->c.recompute, .cap = k->cap};
     DT_TRY(dt_device_compile_plan(t, t->train.graph, &pd, &k->plan));
@@ -218,7 +218,7 @@ dt_status dt_device_prepare_class(dt_trainer *t, dt_train_device *d, size_t c)
 {
     dt_device_class *k = &d->class[c];
     if (k->plan == NULL) {
-        DT_TRY(compile(t, d, k));
+        DT_TRY(compile_class(t, d, k));
     }
     if (k->exec == NULL) {
         DT_TRY(dt_device_create_exec(t, d, k->plan, d->launch_shards, true, &k->exec));
@@ -229,15 +229,15 @@ dt_status dt_device_prepare_class(dt_trainer *t, dt_train_device *d, size_t c)
 
 /* ---- memory that stays ------------------------------------------------------------------------------------------- */
 
-static dt_status allocate(const dt_train_device *d, size_t bytes, void *out_p)
+static dt_status allocate_device_memory(const dt_train_device *d, size_t bytes, void *out_p)
 {
     return dt_device_allocate(d->ops, d->device, bytes, out_p);
 }
 
 /* From the host, once. */
-static dt_status upload_once(dt_train_device *d, const uint8_t *from, size_t n, uint8_t **out_p)
+static dt_status allocate_and_upload(dt_train_device *d, const uint8_t *from, size_t n, uint8_t **out_p)
 {
-    DT_TRY(allocate(d, n, out_p));
+    DT_TRY(allocate_device_memory(d, n, out_p));
     DT_TRY(dt_device_copy_in(d, *out_p, from, n));
     return d->ops->stream_sync(d->device, d->compute);
 }
@@ -264,7 +264,7 @@ static dt_status mark_blocks(const dt_trainer *t, dt_train_device *d)
         }
     }
     if (st == DT_OK) {
-        st = upload_once(d, mark, n, &d->block_group);
+        st = allocate_and_upload(d, mark, n, &d->block_group);
     }
     dt_free(mark);
     return st;
@@ -287,7 +287,7 @@ static dt_status mark_trained(const dt_trainer *t, dt_train_device *d)
             }
         }
     }
-    dt_status st = upload_once(d, mark, n, &d->trained);
+    dt_status st = allocate_and_upload(d, mark, n, &d->trained);
     dt_free(mark);
     return st == DT_OK && t->state.n_groups > 1 ? mark_blocks(t, d) : st;
 }
@@ -328,26 +328,26 @@ static size_t half_bytes(const dt_train_device *d)
 static dt_status create_arenas(dt_trainer *t, dt_train_device *d)
 {
     const size_t bytes = arena_bytes(d);
-    DT_TRY(allocate(d, params_bytes(d), &d->params));
+    DT_TRY(allocate_device_memory(d, params_bytes(d), &d->params));
     if (dt_device_storage_type(t) != 0) {
         if (d->ops->narrow == NULL) {
             return DT_FAIL(DT_EUNSUPPORTED, "device %s computes only in fp32; set amp.enabled=false", d->ops->name);
         }
-        DT_TRY(allocate(d, half_bytes(d), &d->params_half));
+        DT_TRY(allocate_device_memory(d, half_bytes(d), &d->params_half));
     }
     d->moment_bytes = t->shape.ranks > 1 ? t->state.moment_bytes : bytes; /* as the host keeps them */
-    DT_TRY(allocate(d, d->moment_bytes, &d->moment[0]));
+    DT_TRY(allocate_device_memory(d, d->moment_bytes, &d->moment[0]));
     if (t->state.moment[1] != NULL) {
-        DT_TRY(allocate(d, d->moment_bytes, &d->moment[1]));
+        DT_TRY(allocate_device_memory(d, d->moment_bytes, &d->moment[1]));
     }
     DT_TRY(mark_trained(t, d));
-    DT_TRY(allocate(d, ((size_t)(d->total / DT_DEVICE_BLOCK) + 1) * sizeof(double), &d->block_sum));
-    DT_TRY(allocate(d, DT_DEVICE_MAX_LOSSES * sizeof(double), &d->seed));
+    DT_TRY(allocate_device_memory(d, ((size_t)(d->total / DT_DEVICE_BLOCK) + 1) * sizeof(double), &d->block_sum));
+    DT_TRY(allocate_device_memory(d, DT_DEVICE_MAX_LOSSES * sizeof(double), &d->seed));
     for (int i = 0; i < DT_DEVICE_MAX_LOSSES; i++) {
-        DT_TRY(allocate(d, d->shards * sizeof(double), &d->loss[i]));
+        DT_TRY(allocate_device_memory(d, d->shards * sizeof(double), &d->loss[i]));
     }
-    DT_TRY(allocate(d, sizeof(dt_device_state), &d->state));
-    return allocate(d, sizeof(dt_device_result), &d->result);
+    DT_TRY(allocate_device_memory(d, sizeof(dt_device_state), &d->state));
+    return allocate_device_memory(d, sizeof(dt_device_result), &d->result);
 }
 
 /* ---- how many shards at once ------------------------------------------------------------------------------------- */
@@ -407,7 +407,7 @@ static dt_status create_slots(const dt_trainer *t, dt_train_device *d)
     dt_device_free(d->ops, d->device, d->grad);
     d->grad = NULL;
     d->slots = dt_device_count_slots(t, d->shards, d->launch_shards);
-    return allocate(d, arena_bytes(d) * d->slots, &d->grad);
+    return allocate_device_memory(d, arena_bytes(d) * d->slots, &d->grad);
 }
 
 static dt_status allocate_group(dt_trainer *t, dt_train_device *d, size_t c)
@@ -439,7 +439,7 @@ static dt_status assign_slices(const dt_trainer *t, dt_train_device *d)
 {
     const dt_reduction *r = &t->reduce;
     const uint32_t ranks = t->shape.ranks;
-    d->n_nodes = dt_tree_cover(&t->shape, t->shape.rank, d->cover);
+    d->n_nodes = dt_tree_list_cover(&t->shape, t->shape.rank, d->cover);
     d->n_slices = ranks > 1 ? r->n_buckets : 1;
     d->slice = dt_alloc_n(d->n_slices + (size_t)1, sizeof(*d->slice));
     if (d->slice == NULL) {
@@ -501,7 +501,7 @@ static dt_status create_parts(dt_trainer *t, dt_train_device *d)
     DT_TRY(create_arenas(t, d));
     DT_TRY(t->shape.ranks > 1 ? dt_device_ranks_create(t, d) : DT_OK);
     DT_TRY(find_largest_class(t, d, &c));
-    DT_TRY(compile(t, d, &d->class[c]));
+    DT_TRY(compile_class(t, d, &d->class[c]));
     t->train.plan = d->class[c].plan;
     DT_TRY(order_buckets(t, d));
     DT_TRY(choose_launch_shards(t, d, c));
@@ -514,7 +514,7 @@ static dt_status create_parts(dt_trainer *t, dt_train_device *d)
     return DT_OK;
 }
 
-static dt_device_state make_state(const dt_trainer *t)
+static dt_device_state make_device_state(const dt_trainer *t)
 {
     dt_device_state s = {.updates = t->state.updates,
                          .loss_scale = t->state.scaler.scale,
@@ -579,7 +579,7 @@ dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p)
     d->device = t->d.device;
     d->source = *t->d.source;
     d->is_on_host = true;
-    d->host_state = make_state(t);
+    d->host_state = make_device_state(t);
     const dt_status st = create_parts(t, d);
     if (st < 0) {
         t->train.plan = NULL;
@@ -625,6 +625,6 @@ dt_status dt_train_device_upload(dt_trainer *t)
 void dt_train_device_invalidate(dt_trainer *t)
 {
     dt_train_device *d = t->device;
-    d->host_state = make_state(t);
+    d->host_state = make_device_state(t);
     d->is_on_host = true;
 }

@@ -65,7 +65,7 @@ static size_t packed_bytes(const dt_view *v)
 }
 
 /* of all micro-batches of a run, packed at capacity */
-static size_t output_room(const dt_device_infer *x, uint32_t o)
+static size_t output_bytes_of_run(const dt_device_infer *x, uint32_t o)
 {
     return dt_device_align(packed_bytes(output_capacity(x, o)) * x->desc.micro_batches);
 }
@@ -78,7 +78,7 @@ static dt_status create_class(dt_device_infer *x, uint32_t shards)
     return dt_device_create_exec(x->t, x->d, x->plan, shards, false, &k->exec);
 }
 
-static dt_status compile(dt_device_infer *x)
+static dt_status compile_inference(dt_device_infer *x)
 {
     const dt_plan_desc pd = {.outputs_only = x->desc.outputs_only,
                              .pictures = x->desc.pictures,
@@ -87,7 +87,7 @@ static dt_status compile(dt_device_infer *x)
     DT_TRY(dt_device_compile_plan(x->t, x->desc.graph, &pd, &x->plan));
     x->n_outputs = x->plan->ir.n_outputs;
     for (uint32_t o = 0; o < x->n_outputs; o++) {
-        x->output_bytes += output_room(x, o);
+        x->output_bytes += output_bytes_of_run(x, o);
     }
     for (uint32_t shards = 1; x->n_classes + 1 < MAX_CLASSES && shards < x->desc.micro_batches; shards *= 2) {
         DT_TRY(create_class(x, shards));
@@ -133,7 +133,7 @@ static dt_status create_parts(dt_device_infer *x)
         return DT_FAIL(DT_EINVAL, "inference on a device of %u shards in %u places; expected at least one, in 1 to %d",
                        x->desc.micro_batches, x->desc.places, DT_DEVICE_INFER_PLACES);
     }
-    DT_TRY(compile(x));
+    DT_TRY(compile_inference(x));
     for (uint32_t c = 0; c < x->n_classes; c++) {
         const size_t bytes = dt_device_exec_bytes(x->class[c].exec);
         arena = bytes > arena ? bytes : arena;
@@ -336,12 +336,12 @@ static dt_status launch_all(dt_device_infer *x, const infer_class *k, const infe
     DT_TRY(dt_device_exec_launch(k->exec, x->d->compute));
     for (uint32_t o = 0; o < x->n_outputs; o++) {
         DT_TRY(copy_output(x, k, o, to));
-        to += output_room(x, o);
+        to += output_bytes_of_run(x, o);
     }
     return DT_OK;
 }
 
-static dt_status capture(dt_device_infer *x, infer_class *k, uint32_t place)
+static dt_status capture_launch(dt_device_infer *x, infer_class *k, uint32_t place)
 {
     const dt_device_ops *ops = x->d->ops;
     dt_device_graph **graph = &k->graph[x->is_frozen][place];
@@ -363,7 +363,7 @@ static dt_status launch_or_replay(dt_device_infer *x, infer_class *k, uint32_t p
     }
     /* values of parameters may change under a graph, their address may not */
     if (k->graph[x->is_frozen][place] == NULL || k->params[x->is_frozen][place] != current_params(x)) {
-        DT_TRY(capture(x, k, place));
+        DT_TRY(capture_launch(x, k, place));
     }
     return x->d->ops->graph_launch(x->d->device, k->graph[x->is_frozen][place], x->d->compute);
 }
@@ -462,9 +462,9 @@ static void unpack_outputs(const dt_device_infer *x, infer_place *p)
         }
         if (x->desc.is_joined) {
             join_output(x, p, o, at, joined);
-            joined += output_room(x, o);
+            joined += output_bytes_of_run(x, o);
         }
-        at += output_room(x, o);
+        at += output_bytes_of_run(x, o);
     }
 }
 

@@ -54,7 +54,7 @@ static dt_status list_nodes(const dt_trainer *t, dt_device_link *w)
         return DT_FAIL(DT_ENOMEM, "out of memory for sums over %u ranks", ranks);
     }
     for (uint32_t r = 0; r < ranks; r++) {
-        const uint32_t n = dt_tree_cover(&t->shape, r, cover);
+        const uint32_t n = dt_tree_list_cover(&t->shape, r, cover);
         memcpy(w->node + w->n_nodes, cover, n * sizeof(*cover));
         w->first[r] = w->n_nodes;
         w->n_nodes += n;
@@ -105,7 +105,7 @@ static dt_status allocate_parts(dt_trainer *t, dt_device_link *w)
     return allocate_receive_buffer(t, w);
 }
 
-static dt_status connect(dt_trainer *t, dt_device_link *w)
+static dt_status connect_link(dt_trainer *t, dt_device_link *w)
 {
     const dt_train_device *d = t->device;
     DT_TRY(dt_comm_agree(t->d.comm, allocate_parts(t, w)));
@@ -131,7 +131,7 @@ dt_status dt_device_link_create(dt_trainer *t, dt_device_link **out_p)
     if (w != NULL) {
         w->ops = ops;
     }
-    const dt_status st = connect(t, w);
+    const dt_status st = connect_link(t, w);
     if (st < 0) {
         dt_device_link_destroy(t, w);
         return st;
@@ -204,12 +204,12 @@ dt_status dt_device_link_wait(dt_trainer *t, dt_device_link *w)
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
-static float *own_node(const dt_train_device *d, uint32_t k)
+static float *own_node_at(const dt_train_device *d, uint32_t k)
 {
     return d->grad + k * d->total;
 }
 
-static size_t bytes_of(dt_range r)
+static size_t bytes_of_range(dt_range r)
 {
     return (size_t)(r.end - r.begin) * sizeof(float);
 }
@@ -229,15 +229,15 @@ static void list_slices(const dt_trainer *t, dt_device_link *w, dt_range bucket)
             w->out[i] = (dt_comm_out){0};
             w->in[i] = (dt_comm_in){0};
             if (r != me && k < d->n_nodes) {
-                w->out[i] = (dt_comm_out){own_node(d, k) + theirs.begin, bytes_of(theirs)};
+                w->out[i] = (dt_comm_out){own_node_at(d, k) + theirs.begin, bytes_of_range(theirs)};
             }
             if (has_it) {
                 const dt_tree_node *node = &w->node[w->first[r] + k];
                 w->parts[w->first[r] + k] =
-                    (part){node->height, node->index, r == me ? own_node(d, k) + own.begin : come};
+                    (part){node->height, node->index, r == me ? own_node_at(d, k) + own.begin : come};
             }
             if (has_it && r != me) {
-                w->in[i] = (dt_comm_in){come, bytes_of(own)};
+                w->in[i] = (dt_comm_in){come, bytes_of_range(own)};
                 come += own.end - own.begin;
             }
         }
@@ -245,7 +245,7 @@ static void list_slices(const dt_trainer *t, dt_device_link *w, dt_range bucket)
 }
 
 /* As dt_tree_sum_finish: nodes left to right, siblings are added as they meet. */
-static dt_status add_parts(const dt_train_device *d, dt_device_link *w, dt_range own)
+static dt_status add_node_parts(const dt_train_device *d, dt_device_link *w, dt_range own)
 {
     const int64_t n = own.end - own.begin;
     part *parts = w->parts;
@@ -259,10 +259,10 @@ static dt_status add_parts(const dt_train_device *d, dt_device_link *w, dt_range
             parts[top - 1].index /= 2;
         }
     }
-    float *mine = own_node(d, 0) + own.begin;
+    float *mine = own_node_at(d, 0) + own.begin;
     return parts[0].value == mine
                ? DT_OK
-               : d->ops->copy(d->device, mine, parts[0].value, bytes_of(own), DT_DEVICE_WITHIN, w->stream);
+               : d->ops->copy(d->device, mine, parts[0].value, bytes_of_range(own), DT_DEVICE_WITHIN, w->stream);
 }
 
 static void list_bounds(const dt_trainer *t, dt_device_link *w, dt_range bucket)
@@ -277,11 +277,11 @@ static dt_status sum_fast(dt_trainer *t, dt_device_link *w, dt_range bucket)
 {
     const dt_train_device *d = t->device;
     for (uint32_t k = 1; k < d->n_nodes; k++) {
-        DT_TRY(d->ops->add(d->device, own_node(d, 0) + bucket.begin, own_node(d, k) + bucket.begin,
+        DT_TRY(d->ops->add(d->device, own_node_at(d, 0) + bucket.begin, own_node_at(d, k) + bucket.begin,
                            bucket.end - bucket.begin, w->stream));
     }
     list_bounds(t, w, bucket);
-    return w->ops->reduce_scatter(w->transport, own_node(d, 0), w->at, w->stream);
+    return w->ops->reduce_scatter(w->transport, own_node_at(d, 0), w->at, w->stream);
 }
 
 static dt_status sum_exact(dt_trainer *t, dt_device_link *w, dt_range bucket)
@@ -289,10 +289,10 @@ static dt_status sum_exact(dt_trainer *t, dt_device_link *w, dt_range bucket)
     const dt_range own = dt_rank_slice(bucket, t->shape.ranks, t->shape.rank);
     list_slices(t, w, bucket);
     DT_TRY(w->ops->all_to_all(w->transport, w->out, w->in, w->n_most, w->stream));
-    return own.end > own.begin ? add_parts(t->device, w, own) : DT_OK;
+    return own.end > own.begin ? add_node_parts(t->device, w, own) : DT_OK;
 }
 
-dt_status dt_device_link_ready(const dt_trainer *t, const dt_device_link *w, uint32_t bucket)
+dt_status dt_device_link_mark_ready(const dt_trainer *t, const dt_device_link *w, uint32_t bucket)
 {
     const dt_train_device *d = t->device;
     return d->ops->event_record(d->device, w->ready[bucket], d->compute);
@@ -311,7 +311,7 @@ static bool is_in_groups(const dt_trainer *t, uint32_t bucket, uint32_t groups)
  * called, and the next launch comes after w->stream was waited for. Waiting before the launch would be for the step
  * before, or for nothing.
  */
-dt_status dt_device_link_sum(dt_trainer *t, dt_device_link *w, uint32_t groups)
+dt_status dt_device_link_sum_buckets(dt_trainer *t, dt_device_link *w, uint32_t groups)
 {
     const dt_train_device *d = t->device;
     for (uint32_t n = 0; n < t->reduce.n_buckets; n++) {
@@ -325,7 +325,7 @@ dt_status dt_device_link_sum(dt_trainer *t, dt_device_link *w, uint32_t groups)
     return order_streams(d, w->ended, w->stream, d->compute);
 }
 
-dt_status dt_device_link_share(dt_trainer *t, dt_device_link *w, uint32_t groups)
+dt_status dt_device_link_share_params(dt_trainer *t, dt_device_link *w, uint32_t groups)
 {
     const dt_train_device *d = t->device;
     DT_TRY(order_streams(d, w->begun, d->compute, w->stream));

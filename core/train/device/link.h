@@ -19,12 +19,12 @@ typedef struct dt_device_link dt_device_link;
 dt_status dt_device_link_create(dt_trainer *t, dt_device_link **out_p) DT_NODISCARD;
 void dt_device_link_destroy(dt_trainer *t, dt_device_link *w); /* NULL is fine */
 /* A bucket's nodes are complete when the device has done what it was asked for by now. May be captured. */
-dt_status dt_device_link_ready(const dt_trainer *t, const dt_device_link *w, uint32_t bucket) DT_NODISCARD;
+dt_status dt_device_link_mark_ready(const dt_trainer *t, const dt_device_link *w, uint32_t bucket) DT_NODISCARD;
 /* The sums of the buckets of these groups (bits), each after it is ready; what follows where the device computes
  * waits for them. The slices of this rank lie in the first slot of gradients then. */
-dt_status dt_device_link_sum(dt_trainer *t, dt_device_link *w, uint32_t groups) DT_NODISCARD;
+dt_status dt_device_link_sum_buckets(dt_trainer *t, dt_device_link *w, uint32_t groups) DT_NODISCARD;
 /* The parameters of this rank's slices of them to all, likewise. */
-dt_status dt_device_link_share(dt_trainer *t, dt_device_link *w, uint32_t groups) DT_NODISCARD;
+dt_status dt_device_link_share_params(dt_trainer *t, dt_device_link *w, uint32_t groups) DT_NODISCARD;
 /* Until the device has done all that was queued: instead of waiting for its stream, which may never complete. */
 dt_status dt_device_link_wait(dt_trainer *t, dt_device_link *w) DT_NODISCARD;
 

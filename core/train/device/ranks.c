@@ -29,7 +29,7 @@ static int64_t count_blocks(const dt_train_device *d)
     return (d->total + DT_DEVICE_BLOCK - 1) / DT_DEVICE_BLOCK;
 }
 
-static dt_status pin(const dt_train_device *d, size_t bytes, void *out_p)
+static dt_status allocate_pinned(const dt_train_device *d, size_t bytes, void *out_p)
 {
     return dt_device_pin(d->ops, d->device, bytes, out_p);
 }
@@ -46,12 +46,12 @@ dt_status dt_device_ranks_create(dt_trainer *t, dt_train_device *d)
         return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
     }
     for (uint32_t k = 0; k < d->n_nodes; k++) {
-        DT_TRY(pin(d, (size_t)d->total * sizeof(float), &r->node[k].data));
+        DT_TRY(allocate_pinned(d, (size_t)d->total * sizeof(float), &r->node[k].data));
     }
-    DT_TRY(pin(d, (size_t)d->total * sizeof(float), &r->params));
-    DT_TRY(pin(d, DT_DEVICE_MAX_LOSSES * d->shards * sizeof(double), &r->loss));
-    DT_TRY(pin(d, (size_t)(count_blocks(d) + 1) * sizeof(double), &r->block_sum));
-    DT_TRY(pin(d, DT_DEVICE_MAX_LOSSES * sizeof(double), &r->total));
+    DT_TRY(allocate_pinned(d, (size_t)d->total * sizeof(float), &r->params));
+    DT_TRY(allocate_pinned(d, DT_DEVICE_MAX_LOSSES * d->shards * sizeof(double), &r->loss));
+    DT_TRY(allocate_pinned(d, (size_t)(count_blocks(d) + 1) * sizeof(double), &r->block_sum));
+    DT_TRY(allocate_pinned(d, DT_DEVICE_MAX_LOSSES * sizeof(double), &r->total));
     return dt_device_allocate(d->ops, d->device, DT_DEVICE_MAX_LOSSES * sizeof(double), &r->device_total);
 }
 
@@ -100,7 +100,7 @@ dt_status dt_device_ranks_mark_ready(const dt_trainer *t, int64_t call, uint32_t
     const dt_reduction *r = &t->reduce;
     struct dt_device_link *w = t->device->ranks->link;
     for (; w != NULL && *n_p < r->n_buckets && r->last[r->order[*n_p]] <= call; (*n_p)++) {
-        DT_TRY(dt_device_link_ready(t, w, r->order[*n_p]));
+        DT_TRY(dt_device_link_mark_ready(t, w, r->order[*n_p]));
     }
     return DT_OK;
 }
@@ -159,7 +159,7 @@ static dt_status reduce_on_hosts(dt_trainer *t, dt_status mine, uint32_t groups)
 static dt_status reduce_on_devices(dt_trainer *t, dt_status mine, uint32_t groups)
 {
     DT_TRY(dt_comm_agree(t->d.comm, mine));
-    return dt_device_link_sum(t, t->device->ranks->link, groups);
+    return dt_device_link_sum_buckets(t, t->device->ranks->link, groups);
 }
 
 /* Until the device has done what it was asked for. */
@@ -239,7 +239,7 @@ static dt_status reduce_losses(dt_trainer *t, uint32_t n)
  * forever. */
 static dt_status all_gather_by_link(dt_trainer *t, uint32_t groups)
 {
-    DT_TRY(dt_device_link_share(t, t->device->ranks->link, groups));
+    DT_TRY(dt_device_link_share_params(t, t->device->ranks->link, groups));
     return wait_for_device(t);
 }
 

@@ -310,7 +310,7 @@ static dt_status update_target(const dt_trainer *t, const dt_device_finish *f, u
     }
     for (uint32_t i = 0; i < table->n; i++) {
         const dt_param *p = &table->param[i];
-        if (!p->is_shadow || p->shadow != target) {
+        if (!p->is_target || p->shadow != target) {
             continue;
         }
         float *to = d->params + p->offset;
@@ -328,7 +328,7 @@ static dt_status update_target(const dt_trainer *t, const dt_device_finish *f, u
 
 dt_status dt_device_update_targets(const dt_trainer *t, const dt_device_finish *f)
 {
-    for (uint32_t i = 0; i < t->d.params->n_shadows; i++) {
+    for (uint32_t i = 0; i < t->d.params->n_targets; i++) {
         DT_TRY(update_target(t, f, i));
     }
     return DT_OK;
@@ -354,7 +354,7 @@ static dt_status launch_all(const dt_trainer *t, const dt_device_class *k, const
     return dt_device_copy_out(d, b->result, d->result, sizeof(*b->result));
 }
 
-static dt_status capture(const dt_trainer *t, dt_device_class *k, dt_device_buffer *b, dt_device_graph **out_p)
+static dt_status capture_step(const dt_trainer *t, dt_device_class *k, dt_device_buffer *b, dt_device_graph **out_p)
 {
     const dt_train_device *d = t->device;
     DT_TRACE("device", "capture");
@@ -395,7 +395,7 @@ static dt_status launch_or_replay(dt_trainer *t, dt_device_class *k, dt_device_b
     } else {
         dt_device_graph **graph = &r->graph[b - d->buffer];
         if (*graph == NULL) {
-            DT_TRY(capture(t, k, b, graph));
+            DT_TRY(capture_step(t, k, b, graph));
         }
         DT_TRY(d->ops->graph_launch(d->device, *graph, d->compute));
     }

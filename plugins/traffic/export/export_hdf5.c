@@ -155,7 +155,7 @@ static dt_status time_reading(const writing *w, const char *file, double *ms_p)
 }
 
 /* libhdf5 does not wait for the disk. */
-static dt_status flush(const char *file, struct stat *out)
+static dt_status flush_file(const char *file, struct stat *out)
 {
     int fd = -1;
     DT_TRY(dt_fs_open(file, O_RDONLY, &fd));
@@ -177,7 +177,7 @@ static dt_status write_staged(writing *w, dt_staging *to, dt_str *notes)
     DT_TRY(closed);
     const double s = dt_clock_s() - begin;
     DT_TRY(time_reading(w, aside, &ms));
-    DT_TRY(flush(aside, &sb));
+    DT_TRY(flush_file(aside, &sb));
     DT_TRY(dt_staging_commit(to));
     dt_str_addf(notes,
                 "%s: gzip %d, chunks of %" PRId64 " vehicles and %" PRId64

@@ -72,7 +72,7 @@ static void write_name(dt_str *out, const char *name)
     dt_str_add(out, "\"");
 }
 
-static dt_status flush(table *t)
+static dt_status flush_table(table *t)
 {
     DT_TRY(dt_str_status(&t->text));
     const dt_status st = dt_fs_write(t->fd, t->path, dt_str_text(&t->text), t->text.bytes);
@@ -119,11 +119,11 @@ static dt_status put_rows(table *t)
                 DT_TRY(put_row(t, s, f, r));
             }
             if (t->text.bytes > BUFFER_BYTES) {
-                DT_TRY(flush(t));
+                DT_TRY(flush_table(t));
             }
         }
     }
-    return flush(t);
+    return flush_table(t);
 }
 
 static dt_status write_table(table *t, dt_staging *aside)

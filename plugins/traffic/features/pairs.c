@@ -24,7 +24,7 @@ typedef struct lane_view { /* neighbours of i on a lane */
     double ahead, ahead_v, behind, behind_v;
 } lane_view;
 
-static void see(const dt_vehicle *a, const dt_vehicle *b, double sin_a, double cos_a, lane_view lane[LANES])
+static void relate_vehicles(const dt_vehicle *a, const dt_vehicle *b, double sin_a, double cos_a, lane_view lane[LANES])
 {
     const bool stands = isnan(b->heading) && fabs(b->speed) < DT_STANDS_MPS; /* needs no heading */
     const double ex = b->x - a->x, ey = b->y - a->y, along = stands ? 1 : cos(b->heading - a->heading);
@@ -46,8 +46,8 @@ static void see(const dt_vehicle *a, const dt_vehicle *b, double sin_a, double c
     }
 }
 
-static void write(const dt_pair_desc *d, double gap, double speed, double brake, double follower, double follower_brake,
-                  float *out)
+static void write_pair(const dt_pair_desc *d, double gap, double speed, double brake, double follower,
+                       double follower_brake, float *out)
 {
     const double seen[DT_PAIR_COLUMNS] = {gap, speed, brake, follower, follower_brake, d->action_s, d->euler_s};
     for (int k = 0; k < DT_PAIR_COLUMNS; k++) {
@@ -65,12 +65,12 @@ void dt_pairs_of(const dt_vehicle *v, uint32_t n, uint32_t i, const dt_pair_desc
     }
     for (uint32_t j = 0; j < n; j++) {
         if (j != i) {
-            see(&v[i], &v[j], sin_h, cos_h, lane);
+            relate_vehicles(&v[i], &v[j], sin_h, cos_h, lane);
         }
     }
-    write(d, lane[OWN].ahead, lane[OWN].ahead_v, d->other_brake, speed, d->brake, ahead);
+    write_pair(d, lane[OWN].ahead, lane[OWN].ahead_v, d->other_brake, speed, d->brake, ahead);
     for (int k = 1; k < DT_AHEAD_PAIRS; k++) {
-        write(d, NOTHING_M, 0, d->other_brake, speed, d->brake, ahead + (size_t)k * DT_PAIR_COLUMNS);
+        write_pair(d, NOTHING_M, 0, d->other_brake, speed, d->brake, ahead + (size_t)k * DT_PAIR_COLUMNS);
     }
     for (int k = 0; k < 2; k++) {
         lane_view l = lane[side[k]];
@@ -78,7 +78,7 @@ void dt_pairs_of(const dt_vehicle *v, uint32_t n, uint32_t i, const dt_pair_desc
         if (!l.is_there || l.ahead < ROOM_M || l.behind < ROOM_M) {
             l = (lane_view){.is_there = false}; /* where it cannot be done there is no gap */
         }
-        write(d, l.ahead, l.ahead_v, d->other_brake, speed, d->brake, out);
-        write(d, l.behind, speed, d->brake, l.behind_v, d->other_brake, out + DT_PAIR_COLUMNS);
+        write_pair(d, l.ahead, l.ahead_v, d->other_brake, speed, d->brake, out);
+        write_pair(d, l.behind, speed, d->brake, l.behind_v, d->other_brake, out + DT_PAIR_COLUMNS);
     }
 }

@@ -36,7 +36,7 @@ static dt_status check_steps(const char *phase, const dt_wiring_config *c)
                    1000 / c->rate_hz);
 }
 
-static dt_status init(const char *phase, const dt_wiring_config *c, dt_foresight *f)
+static dt_status init_foresight(const char *phase, const dt_wiring_config *c, dt_foresight *f)
 {
     DT_TRY(check_steps(phase, c));
     *f = (dt_foresight){.T = llround(c->history_s * c->rate_hz),
@@ -60,7 +60,7 @@ static dt_status init(const char *phase, const dt_wiring_config *c, dt_foresight
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
-static const dt_port *find(const dt_env_spec *e, const char *name)
+static const dt_port *find_port(const dt_env_spec *e, const char *name)
 {
     for (uint32_t i = 0; i < e->n_obs; i++) {
         if (strcmp(e->obs[i].name, name) == 0) {
@@ -70,19 +70,20 @@ static const dt_port *find(const dt_env_spec *e, const char *name)
     return NULL;
 }
 
-static bool has(const dt_env_spec *e, const char *name, const char *dims, uint32_t dtype)
+static bool has_port(const dt_env_spec *e, const char *name, const char *dims, uint32_t dtype)
 {
-    const dt_port *p = find(e, name);
+    const dt_port *p = find_port(e, name);
     return p != NULL && strcmp(p->dims, dims) == 0 && p->dtype == dtype;
 }
 
 /* The graph that perception was trained on. */
 static bool has_graph(const dt_env_spec *e)
 {
-    return has(e, "nodes", "N 9", DT_F32) && has(e, "edges", "E 4", DT_F32);
+    return has_port(e, "nodes", "N 9", DT_F32) && has_port(e, "edges", "E 4", DT_F32);
 }
 
-static dt_status bind(const dt_host *h, dt_foresight *f, const dt_env_spec *spec, const char *env_id, int64_t H)
+static dt_status bind_foresight(const dt_host *h, dt_foresight *f, const dt_env_spec *spec, const char *env_id,
+                                int64_t H)
 {
     const dt_bind_api *api = h->service(h, DT_SVC_BIND);
     char past[DT_FORESIGHT_TEXT], latest[DT_FORESIGHT_TEXT], motion[DT_FORESIGHT_TEXT], present[DT_FORESIGHT_TEXT];
@@ -92,8 +93,8 @@ static dt_status bind(const dt_host *h, dt_foresight *f, const dt_env_spec *spec
     snprintf(motion, DT_FORESIGHT_TEXT, "%lld S %d", (long long)f->T, MOTION);
     snprintf(present, DT_FORESIGHT_TEXT, "%lld S", (long long)f->T);
     snprintf(future, DT_FORESIGHT_TEXT, "S %lld %d", (long long)f->F, AXES);
-    if (!has(spec, "past", past, DT_F32) || !has(spec, "seq_node", "S", DT_I32) ||
-        !has(spec, "agent_seq", "A 2", DT_I32)) {
+    if (!has_port(spec, "past", past, DT_F32) || !has_port(spec, "seq_node", "S", DT_I32) ||
+        !has_port(spec, "agent_seq", "A 2", DT_I32)) {
         return DT_FAIL(DT_ESHAPE,
                        "environment %s shows no past of vehicles for a world model, ports past [%s], seq_node [S] and "
                        "agent_seq [A 2]; turn foresight off or choose another environment",
@@ -149,7 +150,7 @@ static dt_tensor *find_named(const dt_named *list, uint32_t n, const char *name)
     return NULL;
 }
 
-static void scale(dt_graph *g, const dt_env_spec *spec, dt_named *observation, uint32_t n)
+static void scale_observation(dt_graph *g, const dt_env_spec *spec, dt_named *observation, uint32_t n)
 {
     static const float edge_scale[DT_EDGE_FEATURES] = DT_EDGE_SCALE;
     dt_tensor *const centre = find_named(observation, n, "centre");
@@ -166,20 +167,20 @@ static void scale(dt_graph *g, const dt_env_spec *spec, dt_named *observation, u
 /* ---- predictions ------------------------------------------------------------------------------------------------- */
 
 /* axis of x [S,F,2]: [S,F] */
-static dt_tensor *axis(dt_graph *g, dt_tensor *x, int64_t a)
+static dt_tensor *select_axis(dt_graph *g, dt_tensor *x, int64_t a)
 {
     return dt_merge(g, dt_slice(g, x, a, 1));
 }
 
 /* x [S,n] of the agent and of the vehicle ahead: [A,2n] */
-static dt_tensor *of_agents(dt_graph *g, dt_tensor *x, dt_tensor *agent_seq)
+static dt_tensor *select_agents(dt_graph *g, dt_tensor *x, dt_tensor *agent_seq)
 {
     return dt_merge(g, dt_gather(g, x, agent_seq));
 }
 
 /* Columns of each sequence: risk, then along, left and log of the deviation for every second. */
-static dt_tensor *describe(const dt_foresight *f, dt_graph *g, dt_tensor *along, dt_tensor *left, dt_tensor *deviation,
-                           dt_tensor *speed, dt_tensor *risk)
+static dt_tensor *describe_futures(const dt_foresight *f, dt_graph *g, dt_tensor *along, dt_tensor *left,
+                                   dt_tensor *deviation, dt_tensor *speed, dt_tensor *risk)
 {
     enum { OF_ONE = 3 };
     dt_tensor *second[DT_FORESIGHT_MAX_SECONDS + 1] = {risk};
@@ -200,25 +201,25 @@ static dt_tensor *describe(const dt_foresight *f, dt_graph *g, dt_tensor *along,
 }
 
 /* x [S,F] at the seconds, the vehicle ahead less the agent: [A,n_seconds] */
-static dt_tensor *difference(const dt_foresight *f, dt_graph *g, dt_tensor *x, dt_tensor *agent_seq)
+static dt_tensor *difference_to_leader(const dt_foresight *f, dt_graph *g, dt_tensor *x, dt_tensor *agent_seq)
 {
     const int64_t n = f->n_seconds;
     dt_tensor *second[DT_FORESIGHT_MAX_SECONDS];
     for (int64_t i = 0; i < n; i++) {
         second[i] = dt_slice(g, x, f->second[i], 1);
     }
-    dt_tensor *both = of_agents(g, n > 1 ? dt_concat(g, second, (uint32_t)n) : second[0], agent_seq);
+    dt_tensor *both = select_agents(g, n > 1 ? dt_concat(g, second, (uint32_t)n) : second[0], agent_seq);
     return dt_sub(g, dt_slice(g, both, n, n), dt_slice(g, both, 0, n));
 }
 
 /* As a rollout may have kept it. */
-static dt_tensor *kept(dt_graph *g, const dt_foresight_inputs *in, const char *name, dt_tensor *x)
+static dt_tensor *keep_tensor(dt_graph *g, const dt_foresight_inputs *in, const char *name, dt_tensor *x)
 {
     return in->is_kept ? g->api->kept(g, name, x) : x;
 }
 
-static dt_status record(dt_graph *g, const dt_foresight *f, const dt_foresight_inputs *in, dt_tensor **foresight_p,
-                        dt_tensor **foreseen_p)
+static dt_status record_foresight(dt_graph *g, const dt_foresight *f, const dt_foresight_inputs *in,
+                                  dt_tensor **foresight_p, dt_tensor **foreseen_p)
 {
     dt_tensor *past = find_named(in->observation, in->n, "past");
     dt_tensor *seq_node = find_named(in->observation, in->n, "seq_node");
@@ -235,20 +236,23 @@ static dt_status record(dt_graph *g, const dt_foresight *f, const dt_foresight_i
     fed[2].tensor = in->embedding != NULL ? dt_gather(g, in->embedding, seq_node) : NULL;
     DT_TRY(g->api->model(g, f->world, fed, in->embedding != NULL ? 3 : 2, guess, 2));
 
-    dt_tensor *along = axis(g, guess[0].tensor, 0), *left = axis(g, guess[0].tensor, 1);
-    dt_tensor *deviation = axis(g, guess[1].tensor, 0);
+    dt_tensor *along = select_axis(g, guess[0].tensor, 0), *left = select_axis(g, guess[0].tensor, 1);
+    dt_tensor *deviation = select_axis(g, guess[1].tensor, 0);
     dt_tensor *speed = dt_slice(g, dt_step(g, motion, -1), MOTION_SPEED, 1); /* [S,1] */
     dt_tensor *danger = in->risk != NULL ? dt_sigmoid(g, dt_gather(g, dt_split(g, in->risk, 0), seq_node))
                                          : dt_affine(g, speed, 0.0, 0.0);
-    dt_tensor *each = of_agents(g, describe(f, g, along, left, deviation, speed, danger), agent_seq);
-    dt_tensor *all[2] = {each, dt_affine(g, difference(f, g, along, agent_seq), 0.02, 0.0)};
-    *foresight_p = kept(g, in, "foresight", dt_concat(g, all, 2));
+    dt_tensor *each = select_agents(g, describe_futures(f, g, along, left, deviation, speed, danger), agent_seq);
+    dt_tensor *all[2] = {each, dt_affine(g, difference_to_leader(f, g, along, agent_seq), 0.02, 0.0)};
+    *foresight_p = keep_tensor(g, in, "foresight", dt_concat(g, all, 2));
 
     dt_tensor *trajectory[2] = {along, deviation};
-    dt_tensor *both = of_agents(g, dt_concat(g, trajectory, 2), agent_seq);
-    *foreseen_p = kept(g, in, "foreseen", dt_slice(g, both, 2 * f->F, 2 * f->F));
+    dt_tensor *both = select_agents(g, dt_concat(g, trajectory, 2), agent_seq);
+    *foreseen_p = keep_tensor(g, in, "foreseen", dt_slice(g, both, 2 * f->F, 2 * f->F));
     return g->api->status(g);
 }
 
-const dt_foresight_api dt_traffic_foresight = {
-    .struct_size = sizeof(dt_foresight_api), .init = init, .bind = bind, .scale = scale, .record = record};
+const dt_foresight_api dt_traffic_foresight = {.struct_size = sizeof(dt_foresight_api),
+                                               .init = init_foresight,
+                                               .bind = bind_foresight,
+                                               .scale = scale_observation,
+                                               .record = record_foresight};

@@ -32,7 +32,7 @@ static hid_t type_of(uint32_t dtype)
                              : H5T_STD_U8LE;
 }
 
-static dt_status wrap(hid_t file, const char *path, int is_new, dt_hdf5 **out_p)
+static dt_status wrap_file(hid_t file, const char *path, int is_new, dt_hdf5 **out_p)
 {
     if (file < 0) {
         return is_new ? FAIL(DT_EIO, "cannot write %s", path)
@@ -51,14 +51,14 @@ static dt_status wrap(hid_t file, const char *path, int is_new, dt_hdf5 **out_p)
     return DT_OK;
 }
 
-static dt_status create(const char *path, dt_hdf5 **out_p)
+static dt_status create_file(const char *path, dt_hdf5 **out_p)
 {
-    return wrap(H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT), path, 1, out_p);
+    return wrap_file(H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT), path, 1, out_p);
 }
 
 static dt_status open_file(const char *path, dt_hdf5 **out_p)
 {
-    return wrap(H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), path, 0, out_p);
+    return wrap_file(H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), path, 0, out_p);
 }
 
 /* Closing an array writes what the library still holds of it. */
@@ -238,12 +238,12 @@ static dt_status check_storage(const dt_hdf5 *f, const char *name, int64_t rows,
     return DT_OK;
 }
 
-static int has(dt_hdf5 *f, const char *name)
+static int has_link(dt_hdf5 *f, const char *name)
 {
     return H5Lexists(f->file, name, H5P_DEFAULT) > 0;
 }
 
-static dt_status enter(dt_hdf5 *f, const char *name)
+static dt_status enter_array(dt_hdf5 *f, const char *name)
 {
     H5L_info_t link;
     H5O_info_t object;
@@ -251,7 +251,7 @@ static dt_status enter(dt_hdf5 *f, const char *name)
         return DT_OK;
     }
     free_file(f);
-    if (!has(f, name)) {
+    if (!has_link(f, name)) {
         return FAIL(DT_EDATA, "%s has no array %s", f->path, name);
     }
     if (H5Lget_info(f->file, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD ||
@@ -275,7 +275,7 @@ static dt_status enter(dt_hdf5 *f, const char *name)
 static dt_status find_set(dt_hdf5 *f, const char *name, H5T_class_t class, size_t bytes, int64_t width, int64_t *rows_p)
 {
     hsize_t dims[2] = {0, 0};
-    const dt_status st = enter(f, name);
+    const dt_status st = enter_array(f, name);
     if (st < 0) {
         return st;
     }
@@ -294,7 +294,7 @@ static dt_status find_set(dt_hdf5 *f, const char *name, H5T_class_t class, size_
     return check_storage(f, name, *rows_p, bytes * (size_t)(width == 0 ? 1 : width));
 }
 
-static dt_status find(dt_hdf5 *f, const char *name, uint32_t dtype, int64_t width, int64_t *rows_p)
+static dt_status find_array(dt_hdf5 *f, const char *name, uint32_t dtype, int64_t width, int64_t *rows_p)
 {
     const hid_t type = type_of(dtype);
     return find_set(f, name, H5Tget_class(type), H5Tget_size(type), width, rows_p);
@@ -303,7 +303,7 @@ static dt_status find(dt_hdf5 *f, const char *name, uint32_t dtype, int64_t widt
 static dt_status read_set(dt_hdf5 *f, const char *name, hid_t type, int64_t width, int64_t from, int64_t n, void *out)
 {
     hid_t memory = -1, space = -1;
-    const dt_status st = enter(f, name);
+    const dt_status st = enter_array(f, name);
     if (st < 0 || n == 0) {
         return st;
     }
@@ -335,7 +335,7 @@ static dt_status read_text(dt_hdf5 *f, const char *name, int64_t i, char out[DT_
     return st;
 }
 
-static dt_status number(dt_hdf5 *f, const char *name, double *out_p)
+static dt_status read_number(dt_hdf5 *f, const char *name, double *out_p)
 {
     int ok = 0;
     if (H5Aexists(f->file, name) > 0) {
@@ -352,18 +352,18 @@ static dt_status number(dt_hdf5 *f, const char *name, double *out_p)
 
 static const dt_hdf5_ops ops = {.version = DT_HDF5_VERSION,
                                 .struct_size = sizeof(ops),
-                                .create = create,
+                                .create = create_file,
                                 .make = make_array,
                                 .write = write_rows,
                                 .put_texts = put_texts,
                                 .put_number = put_number,
                                 .open = open_file,
-                                .has = has,
-                                .find = find,
+                                .has = has_link,
+                                .find = find_array,
                                 .read = read_rows,
                                 .find_texts = find_texts,
                                 .read_text = read_text,
-                                .number = number,
+                                .number = read_number,
                                 .close = close_file};
 
 DT_EXPORT dt_hdf5_module_fn dt_hdf5_module;

@@ -42,7 +42,8 @@ void dt_chunks_count(dt_chunks_stat *s, double x)
     s->max = s->n == 1 || x > s->max ? x : s->max;
 }
 
-static dt_status compare(dt_json *j, const char *feature, const char *what, double said, double found, double tolerance)
+static dt_status compare_statistic(dt_json *j, const char *feature, const char *what, double said, double found,
+                                   double tolerance)
 {
     return fabs(said - found) <= tolerance ? DT_OK
                                            : dt_json_fail(j,
@@ -88,14 +89,14 @@ static dt_status read_statistics_member(dt_json *j, const char *feature, dt_chun
             continue;
         }
         if (strcmp(key, "min") == 0) {
-            DT_TRY(compare(j, feature, key, x, s->min, tolerance));
+            DT_TRY(compare_statistic(j, feature, key, x, s->min, tolerance));
         } else if (strcmp(key, "max") == 0) {
-            DT_TRY(compare(j, feature, key, x, s->max, tolerance));
+            DT_TRY(compare_statistic(j, feature, key, x, s->max, tolerance));
         } else if (strcmp(key, "mean") == 0) {
-            DT_TRY(compare(j, feature, key, x, s->mean, tolerance));
+            DT_TRY(compare_statistic(j, feature, key, x, s->mean, tolerance));
         } else if (strcmp(key, "std") == 0) {
-            DT_TRY(
-                compare(j, feature, key, x, fabs(x - population) < fabs(x - sample) ? population : sample, tolerance));
+            DT_TRY(compare_statistic(j, feature, key, x, fabs(x - population) < fabs(x - sample) ? population : sample,
+                                     tolerance));
         }
     }
     return st == DT_DONE ? DT_OK : st;
@@ -123,7 +124,7 @@ static void report_unchecked(const dt_chunks *c, dt_str *notes)
     }
     dt_str_add(notes, *before == ',' ? ": nothing to check them against\n" : "");
     if (c->n_unknown_stats > 0) {
-        const char *near = dt_did_you_mean(c->unknown_stat, stat_names);
+        const char *near = dt_suggest_word(c->unknown_stat, stat_names);
         dt_str_addf(notes, "statistics.json has %" PRId64 " features that are not known, as \"%s\"%s%s%s: skipped\n",
                     c->n_unknown_stats, c->unknown_stat, near == NULL ? "" : ", did you mean \"",
                     near == NULL ? "" : near, near == NULL ? "" : "\"?");

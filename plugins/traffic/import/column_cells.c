@@ -108,7 +108,7 @@ static dt_status number_of(dt_columns *c, char *text, const char *name, double *
                    is_mixed ? ": cells before have the other decimal separator, and a table has commas or points" : "");
 }
 
-static dt_status convert(const dt_columns *c, int role, const char *text, double v, double *out_p)
+static dt_status convert_number(const dt_columns *c, int role, const char *text, double v, double *out_p)
 {
     const dt_conversion *by = &c->by[role];
     v = (by->is_magnitude ? fabs(v) : v) * by->factor + by->offset;
@@ -151,7 +151,7 @@ dt_status dt_columns_number(dt_columns *c, char *const *cell, int role, double *
                        dt_csv_line(c->csv), name, dt_role_specs[role].name);
     }
     DT_TRY(number_of(c, text, name, &v));
-    return convert(c, role, text, v, out_p);
+    return convert_number(c, role, text, v, out_p);
 }
 
 dt_status dt_columns_time(dt_columns *c, char *const *cell, double *out_p)
@@ -169,9 +169,9 @@ dt_status dt_columns_time(dt_columns *c, char *const *cell, double *out_p)
         }
         c->has_zone |= has_zone;
         c->has_local_time |= !has_zone;
-        return convert(c, DT_ROLE_TIME, text, v, out_p);
+        return convert_number(c, DT_ROLE_TIME, text, v, out_p);
     }
-    return strchr(text, ':') != NULL && dt_value_time(text, &v) ? convert(c, DT_ROLE_TIME, text, v, out_p)
+    return strchr(text, ':') != NULL && dt_value_time(text, &v) ? convert_number(c, DT_ROLE_TIME, text, v, out_p)
                                                                 : dt_columns_number(c, cell, DT_ROLE_TIME, out_p);
 }
 

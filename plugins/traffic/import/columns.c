@@ -390,7 +390,7 @@ static dt_status parse_map(dt_columns *c, const char *map)
             r++;
         }
         if (r == DT_N_ROLES) {
-            const char *near = dt_did_you_mean(item, names);
+            const char *near = dt_suggest_word(item, names);
             return DT_FAIL(DT_EINVAL, "column map: there is no role \"%s\"%s%s%s", item,
                            near == NULL ? "" : ", did you mean \"", near == NULL ? "" : near,
                            near == NULL ? "" : "\"?");
@@ -501,7 +501,7 @@ static dt_status fail_unknown(const dt_columns *c)
     return st;
 }
 
-static dt_status recognise(dt_columns *c)
+static dt_status recognise_header(dt_columns *c)
 {
     for (int p = 0; p < N_PRESETS; p++) {
         int i = 0;
@@ -554,7 +554,7 @@ static dt_status place_columns(dt_columns *c, double rate_hz)
                            dt_csv_path(c->csv), dt_csv_line(c->csv), c->name[r], dt_role_specs[r].name);
         }
         if (c->at[r] < 0 && c->name[r] != NULL && c->is_mapped) {
-            const char *near = dt_did_you_mean(c->name[r], (const char *const *)c->header);
+            const char *near = dt_suggest_word(c->name[r], (const char *const *)c->header);
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": there is no column \"%s\" for %s%s%s%s", dt_csv_path(c->csv),
                            dt_csv_line(c->csv), c->name[r], dt_role_specs[r].name,
                            near == NULL ? "" : ", did you mean \"", near == NULL ? "" : near,
@@ -585,7 +585,7 @@ dt_status dt_columns_find(dt_columns *c, dt_csv *csv, const char *map, double ra
     c->is_mapped = map != NULL && map[0] != '\0';
     c->layout.name = "as mapped";
     DT_TRY(read_header(c, csv));
-    DT_TRY(c->is_mapped ? parse_map(c, map) : recognise(c));
+    DT_TRY(c->is_mapped ? parse_map(c, map) : recognise_header(c));
     return place_columns(c, rate_hz);
 }
 

@@ -222,7 +222,7 @@ static void leave_element(scenario *s)
     s->below[s->n_below] = '\0';
 }
 
-static dt_status begin(dt_xml *x)
+static dt_status begin_element(dt_xml *x)
 {
     scenario *s = x->user;
     if (x->depth == 0) {
@@ -253,7 +253,7 @@ static void add_to_box(obstacle *o, double x, double y, double along, double acr
     o->n_pieces++;
 }
 
-static dt_status refuse_piece(const dt_xml *x, const obstacle *o, const char *what)
+static dt_status fail_piece(const dt_xml *x, const obstacle *o, const char *what)
 {
     return DT_FAIL(DT_EDATA, DT_XML_AT "of obstacle %" PRId64 " has no %s", DT_XML_HERE(x), o->id, what);
 }
@@ -265,20 +265,20 @@ static dt_status end_piece(const dt_xml *x, const char *below, obstacle *o)
     const bool is_rectangle = strcmp(below, "rectangle") == 0, is_circle = strcmp(below, "circle") == 0;
     if (is_rectangle) {
         if (isnan(p[LENGTH]) || isnan(p[WIDTH])) {
-            return refuse_piece(x, o, "length or no width");
+            return fail_piece(x, o, "length or no width");
         }
         const double c = fabs(cos(turn)), s = fabs(sin(turn));
         o->is_boxed |= o->n_pieces > 0;
         add_to_box(o, cx, cy, 0.5 * (c * p[LENGTH] + s * p[WIDTH]), 0.5 * (s * p[LENGTH] + c * p[WIDTH]));
     } else if (is_circle) {
         if (isnan(p[RADIUS])) {
-            return refuse_piece(x, o, "radius");
+            return fail_piece(x, o, "radius");
         }
         o->is_boxed |= o->n_pieces > 0;
         add_to_box(o, cx, cy, p[RADIUS], p[RADIUS]);
     } else if (strcmp(below, "polygon/point") == 0) {
         if (isnan(p[POINT_X]) || isnan(p[POINT_Y])) {
-            return refuse_piece(x, o, "x or no y");
+            return fail_piece(x, o, "x or no y");
         }
         add_to_box(o, p[POINT_X], p[POINT_Y], 0, 0);
         o->is_boxed = true;
@@ -456,7 +456,7 @@ static dt_status end_below(const dt_xml *x, scenario *s)
     return DT_OK;
 }
 
-static dt_status end(dt_xml *x)
+static dt_status end_element(dt_xml *x)
 {
     scenario *s = x->user;
     obstacle *o = &s->now;
@@ -496,7 +496,7 @@ static dt_status keep_map(scenario *s)
     return DT_OK;
 }
 
-static void report(const scenario *s, dt_str *notes)
+static void report_scenario(const scenario *s, dt_str *notes)
 {
     dt_str_addf(notes, "CommonRoad %s, %g Hz, %d obstacles, %" PRId64 " states\n", s->version, s->rate_hz, s->ids.n,
                 s->n_rows);
@@ -538,7 +538,7 @@ static void report(const scenario *s, dt_str *notes)
 static dt_status import_scenario(const void *bytes, size_t n_bytes, const char *path, const dt_import_options *opt,
                                  dt_str *notes, dt_rows *rows)
 {
-    static const dt_xml_calls calls = {.begin = begin, .end = end};
+    static const dt_xml_calls calls = {.begin = begin_element, .end = end_element};
     scenario s = {.opt = opt, .rows = rows, .path = path};
     dt_source *source = NULL;
     dt_status st = bytes != NULL ? dt_source_open_mem(bytes, n_bytes, path, &source) : dt_source_open(path, &source);
@@ -552,7 +552,7 @@ static dt_status import_scenario(const void *bytes, size_t n_bytes, const char *
         st = keep_map(&s);
     }
     if (st == DT_OK) {
-        report(&s, notes);
+        report_scenario(&s, notes);
     }
     dt_source_close(source);
     dt_names_fini(&s.ids);

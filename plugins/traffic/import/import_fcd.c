@@ -303,7 +303,7 @@ static dt_status begin_vehicle(dt_xml *x, fcd *f)
     return dt_rows_add(f->rows, &row);
 }
 
-static dt_status begin(dt_xml *x)
+static dt_status begin_element(dt_xml *x)
 {
     fcd *f = x->user;
     if (x->depth == 0) {
@@ -364,7 +364,7 @@ static dt_status begin_file(fcd *f, const char *path)
 
 static dt_status read_file(fcd *f, const void *bytes, size_t n_bytes, const char *path)
 {
-    static const dt_xml_calls peek = {.begin = begin_element_of_rate}, all = {.begin = begin};
+    static const dt_xml_calls peek = {.begin = begin_element_of_rate}, all = {.begin = begin_element};
     dt_status st = read_by(&peek, bytes, n_bytes, path, f);
     DT_TRY_DONE(st); /* of the second step */
     DT_TRY(find_rate(f, path));
@@ -382,7 +382,7 @@ static dt_status read_file(fcd *f, const void *bytes, size_t n_bytes, const char
     return DT_OK;
 }
 
-static void report(const fcd *f, dt_str *notes)
+static void report_fcd(const fcd *f, dt_str *notes)
 {
     dt_str_addf(notes, "floating cars of SUMO, %g Hz, %" PRId64 " time steps\n", f->rate_hz, f->n_steps);
     if (f->n_others > 0) {
@@ -406,7 +406,7 @@ static dt_status import_fcd(const void *bytes, size_t n_bytes, const char *path,
         st = read_file(&f, bytes, n_bytes, path);
     }
     if (st == DT_OK) {
-        report(&f, notes);
+        report_fcd(&f, notes);
     }
     dt_names_fini(&f.types.names);
     dt_names_fini(&f.names);

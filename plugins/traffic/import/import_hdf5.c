@@ -56,7 +56,7 @@ typedef struct reading {
     dt_motion_check check;
 } reading;
 
-static dt_status expect(reading *r, const char *name, uint32_t dtype, int64_t width, int64_t rows)
+static dt_status expect_array(reading *r, const char *name, uint32_t dtype, int64_t width, int64_t rows)
 {
     int64_t got = 0;
     DT_TRY(r->ops->find(r->file, name, dtype, width, &got));
@@ -94,13 +94,13 @@ static dt_status read_shape(reading *r)
     DT_TRY(r->ops->find(r->file, "frame_time", DT_F64, 0, &r->frames));
     DT_TRY(r->ops->find(r->file, "pose", DT_F64, 3, &r->rows));
     DT_TRY(r->ops->find(r->file, "track_id", DT_I64, 0, &r->tracks));
-    DT_TRY(expect(r, "scene_frame", DT_I64, 0, r->scenes + 1));
-    DT_TRY(expect(r, "scene_site", DT_I32, 0, r->scenes));
-    DT_TRY(expect(r, "frame_row", DT_I64, 0, r->frames + 1));
-    DT_TRY(expect(r, "motion", DT_F32, 4, r->rows));
-    DT_TRY(expect(r, "row_track", DT_I32, 0, r->rows));
-    DT_TRY(expect(r, "stop_distance", DT_F32, 0, r->rows));
-    DT_TRY(expect(r, "controlled", DT_U8, 0, r->rows));
+    DT_TRY(expect_array(r, "scene_frame", DT_I64, 0, r->scenes + 1));
+    DT_TRY(expect_array(r, "scene_site", DT_I32, 0, r->scenes));
+    DT_TRY(expect_array(r, "frame_row", DT_I64, 0, r->frames + 1));
+    DT_TRY(expect_array(r, "motion", DT_F32, 4, r->rows));
+    DT_TRY(expect_array(r, "row_track", DT_I32, 0, r->rows));
+    DT_TRY(expect_array(r, "stop_distance", DT_F32, 0, r->rows));
+    DT_TRY(expect_array(r, "controlled", DT_U8, 0, r->rows));
     DT_TRY(read_offsets(r, "scene_frame", r->scenes, &r->scene_frame));
     DT_TRY(read_offsets(r, "frame_row", r->frames, &r->frame_row));
     if (r->scene_frame[r->scenes] != r->frames || r->frame_row[r->frames] != r->rows) {
@@ -111,7 +111,7 @@ static dt_status read_shape(reading *r)
     return DT_OK;
 }
 
-static dt_status reserve(reading *r)
+static dt_status reserve_rows(reading *r)
 {
     for (int64_t f = 0; f < r->frames; f++) {
         const int64_t n = r->frame_row[f + 1] - r->frame_row[f];
@@ -221,7 +221,7 @@ static dt_status read_all(reading *r, const char *out, dt_str *notes)
 {
     const char *slash = strrchr(r->path, '/');
     DT_TRY(read_shape(r));
-    DT_TRY(reserve(r));
+    DT_TRY(reserve_rows(r));
     const dt_store_meta meta = {.frame_rate_hz = r->rate_hz,
                                 .radius_m = r->opt->radius_m,
                                 .smooth_s = r->opt->smooth_s,

@@ -153,7 +153,7 @@ static dt_status make_part(part *p)
 }
 
 /* Part by part, the first one that is not taken. */
-static void *work(void *user)
+static void *make_parts(void *user)
 {
     jobs *j = user;
     pthread_mutex_lock(&j->mutex);
@@ -336,7 +336,7 @@ static dt_status run_jobs(jobs *j, dt_str *notes)
     if (thread == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory for %" PRIu32 " jobs", j->n_jobs);
     }
-    while (n < j->n_jobs && pthread_create(&thread[n], NULL, work, j) == 0) {
+    while (n < j->n_jobs && pthread_create(&thread[n], NULL, make_parts, j) == 0) {
         n++;
     }
     dt_status st = n > 0 ? join_parts(j, notes) : DT_FAIL(DT_EIO, "cannot start a thread to import");
@@ -401,7 +401,7 @@ static dt_status examine_folder(const jobs *j)
 }
 
 /* What is left of other imports goes. */
-static dt_status tidy(const jobs *j)
+static dt_status remove_stale_parts(const jobs *j)
 {
     char **names = NULL;
     size_t n = 0;
@@ -491,7 +491,7 @@ static uint32_t count_finished(const jobs *j)
 }
 
 /* The parts go when there is a store, or when there is none of them. The reason of a failure stays. */
-static dt_status end(const jobs *j, dt_status st)
+static dt_status finish_parts(const jobs *j, dt_status st)
 {
     const uint32_t n = count_finished(j);
     if (st != DT_OK && n > 0) {
@@ -512,13 +512,13 @@ static dt_status import_parts(jobs *j, dt_str *notes)
     DT_TRY(dt_beneath_guard(dt_str_text(&j->folder)));
     dt_status st = name_parts(j);
     if (st == DT_OK) {
-        st = tidy(j);
+        st = remove_stale_parts(j);
     }
     if (st == DT_OK) {
         find_finished(j);
         st = run_jobs(j, notes);
     }
-    st = end(j, st);
+    st = finish_parts(j, st);
     dt_beneath_unguard(dt_str_text(&j->folder));
     return st;
 }

@@ -92,7 +92,7 @@ static const char *text_of(const char *text)
     return text != NULL ? text : "";
 }
 
-static dt_status describe(const char *const *src, uint32_t n_src, const dt_import_options *opt, dt_str *out)
+static dt_status describe_sources(const char *const *src, uint32_t n_src, const dt_import_options *opt, dt_str *out)
 {
     dt_str_addf(out, "dtrain %s part %d store %d\n", PACKAGE_VERSION, PART_VERSION, DT_STORE_VERSION);
     dt_str_addf(out, "columns %s\nsite %s\norigin %s\noffset %s\n", text_of(opt->columns), text_of(opt->site),
@@ -111,7 +111,7 @@ static dt_status describe(const char *const *src, uint32_t n_src, const dt_impor
 dt_status dt_part_key(const char *const *src, uint32_t n_src, const dt_import_options *opt, char key[DT_PART_KEY_BYTES])
 {
     dt_str text = {0};
-    const dt_status st = describe(src, n_src, opt, &text);
+    const dt_status st = describe_sources(src, n_src, opt, &text);
     if (st == DT_OK) {
         dt_sha256 hash;
         uint8_t sum[32];
@@ -228,7 +228,7 @@ static dt_status write_text(const char *folder, const char *name, const dt_str *
 static const char *const checked_key[DT_UNITS_N] = {"checked_speed", "checked_heading", "checked_accel"},
                          *const off_key[DT_UNITS_N] = {"off_speed", "off_heading", "off_accel"};
 
-static void record(const dt_rows *rows, const dt_rows_report *report, dt_str *text)
+static void write_part_record(const dt_rows *rows, const dt_rows_report *report, dt_str *text)
 {
     dt_json_out o = {.s = text};
     dt_json_obj(&o, NULL);
@@ -269,7 +269,7 @@ dt_status dt_part_seal(const char *folder, const char *key, const dt_rows *rows,
                        const dt_str *notes)
 {
     dt_str text = {0}, line = {0};
-    record(rows, report, &text);
+    write_part_record(rows, report, &text);
     dt_status st = dt_str_status(&text);
     if (st == DT_OK) {
         st = write_text(folder, "part.json", &text);
@@ -383,7 +383,7 @@ static dt_status read_member(dt_json *j, const char *key, dt_part_record *p)
     return st == DT_DONE ? DT_OK : st;
 }
 
-static dt_status parse(dt_json *j, dt_part_record *out)
+static dt_status parse_part_record(dt_json *j, dt_part_record *out)
 {
     char key[DT_IN_KEY_BYTES];
     dt_status st;
@@ -406,7 +406,7 @@ dt_status dt_part_read(const char *folder, dt_part_record *out, dt_str *notes)
         st = dt_json_open_mem(dt_str_text(&text), text.bytes, dt_str_text(&path), &j);
     }
     if (st == DT_OK) {
-        st = parse(j, out);
+        st = parse_part_record(j, out);
     }
     dt_json_close(j);
     dt_str_fini(&text);

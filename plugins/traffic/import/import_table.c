@@ -178,7 +178,7 @@ static dt_status frame_of(table *t, char *const *cell, int64_t *out_p)
 }
 
 /* The speed and acceleration along the vehicle, of those along x and y; and its heading where no column has it. */
-static dt_status project(table *t, char *const *cell, dt_table_row *row)
+static dt_status project_on_heading(table *t, char *const *cell, dt_table_row *row)
 {
     dt_columns *c = &t->columns;
     double vx, vy, ax, ay;
@@ -283,7 +283,7 @@ static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row, b
     t->n_sizeless += !*is_read_p;
     row->length = row->length > 0 ? row->length : NAN; /* no vehicle has none: it is not known */
     row->width = row->width > 0 ? row->width : NAN;
-    DT_TRY(project(t, cell, row));
+    DT_TRY(project_on_heading(t, cell, row));
     if (c->layout.is_corner && !isnan(row->length) && !isnan(row->width)) {
         row->x += 0.5 * row->length;
         row->y -= 0.5 * row->width;

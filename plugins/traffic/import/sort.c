@@ -50,7 +50,7 @@ struct dt_sort {
     bool is_reading;
 };
 
-static int compare(const void *pa, const void *pb)
+static int compare_rows(const void *pa, const void *pb)
 {
     const dt_table_row *a = pa, *b = pb;
     if (a->scene != b->scene) {
@@ -95,7 +95,7 @@ typedef struct column {
 
 enum { SCENE, FRAME, ID, LINE, COLUMNS, DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, AHEAD = 8 };
 
-static void reach(column *c, int64_t x)
+static void extend_column(column *c, int64_t x)
 {
     c->least = x < c->least ? x : c->least;
     c->most = x > c->most ? x : c->most;
@@ -116,11 +116,11 @@ static int find_columns(const stretch *s, column c[COLUMNS], bool *in_order_p)
     }
     for (size_t i = 0; i < s->n; i++) {
         const dt_table_row *r = &s->row[i];
-        reach(&c[SCENE], r->scene);
-        reach(&c[FRAME], r->frame);
-        reach(&c[ID], r->id);
-        reach(&c[LINE], r->line);
-        in_order = in_order && (i == 0 || compare(r - 1, r) <= 0);
+        extend_column(&c[SCENE], r->scene);
+        extend_column(&c[FRAME], r->frame);
+        extend_column(&c[ID], r->id);
+        extend_column(&c[LINE], r->line);
+        in_order = in_order && (i == 0 || compare_rows(r - 1, r) <= 0);
         lines_rise = lines_rise && (i == 0 || r[-1].line <= r->line);
     }
     int bits = bits_of(s->n - 1);
@@ -187,12 +187,12 @@ static void *sort_stretch(void *user)
     bool in_order = true;
     const int bits = s->n > 1 ? find_columns(s, c, &in_order) : 0;
     if (!in_order && (bits > 63 || !sort_by_keys(s, c, bits))) { /* 63: no shift is one by a whole word */
-        qsort(s->row, s->n, sizeof(*s->row), compare);
+        qsort(s->row, s->n, sizeof(*s->row), compare_rows);
     }
     return NULL;
 }
 
-static void forget_order(dt_sort *s)
+static void reset_order(dt_sort *s)
 {
     for (int h = 0; h < 2; h++) {
         dt_free(s->part[h].order);
@@ -203,7 +203,7 @@ static void forget_order(dt_sort *s)
 static void sort_buffer(dt_sort *s)
 {
     const size_t middle = s->jobs > 1 && s->n >= SPLIT_ROWS ? s->n / 2 : s->n;
-    forget_order(s);
+    reset_order(s);
     s->part[0] = (stretch){.row = s->row, .n = middle};
     s->part[1] = (stretch){.row = s->row + middle, .n = s->n - middle};
     pthread_t thread;
@@ -228,7 +228,7 @@ static const dt_table_row *next_of_buffer(dt_sort *s)
     if (low->at == low->n && high->at == high->n) {
         return NULL;
     }
-    if (low->at == low->n || (high->at < high->n && compare(row_at(high, high->at), row_at(low, low->at)) < 0)) {
+    if (low->at == low->n || (high->at < high->n && compare_rows(row_at(high, high->at), row_at(low, low->at)) < 0)) {
         next = high;
     }
     if (next->order != NULL && next->at + AHEAD < next->n) { /* rows of a frame lie far from each other */
@@ -274,7 +274,7 @@ static dt_status write_buffer(dt_sort *s)
     return DT_OK;
 }
 
-static dt_status spill(dt_sort *s)
+static dt_status spill_buffer(dt_sort *s)
 {
     if (s->fd < 0) {
         DT_TRY(open_spill(s));
@@ -299,13 +299,13 @@ static dt_status spill(dt_sort *s)
 dt_status dt_sort_add(dt_sort *s, const dt_table_row *row)
 {
     if (s->n == s->cap) {
-        DT_TRY(spill(s));
+        DT_TRY(spill_buffer(s));
     }
     s->row[s->n++] = *row;
     return DT_OK;
 }
 
-static dt_status refill(dt_sort *s, run *r)
+static dt_status refill_run(dt_sort *s, run *r)
 {
     size_t rows = (size_t)(r->end - r->at) < s->piece_rows ? (size_t)(r->end - r->at) : s->piece_rows;
     char *to = (char *)r->piece;
@@ -337,7 +337,7 @@ static void sift_down(dt_sort *s, int64_t h)
     for (;;) {
         int64_t least = h;
         for (int64_t c = 2 * h + 1; c <= 2 * h + 2 && c < s->n_heap; c++) {
-            if (compare(head_of(s, c), head_of(s, least)) < 0) {
+            if (compare_rows(head_of(s, c), head_of(s, least)) < 0) {
                 least = c;
             }
         }
@@ -353,8 +353,8 @@ static void sift_down(dt_sort *s, int64_t h)
 
 static dt_status start_merge(dt_sort *s)
 {
-    DT_TRY(spill(s)); /* the buffer becomes the pieces of the runs */
-    forget_order(s);
+    DT_TRY(spill_buffer(s)); /* the buffer becomes the pieces of the runs */
+    reset_order(s);
     if ((size_t)s->n_runs > s->cap) {
         size_t cap = (size_t)s->n_runs;
         dt_table_row *grown = dt_realloc(s->row, cap * sizeof(*grown));
@@ -371,7 +371,7 @@ static dt_status start_merge(dt_sort *s)
     s->piece_rows = s->cap / (size_t)s->n_runs;
     for (int64_t i = 0; i < s->n_runs; i++) {
         s->run[i].piece = s->row + (size_t)i * s->piece_rows;
-        DT_TRY(refill(s, &s->run[i]));
+        DT_TRY(refill_run(s, &s->run[i]));
         s->heap[s->n_heap++] = i;
     }
     for (int64_t h = s->n_heap / 2; h >= 0; h--) {
@@ -381,14 +381,14 @@ static dt_status start_merge(dt_sort *s)
 }
 
 /* Take the row handed out before off its run. */
-static dt_status advance(dt_sort *s)
+static dt_status advance_merge(dt_sort *s)
 {
     run *r = &s->run[s->heap[0]];
     if (++r->next == r->held) {
         if (r->at == r->end) {
             s->heap[0] = s->heap[--s->n_heap];
         } else {
-            DT_TRY(refill(s, r));
+            DT_TRY(refill_run(s, r));
         }
     }
     sift_down(s, 0);
@@ -409,7 +409,7 @@ dt_status dt_sort_next(dt_sort *s, const dt_table_row **out_p)
         DT_TRY(start_merge(s));
         s->is_reading = true;
     } else if (s->n_heap > 0) {
-        DT_TRY(advance(s));
+        DT_TRY(advance_merge(s));
     }
     if (s->n_heap == 0) {
         return DT_DONE;
@@ -431,7 +431,7 @@ void dt_sort_destroy(dt_sort *s)
     if (s->fd >= 0) {
         close(s->fd);
     }
-    forget_order(s);
+    reset_order(s);
     dt_free(s->row);
     dt_free(s->run);
     dt_free(s->heap);

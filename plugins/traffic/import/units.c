@@ -58,7 +58,7 @@ const char *const dt_units_limit[DT_UNITS_N] = {"5 % and 0.2 m of the distance o
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
-static void widen(double range[2], double v)
+static void widen_range(double range[2], double v)
 {
     range[0] = fmin(range[0], v);
     range[1] = fmax(range[1], v);
@@ -82,7 +82,7 @@ static void open_window(dt_units_window *w, const dt_table_row *row)
 }
 
 /* turn = 8 for degrees, 4 mirrored, 0..3 quarters: the direction that a heading would be. */
-static void direction(double heading, int turn, double out[2])
+static void direction_of_heading(double heading, int turn, double out[2])
 {
     const double angle = (turn & 8 ? heading * DEGREE : heading) * (turn & 4 ? -1 : 1);
     const double c = cos(angle), s = sin(angle);
@@ -120,8 +120,8 @@ static void check_headings(dt_units *u, const dt_units_window *w, const dt_table
     }
     for (int turn = 0; turn < DT_UNITS_TURNS; turn++) {
         double way[2] = {0, 0};
-        direction(w->heading, turn, way);
-        direction(row->heading, turn, way);
+        direction_of_heading(w->heading, turn, way);
+        direction_of_heading(row->heading, turn, way);
         const double along = cosine(way, d);
         const bool is_right = sign * along >= cos(TURN);
         u->turn[turn] += is_right;
@@ -258,9 +258,9 @@ void dt_units_add(dt_units *u, dt_units_window *w, const dt_table_row *row, doub
     w->change += 0.5 * (w->last_accel + row->accel) * before_s;
     w->has_heading &= !isnan(row->heading);
     w->has_accel &= !isnan(row->accel);
-    widen(w->speed_range, row->speed);
-    widen(w->magnitude_range, speed);
-    widen(w->accel_range, row->accel);
+    widen_range(w->speed_range, row->speed);
+    widen_range(w->magnitude_range, speed);
+    widen_range(w->accel_range, row->accel);
     w->last_speed = row->speed;
     w->last_accel = row->accel;
     if (w->s >= WINDOW_S - 1e-9) {
@@ -293,7 +293,7 @@ static void add_line(dt_str *out, const char *fmt, ...)
     dt_str_add(out, "\n");
 }
 
-static void scale(doubts *d, int role, double by)
+static void scale_role(doubts *d, int role, double by)
 {
     d->scale[role] = by;
     d->is_any |= by != 1;
@@ -373,11 +373,11 @@ static void doubt_speeds(const dt_units *u, const char *begin, const dt_columns 
                  speeds != NULL ? "speeds were in " : "", speeds != NULL ? speeds : "",
                  speeds != NULL && positions != NULL ? " and " : "", positions != NULL ? "positions were in " : "",
                  positions != NULL ? positions : "");
-        scale(d, DT_ROLE_SPEED, known[best].speed);
-        scale(d, DT_ROLE_VX, known[best].speed);
-        scale(d, DT_ROLE_VY, known[best].speed);
-        scale(d, DT_ROLE_X, known[best].position);
-        scale(d, DT_ROLE_Y, known[best].position);
+        scale_role(d, DT_ROLE_SPEED, known[best].speed);
+        scale_role(d, DT_ROLE_VX, known[best].speed);
+        scale_role(d, DT_ROLE_VY, known[best].speed);
+        scale_role(d, DT_ROLE_X, known[best].position);
+        scale_role(d, DT_ROLE_Y, known[best].position);
     } else if (ratio > 0 && fabs(ratio - 1) > SPEED_SHARE) {
         doubt_rate(u, begin, c, ratio, out);
     }
@@ -421,7 +421,7 @@ static void doubt_sizes(const dt_units *u, const char *begin, const dt_columns *
     static const int role[] = {DT_ROLE_X,     DT_ROLE_Y,  DT_ROLE_SPEED, DT_ROLE_ACCEL, DT_ROLE_LENGTH,
                                DT_ROLE_WIDTH, DT_ROLE_VX, DT_ROLE_VY,    DT_ROLE_AX,    DT_ROLE_AY};
     for (size_t i = 0; i < sizeof(role) / sizeof(role[0]) && c != NULL; i++) {
-        scale(d, role[i], c->by[role[i]].factor == 1 ? FT : 1); /* what is converted already is in no doubt */
+        scale_role(d, role[i], c->by[role[i]].factor == 1 ? FT : 1); /* what is converted already is in no doubt */
     }
 }
 
@@ -470,8 +470,8 @@ static void turn_velocity(doubts *d, int turn)
         bool is_swapped;
     } what[8] = {{1, 1, false},  {1, 1, false}, {-1, -1, false}, {1, 1, false},
                  {1, -1, false}, {1, 1, true},  {-1, 1, false},  {1, 1, false}};
-    scale(d, DT_ROLE_VX, what[turn & 7].vx * (d->scale[DT_ROLE_VX] != 0 ? d->scale[DT_ROLE_VX] : 1));
-    scale(d, DT_ROLE_VY, what[turn & 7].vy * (d->scale[DT_ROLE_VY] != 0 ? d->scale[DT_ROLE_VY] : 1));
+    scale_role(d, DT_ROLE_VX, what[turn & 7].vx * (d->scale[DT_ROLE_VX] != 0 ? d->scale[DT_ROLE_VX] : 1));
+    scale_role(d, DT_ROLE_VY, what[turn & 7].vy * (d->scale[DT_ROLE_VY] != 0 ? d->scale[DT_ROLE_VY] : 1));
     d->is_swapped = what[turn & 7].is_swapped;
     d->is_any |= d->is_swapped;
 }
@@ -579,9 +579,9 @@ static void doubt_accels(const dt_units *u, const char *begin, doubts *d, dt_str
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (fabs(slope / known[i].factor - 1) < 2 * NEAR) {
             add_line(out, "%schanges of speed are %.3g times the accelerations, as if %s", begin, slope, known[i].what);
-            scale(d, DT_ROLE_ACCEL, known[i].factor);
-            scale(d, DT_ROLE_AX, known[i].factor);
-            scale(d, DT_ROLE_AY, known[i].factor);
+            scale_role(d, DT_ROLE_ACCEL, known[i].factor);
+            scale_role(d, DT_ROLE_AX, known[i].factor);
+            scale_role(d, DT_ROLE_AY, known[i].factor);
             return;
         }
     }

@@ -52,7 +52,7 @@ static void summarise_roads(const dt_store_view *v, summary *m)
     }
 }
 
-static summary summarise(const dt_store *s)
+static summary summarise_store(const dt_store *s)
 {
     const dt_store_view *v = dt_store_view_of(s);
     summary m = {.count = {.scenes = v->n_scenes,
@@ -165,7 +165,7 @@ static void roads_as_text(const summary *m, dt_str *out)
     }
 }
 
-static void as_text(const summary *m, const char *path, dt_str *out)
+static void append_text_summary(const summary *m, const char *path, dt_str *out)
 {
     const dt_store_view *v = dt_store_view_of(m->store);
     const dt_store_counts *c = &m->count;
@@ -249,7 +249,7 @@ static void roads_as_json(const summary *m, dt_json_out *o)
     dt_json_end(o, '}');
 }
 
-static void as_json(const summary *m, const char *path, dt_str *out)
+static void write_json_summary(const summary *m, const char *path, dt_str *out)
 {
     const dt_store_view *v = dt_store_view_of(m->store);
     const dt_store_counts *c = &m->count;
@@ -301,21 +301,21 @@ static void as_json(const summary *m, const char *path, dt_str *out)
     dt_str_add(out, "\n");
 }
 
-static dt_status inspect(const char *store, bool json, bool closely, uint32_t jobs, dt_str *out)
+static dt_status inspect_store(const char *store, bool json, bool closely, uint32_t jobs, dt_str *out)
 {
     dt_store *s = NULL;
     dt_survey survey;
     DT_TRY(dt_store_open_jobs(store, jobs, &s));
     dt_status st = closely ? dt_survey_make(s, &survey) : DT_OK;
     if (st == DT_OK) {
-        summary m = summarise(s);
+        summary m = summarise_store(s);
         m.survey = closely ? &survey : NULL;
         if (closely) {
             m.normalised = dt_normalisation_of(s);
         }
         st = dt_on_lanes_count(dt_store_view_of(s), &m.on_lanes);
         if (st == DT_OK) {
-            (json ? as_json : as_text)(&m, store, out);
+            (json ? write_json_summary : append_text_summary)(&m, store, out);
             st = dt_str_status(out);
         }
     }
@@ -325,10 +325,10 @@ static dt_status inspect(const char *store, bool json, bool closely, uint32_t jo
 
 dt_status dt_data_inspect(const char *store, bool json, dt_str *out)
 {
-    return inspect(store, json, true, 1, out);
+    return inspect_store(store, json, true, 1, out);
 }
 
 dt_status dt_data_summarise(const char *store, uint32_t jobs, dt_str *out)
 {
-    return inspect(store, false, false, jobs, out);
+    return inspect_store(store, false, false, jobs, out);
 }

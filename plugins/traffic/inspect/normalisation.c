@@ -101,7 +101,7 @@ void dt_normalisation_text(const dt_normalisation *k, dt_str *out)
     dt_str_fini(&left);
 }
 
-static void objects(dt_json_out *o, const dt_normaliser *k, const uint32_t *kind, const char *const *name, int n)
+static void write_objects(dt_json_out *o, const dt_normaliser *k, const uint32_t *kind, const char *const *name, int n)
 {
     static const char *const word[] = {[DT_FEATURE_AS_IS] = "as it is",
                                        [DT_FEATURE_POSITION] = "position",
@@ -119,7 +119,7 @@ static void objects(dt_json_out *o, const dt_normaliser *k, const uint32_t *kind
 void dt_normalisation_json(const dt_normalisation *k, dt_json_out *o)
 {
     dt_json_obj(o, "normalised");
-    objects(o, k->node, node_kind, dt_node_feature_name, DT_NODE_FEATURES);
-    objects(o, k->edge, edge_kind, dt_edge_feature_name, DT_EDGE_FEATURES);
+    write_objects(o, k->node, node_kind, dt_node_feature_name, DT_NODE_FEATURES);
+    write_objects(o, k->edge, edge_kind, dt_edge_feature_name, DT_EDGE_FEATURES);
     dt_json_end(o, '}');
 }

@@ -47,7 +47,7 @@ static double half_width(float width)
 }
 
 /* What the piece from point i to the next one reaches. */
-static dt_bounds reach(const dt_store_view *v, int64_t i)
+static dt_bounds reach_of_piece(const dt_store_view *v, int64_t i)
 {
     dt_bounds e = {.has_any = false};
     const double wide = fmax(half_width(v->lane_width[i]), half_width(v->lane_width[i + 1]));
@@ -73,7 +73,7 @@ typedef struct visit {
 
 static void visit_piece(const grid *g, int64_t i, visit *to)
 {
-    const dt_bounds e = reach(g->v, i);
+    const dt_bounds e = reach_of_piece(g->v, i);
     const int64_t x0 = cell_of(g, 0, e.least[0]), x1 = cell_of(g, 0, e.most[0]);
     const int64_t y0 = cell_of(g, 1, e.least[1]), y1 = cell_of(g, 1, e.most[1]);
     to->named += (x1 - x0 + 1) * (y1 - y0 + 1);
@@ -107,7 +107,7 @@ static void find_extent(grid *g, int64_t map)
     const dt_store_view *v = g->v;
     for (int64_t lane = v->map_lane[map]; lane < v->map_lane[map + 1]; lane++) {
         for (int64_t i = v->lane_point[lane]; is_driven(v->lane_kind[lane]) && i + 1 < v->lane_point[lane + 1]; i++) {
-            const dt_bounds e = reach(v, i);
+            const dt_bounds e = reach_of_piece(v, i);
             dt_bounds_add(&g->extent, e.least);
             dt_bounds_add(&g->extent, e.most);
             g->n_pieces++;

@@ -128,7 +128,7 @@ static int32_t this_lane(const dt_commonroad_map *m)
     return (int32_t)m->book.roads.n_lanes;
 }
 
-static dt_status refer(dt_commonroad_map *m, const dt_xml *x, dt_lane_ref role)
+static dt_status refer_to_lane(dt_commonroad_map *m, const dt_xml *x, dt_lane_ref role)
 {
     char id[ID_BYTES];
     DT_TRY(read_id(x, "ref", id));
@@ -144,7 +144,7 @@ static dt_status refer_to_neighbour(dt_commonroad_map *m, const dt_xml *x, dt_la
         return DT_FAIL(DT_EDATA, DT_XML_AT "drivingDir is \"%.60s\", neither same nor opposite", DT_XML_HERE(x),
                        direction);
     }
-    return refer(m, x, is_same ? role : DT_REF_OPPOSITE);
+    return refer_to_lane(m, x, is_same ? role : DT_REF_OPPOSITE);
 }
 
 static dt_status refer_to_sign(dt_commonroad_map *m, const dt_xml *x)
@@ -183,10 +183,10 @@ static dt_status begin_in_lanelet(dt_commonroad_map *m, const dt_xml *x)
                    : DT_FAIL(DT_EDATA, DT_XML_AT "of lanelet %s is defined twice", DT_XML_HERE(x), m->id);
     }
     if (dt_xml_is(x, "predecessor")) {
-        return refer(m, x, DT_REF_BEFORE);
+        return refer_to_lane(m, x, DT_REF_BEFORE);
     }
     if (dt_xml_is(x, "successor")) {
-        return refer(m, x, DT_REF_NEXT);
+        return refer_to_lane(m, x, DT_REF_NEXT);
     }
     if (dt_xml_is(x, "adjacentLeft")) {
         return refer_to_neighbour(m, x, DT_REF_LEFT);
@@ -335,7 +335,7 @@ dt_status dt_commonroad_map_end(dt_commonroad_map *m, const dt_xml *x)
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 /* Of several limits the lowest holds. */
-static dt_status obey_signs(dt_commonroad_map *m)
+static dt_status apply_signs(dt_commonroad_map *m)
 {
     for (int64_t i = 0; i < m->n_sign_refs; i++) {
         const sign_ref *r = &m->sign_ref[i];
@@ -372,7 +372,7 @@ dt_status dt_commonroad_map_close(dt_commonroad_map *m, const dt_roads **roads_p
 {
     *roads_p = NULL;
     if (m->book.roads.n_lanes > 0) {
-        DT_TRY(obey_signs(m));
+        DT_TRY(apply_signs(m));
         DT_TRY(name_crossings(m));
         DT_TRY(dt_lane_builder_close(&m->book));
         *roads_p = &m->book.roads;

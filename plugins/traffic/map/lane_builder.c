@@ -85,7 +85,7 @@ static double next_share(const walk *w)
     return w->length > 0 ? fmin((w->before + length_from(w->line, w->at)) / w->length, 1) : 0;
 }
 
-static void step(walk *w)
+static void step_walk(walk *w)
 {
     if (w->at + 1 < w->line->n - 1) {
         w->before += length_from(w->line, w->at);
@@ -94,7 +94,7 @@ static void step(walk *w)
 }
 
 /* The place at a share that is not above that of the next point. */
-static void place(const walk *w, double share, double xy[2])
+static void place_at_share(const walk *w, double share, double xy[2])
 {
     const double *a = w->line->xy + 2 * w->at, *b = a + 2, piece = length_from(w->line, w->at);
     const double t = share >= 1 ? 1 : piece > 0 ? fmin(fmax((share * w->length - w->before) / piece, 0), 1) : 0;
@@ -117,14 +117,14 @@ static dt_status pair_by_share(const dt_polyline *left, const dt_polyline *right
         const double sl = next_share(&l), sr = next_share(&r);
         double a[2], b[2];
         share = fmin(sl, sr);
-        place(&l, share, a);
-        place(&r, share, b);
+        place_at_share(&l, share, a);
+        place_at_share(&r, share, b);
         DT_TRY(add_middle(a, b, line, width));
         if (sl <= share) {
-            step(&l);
+            step_walk(&l);
         }
         if (sr <= share) {
-            step(&r);
+            step_walk(&r);
         }
     }
     return DT_OK;
@@ -202,7 +202,7 @@ static dt_status set_side(const dt_lane_builder *b, const dt_lane_ref_entry *r, 
     return DT_OK;
 }
 
-static dt_status resolve(dt_lane_builder *b, const dt_lane_ref_entry *r)
+static dt_status resolve_reference(dt_lane_builder *b, const dt_lane_ref_entry *r)
 {
     static const char *const words[] = {"is followed by", "follows", "has on its left", "has on its right",
                                         "is adjacent to"};
@@ -248,7 +248,7 @@ void dt_lane_builder_report(const dt_lane_builder *b, dt_str *notes)
 dt_status dt_lane_builder_close(dt_lane_builder *b)
 {
     for (int64_t i = 0; i < b->n_refs; i++) {
-        DT_TRY(resolve(b, &b->ref[i]));
+        DT_TRY(resolve_reference(b, &b->ref[i]));
     }
     return dt_roads_seal(&b->roads);
 }

@@ -88,7 +88,7 @@ static dt_status are_local(const dt_lanelet2 *m, bool *out_p)
 }
 
 /* x and y of every node. */
-static dt_status place(dt_lanelet2 *m)
+static dt_status place_nodes(dt_lanelet2 *m)
 {
     bool is_local = false;
     DT_TRY(are_local(m, &is_local));
@@ -167,7 +167,7 @@ static double side_of(const dt_polyline *p, const double xy[2])
 }
 
 /* Turns round the ways on whose wrong side the other one is, as lanelet2's geometry::align does. */
-static void direct(const dt_lanelet2 *m, dt_lanelet *l, dt_polyline line[2])
+static void direct_bounds(const dt_lanelet2 *m, dt_lanelet *l, dt_polyline line[2])
 {
     double middle[2][2];
     middle_of(&line[DT_LEFT], middle[DT_LEFT]);
@@ -185,7 +185,7 @@ static void direct(const dt_lanelet2 *m, dt_lanelet *l, dt_polyline line[2])
     }
 }
 
-static dt_status obey_rules(const dt_lanelet2 *m, dt_lanelet *l)
+static dt_status apply_rules(const dt_lanelet2 *m, dt_lanelet *l)
 {
     for (int64_t i = 0; i < l->n_rules; i++) {
         const char *id = m->wanted_rules.name[DT_OSM_AT(m->rule_ref, int32_t, l->rule + i)];
@@ -213,9 +213,9 @@ static dt_status make_lane(dt_lanelet2 *m, dt_lanelet *l, lines *r)
     snprintf(id, sizeof(id), "%" PRId64, l->id);
     DT_TRY(line_of(m, l->way[DT_LEFT], &r->side[DT_LEFT]));
     DT_TRY(line_of(m, l->way[DT_RIGHT], &r->side[DT_RIGHT]));
-    direct(m, l, r->side);
+    direct_bounds(m, l, r->side);
     DT_TRY(dt_polyline_between(&r->side[DT_LEFT], &r->side[DT_RIGHT], &r->centre, &r->width));
-    DT_TRY(obey_rules(m, l));
+    DT_TRY(apply_rules(m, l));
     const dt_road_lane lane = {
         .id = l->id, .kind = l->kind, .limit = l->limit, .xy = r->centre.xy, .width = r->width, .n = r->centre.n};
     return dt_lane_builder_add(&m->book, l->line, id, &lane);
@@ -242,7 +242,7 @@ typedef struct entry {
     int32_t key[2], lane;
 } entry;
 
-static int by_key(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
     for (int i = 0; i < 2; i++) {
@@ -254,13 +254,13 @@ static int by_key(const void *a, const void *b)
 }
 
 /* The first entry of these keys, n: there is none. */
-static int64_t find(const entry *list, int64_t n, int32_t first, int32_t second)
+static int64_t find_entry(const entry *list, int64_t n, int32_t first, int32_t second)
 {
     const entry wanted = {.key = {first, second}, .lane = -1};
     int64_t lo = 0, hi = n;
     while (lo < hi) {
         const int64_t mid = lo + (hi - lo) / 2;
-        if (by_key(&list[mid], &wanted) < 0) {
+        if (compare_keys(&list[mid], &wanted) < 0) {
             lo = mid + 1;
         } else {
             hi = mid;
@@ -276,10 +276,10 @@ static dt_status link_lanes(dt_lanelet2 *m, entry *list)
         const dt_lanelet *l = &DT_OSM_AT(m->lanelet, dt_lanelet, i);
         list[i] = (entry){.key = {l->begin[DT_LEFT], l->begin[DT_RIGHT]}, .lane = (int32_t)i};
     }
-    qsort(list, (size_t)n, sizeof(*list), by_key);
+    qsort(list, (size_t)n, sizeof(*list), compare_keys);
     for (int64_t i = 0; i < n; i++) {
         const int32_t *to = DT_OSM_AT(m->lanelet, dt_lanelet, i).end;
-        for (int64_t k = find(list, n, to[DT_LEFT], to[DT_RIGHT]);
+        for (int64_t k = find_entry(list, n, to[DT_LEFT], to[DT_RIGHT]);
              k < n && list[k].key[0] == to[DT_LEFT] && list[k].key[1] == to[DT_RIGHT]; k++) {
             DT_TRY(dt_roads_link(&m->book.roads, (int32_t)i, list[k].lane));
         }
@@ -288,30 +288,30 @@ static dt_status link_lanes(dt_lanelet2 *m, entry *list)
 }
 
 /* side of a lane: the lanes that have the same way on its other side, in the same direction. */
-static void neighbours(dt_lanelet2 *m, entry *list, int side, int32_t *out)
+static void find_neighbours(dt_lanelet2 *m, entry *list, int side, int32_t *out)
 {
     const int64_t n = m->lanelet.n;
     for (int64_t i = 0; i < n; i++) {
         const dt_lanelet *l = &DT_OSM_AT(m->lanelet, dt_lanelet, i);
         list[i] = (entry){.key = {l->way[1 - side], l->is_turned[1 - side]}, .lane = (int32_t)i};
     }
-    qsort(list, (size_t)n, sizeof(*list), by_key);
+    qsort(list, (size_t)n, sizeof(*list), compare_keys);
     for (int64_t i = 0; i < n; i++) {
         const dt_lanelet *l = &DT_OSM_AT(m->lanelet, dt_lanelet, i);
-        const int64_t k = find(list, n, l->way[side], l->is_turned[side]);
+        const int64_t k = find_entry(list, n, l->way[side], l->is_turned[side]);
         out[i] = k < n && list[k].lane != (int32_t)i ? list[k].lane : -1;
     }
 }
 
-static dt_status connect(dt_lanelet2 *m)
+static dt_status connect_lanes(dt_lanelet2 *m)
 {
     entry *list = dt_alloc_n((size_t)m->lanelet.n, sizeof(*list));
     if (list == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory for %" PRId64 " lanelets", m->lanelet.n);
     }
     const dt_status st = link_lanes(m, list);
-    neighbours(m, list, DT_LEFT, m->book.roads.left);
-    neighbours(m, list, DT_RIGHT, m->book.roads.right);
+    find_neighbours(m, list, DT_LEFT, m->book.roads.left);
+    find_neighbours(m, list, DT_RIGHT, m->book.roads.right);
     dt_free(list);
     return st;
 }
@@ -319,7 +319,7 @@ static dt_status connect(dt_lanelet2 *m)
 dt_status dt_lanelet2_lanes(dt_lanelet2 *m)
 {
     DT_TRY(find_bounds(m));
-    DT_TRY(place(m));
+    DT_TRY(place_nodes(m));
     DT_TRY(make_lanes(m));
-    return connect(m);
+    return connect_lanes(m);
 }

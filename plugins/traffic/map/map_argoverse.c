@@ -64,7 +64,7 @@ static dt_status read_line(archive *a, const char *what, dt_polyline *out)
     return st == DT_DONE ? DT_OK : st;
 }
 
-static dt_status refer(archive *a, const dt_json_token *t, dt_lane_ref role)
+static dt_status refer_to_lane(archive *a, const dt_json_token *t, dt_lane_ref role)
 {
     char id[ID_BYTES];
     if (t->kind != DT_JSON_NUMBER || !t->is_integer) {
@@ -83,7 +83,7 @@ static dt_status refer_to_all(archive *a, const char *key, dt_lane_ref role)
         if (t.kind == DT_JSON_ARRAY_END) {
             return DT_OK;
         }
-        DT_TRY(refer(a, &t, role));
+        DT_TRY(refer_to_lane(a, &t, role));
     }
 }
 
@@ -91,7 +91,7 @@ static dt_status refer_to_neighbour(archive *a, dt_lane_ref role)
 {
     dt_json_token t;
     DT_TRY(dt_json_next(a->j, &t));
-    return t.kind == DT_JSON_NULL ? DT_OK : refer(a, &t, role);
+    return t.kind == DT_JSON_NULL ? DT_OK : refer_to_lane(a, &t, role);
 }
 
 /* Keys of a lane segment; the first three are lines, LEFT, RIGHT and CENTRE. */
@@ -211,7 +211,7 @@ static dt_status read_archive(archive *a)
 }
 
 /* From the first point of a lane to its last. */
-static void chord(const dt_roads *r, int32_t lane, double out[2])
+static void chord_of_lane(const dt_roads *r, int32_t lane, double out[2])
 {
     const double *first = r->xy + 2 * r->point[lane], *last = r->xy + 2 * (r->point[lane + 1] - 1);
     out[0] = last[0] - first[0];
@@ -224,14 +224,14 @@ static void keep_same_direction(const dt_roads *r, int32_t *side)
     for (int32_t lane = 0; lane < (int32_t)r->n_lanes; lane++) {
         double here[2], there[2];
         if (side[lane] >= 0) {
-            chord(r, lane, here);
-            chord(r, side[lane], there);
+            chord_of_lane(r, lane, here);
+            chord_of_lane(r, side[lane], there);
             side[lane] = here[0] * there[0] + here[1] * there[1] > 0 ? side[lane] : -1;
         }
     }
 }
 
-static dt_status finish(archive *a, dt_str *notes)
+static dt_status finish_map(archive *a, dt_str *notes)
 {
     if (a->book.roads.n_lanes == 0) {
         return DT_FAIL(DT_EDATA, "%s has no %s: no map of Argoverse 2", a->book.path,
@@ -258,7 +258,7 @@ dt_status dt_map_argoverse(dt_source *source, const char *path, const dt_map_ori
         st = read_archive(&a);
     }
     if (st == DT_OK) {
-        st = finish(&a, notes);
+        st = finish_map(&a, notes);
     }
     if (st == DT_OK) {
         *out_p = a.book.roads;

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dt_status reserve(dt_osm_pool *p, size_t size)
+static dt_status reserve_pool(dt_osm_pool *p, size_t size)
 {
     if (p->n < p->cap) {
         return DT_OK;
@@ -36,7 +36,8 @@ static dt_status reserve(dt_osm_pool *p, size_t size)
     return DT_OK;
 }
 
-#define PUSH(p, T, value) (reserve(p, sizeof(T)) == DT_OK ? (((T *)(p)->data)[(p)->n++] = (value), DT_OK) : DT_ENOMEM)
+#define PUSH(p, T, value)                                                                                              \
+    (reserve_pool(p, sizeof(T)) == DT_OK ? (((T *)(p)->data)[(p)->n++] = (value), DT_OK) : DT_ENOMEM)
 
 static dt_status read_id(const dt_xml *x, const char *attribute, char id[DT_OSM_ID_BYTES])
 {
@@ -66,7 +67,7 @@ static dt_status refuse_twice(const dt_xml *x, const char *what, const char *id)
 }
 
 /* A number of its own for what is open; nothing may be there twice. */
-static dt_status number_it(const dt_xml *x, dt_names *names, const char *what, const char *id)
+static dt_status number_element(const dt_xml *x, dt_names *names, const char *what, const char *id)
 {
     int32_t number = 0;
     bool is_new = false;
@@ -241,7 +242,7 @@ static dt_status add_tag(dt_lanelet2 *m, const dt_xml *x)
     return DT_OK;
 }
 
-static dt_status begin(dt_xml *x)
+static dt_status begin_element(dt_xml *x)
 {
     dt_lanelet2 *m = x->user;
     if (x->depth < 2) {
@@ -293,7 +294,7 @@ static dt_status end_lanelet(dt_lanelet2 *m)
     return PUSH(&m->lanelet, dt_lanelet, *l);
 }
 
-static dt_status end(dt_xml *x)
+static dt_status end_element(dt_xml *x)
 {
     dt_lanelet2 *m = x->user;
     const dt_osm_part open = m->part;
@@ -314,7 +315,7 @@ static dt_status end(dt_xml *x)
         if (is_limit && m->sign[0] != '\0') {
             limit_to(m, m->sign, &limit);
         }
-        DT_TRY(number_it(x, &m->rules, "regulatory element", m->id));
+        DT_TRY(number_element(x, &m->rules, "regulatory element", m->id));
         return PUSH(&m->rule_limit, double, limit);
     }
     return DT_OK;
@@ -322,7 +323,7 @@ static dt_status end(dt_xml *x)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static dt_status finish(dt_lanelet2 *m, dt_str *notes)
+static dt_status finish_map(dt_lanelet2 *m, dt_str *notes)
 {
     if (m->lanelet.n == 0) {
         return DT_FAIL(DT_EDATA, "%s has no relation of type lanelet: no map of lanelet2", m->path);
@@ -337,11 +338,11 @@ static dt_status finish(dt_lanelet2 *m, dt_str *notes)
 dt_status dt_map_lanelet2(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
                           dt_roads *out_p)
 {
-    static const dt_xml_calls calls = {.begin = begin, .end = end};
+    static const dt_xml_calls calls = {.begin = begin_element, .end = end_element};
     dt_lanelet2 m = {.path = path, .origin = origin, .book = {.path = path, .word = "lanelet"}};
     dt_status st = dt_xml_read(source, path, &calls, &m);
     if (st == DT_OK) {
-        st = finish(&m, notes);
+        st = finish_map(&m, notes);
     }
     if (st == DT_OK) {
         *out_p = m.book.roads;

@@ -134,7 +134,7 @@ static dt_status read_xml(const input *in, const dt_map_origin *origin, dt_str *
     return st;
 }
 
-static dt_status move(dt_roads *r, const char *path, const double offset[2])
+static dt_status move_roads(dt_roads *r, const char *path, const double offset[2])
 {
     for (int64_t i = 0; i < r->n_points; i++) {
         double *p = r->xy + 2 * i;
@@ -162,7 +162,8 @@ dt_status dt_map_read(const char *path, const dt_map_origin *origin, dt_str *not
 {
     dt_roads roads = {.n_lanes = 0};
     DT_TRY(read_map(&(input){.path = path}, origin, notes, &roads));
-    const dt_status st = origin->offset[0] != 0 || origin->offset[1] != 0 ? move(&roads, path, origin->offset) : DT_OK;
+    const dt_status st =
+        origin->offset[0] != 0 || origin->offset[1] != 0 ? move_roads(&roads, path, origin->offset) : DT_OK;
     if (st != DT_OK) {
         dt_roads_fini(&roads);
         return st;

@@ -323,7 +323,7 @@ static dt_status begin_connection(net *n, const dt_xml *x)
                          : dt_lane_builder_refer(&n->book, x->line, number, DT_REF_NEXT, next);
 }
 
-static dt_status begin(dt_xml *x)
+static dt_status begin_element(dt_xml *x)
 {
     net *n = x->user;
     if (x->depth == 0) {
@@ -343,7 +343,7 @@ static dt_status begin(dt_xml *x)
 
 dt_status dt_map_sumo(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
 {
-    static const dt_xml_calls calls = {.begin = begin};
+    static const dt_xml_calls calls = {.begin = begin_element};
     net n = {.path = path, .book = {.path = path, .word = "lane"}};
     if (origin->is_given) {
         return DT_FAIL(DT_EINVAL, "%s is in metres of its own, as floating cars are: leave out import.map_origin",

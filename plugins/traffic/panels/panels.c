@@ -41,21 +41,22 @@ static dt_status draw_all(const dt_panel_view *p, dt_traffic_panel *const *panel
     return st;
 }
 
-static dt_status draw(const dt_host *h, const dt_panel_view *p)
+static dt_status draw_panels(const dt_host *h, const dt_panel_view *p)
 {
     static dt_traffic_panel *const panel[] = {dt_panel_horizon, dt_panel_futures, dt_panel_trajectories};
     (void)h;
     return draw_all(p, panel, sizeof(panel) / sizeof(panel[0]));
 }
 
-static dt_status summarise(const dt_host *h, const dt_panel_view *p)
+static dt_status summarise_panels(const dt_host *h, const dt_panel_view *p)
 {
     static dt_traffic_panel *const panel[] = {dt_panel_horizon_sentence};
     (void)h;
     return draw_all(p, panel, 1);
 }
 
-static dt_status note(const dt_host *h, const dt_panel_view *p, const char *metric, char *out, uint64_t bytes)
+static dt_status write_panel_note(const dt_host *h, const dt_panel_view *p, const char *metric, char *out,
+                                  uint64_t bytes)
 {
     (void)h;
     if (strcmp(metric, "loss") == 0) {
@@ -64,5 +65,8 @@ static dt_status note(const dt_host *h, const dt_panel_view *p, const char *metr
     return DT_OK;
 }
 
-const dt_panels_api dt_traffic_panels = {
-    .struct_size = sizeof(dt_panels_api), .place = DT_PANEL_FIRST, .draw = draw, .summarise = summarise, .note = note};
+const dt_panels_api dt_traffic_panels = {.struct_size = sizeof(dt_panels_api),
+                                         .place = DT_PANEL_FIRST,
+                                         .draw = draw_panels,
+                                         .summarise = summarise_panels,
+                                         .note = write_panel_note};

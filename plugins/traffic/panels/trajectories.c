@@ -172,14 +172,14 @@ static dt_status read_scene(const dt_panel_view *p, uint32_t run, uint32_t numbe
 
 /* ---- drawing ----------------------------------------------------------------------------------------------------- */
 
-static void turn(const scene *s, const double at[2], double out[2])
+static void turn_point(const scene *s, const double at[2], double out[2])
 {
     out[0] = at[0] * s->cos_a + at[1] * s->sin_a;
     out[1] = at[0] * s->sin_a - at[1] * s->cos_a; /* pictures grow downwards */
 }
 
 /* Along the scene's longest extent: the first principal direction of all that was recorded. */
-static void orient(scene *s)
+static void orient_scene(scene *s)
 {
     double n = 0, mean[2] = {0, 0}, xx = 0, yy = 0, xy = 0;
     for (int pass = 0; pass < 2; pass++) {
@@ -213,7 +213,7 @@ static void orient(scene *s)
             const line *l = &s->vehicle[v].line[k];
             for (uint32_t i = 0; i < l->n; i++) {
                 double at[2];
-                turn(s, l->at[i], at);
+                turn_point(s, l->at[i], at);
                 for (int a = 0; a < 2; a++) {
                     s->low[a] = fmin(s->low[a], at[a] - MARGIN_M);
                     s->high[a] = fmax(s->high[a], at[a] + MARGIN_M);
@@ -226,7 +226,7 @@ static void orient(scene *s)
 static void write_point(const scene *s, const double at[2], const char *before, dt_str *out)
 {
     double p[2];
-    turn(s, at, p);
+    turn_point(s, at, p);
     dt_str_addf(out, "%s%.1f %.1f", before, p[0] - s->low[0], p[1] - s->low[1]);
 }
 
@@ -263,7 +263,7 @@ static void write_futures(const scene *s, const vehicle *v, dt_str *out)
         dt_str_add(out, "\"/>");
         if (p >= LEAST_LABELLED && p < 1) {
             double at[2];
-            turn(s, l->at[l->n - 1], at);
+            turn_point(s, l->at[l->n - 1], at);
             dt_str_addf(out, "<text class=\"share\" x=\"%.1f\" y=\"%.1f\">%.0f %%</text>", at[0] - s->low[0] + 0.5,
                         at[1] - s->low[1] - 0.5, 100 * p);
         }
@@ -290,7 +290,7 @@ static void write_shade(const scene *s, const vehicle *v, dt_str *out)
     const double angle = -180 / acos(-1) * (v->pose[2] - atan2(s->sin_a, s->cos_a));
     for (uint32_t i = 0; i < l->n && i < spread->n; i++) {
         double p[2];
-        turn(s, l->at[i], p);
+        turn_point(s, l->at[i], p);
         p[0] -= s->low[0];
         p[1] -= s->low[1];
         dt_str_addf(out,
@@ -304,7 +304,7 @@ static void write_body(const scene *s, const vehicle *v, dt_str *out)
     const double length = v->pose[3] > 0 ? v->pose[3] : 4.5;
     const double angle = -180 / acos(-1) * (v->pose[2] - atan2(s->sin_a, s->cos_a));
     double p[2];
-    turn(s, v->pose, p);
+    turn_point(s, v->pose, p);
     dt_str_addf(out,
                 "<rect class=\"body\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" rx=\"0.5\" "
                 "transform=\"translate(%.1f %.1f) rotate(%.1f)\"/>",
@@ -330,7 +330,7 @@ static void write_caption(const scene *s, double across, dt_str *out)
 
 static void write_scene(const survey *of, scene *s, dt_str *out)
 {
-    orient(s);
+    orient_scene(s);
     const double across = s->high[0] - s->low[0], along = s->high[1] - s->low[1];
     const bool is_wide = across > WIDE * along;
     /* a single lane is not drawn as a hair, and what is not wide has one shape for all */

@@ -129,7 +129,7 @@ dt_status dt_batches_create(double radius_m, uint32_t k_max, uint32_t jobs, dt_b
     return DT_OK;
 }
 
-static dt_status reserve(const dt_batches *a, dt_batch *b, uint32_t n)
+static dt_status reserve_batch(const dt_batches *a, dt_batch *b, uint32_t n)
 {
     uint32_t cap = 64;
     if (n <= b->cap) {
@@ -190,7 +190,7 @@ dt_status dt_batches_reserve(dt_batches *a, uint32_t n, dt_batch **out_p)
     if (n_closed > 0 && (n_closed + 1 >= a->n_batches || a->vehicles + n > MOST)) {
         return DT_OK;
     }
-    DT_TRY(reserve(a, b, b->n + n + 1)); /* a frame without vehicles is one too */
+    DT_TRY(reserve_batch(a, b, b->n + n + 1)); /* a frame without vehicles is one too */
     DT_TRY(reserve_frame(b));
     *out_p = b;
     return DT_OK;

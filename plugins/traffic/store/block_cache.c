@@ -70,7 +70,7 @@ static set *set_of(dt_block_cache *c, uint32_t array, int64_t block)
 }
 
 /* The slot that holds the block, or else the one to put it in. */
-static slot *find(set *s, uint32_t array, int64_t block)
+static slot *find_slot(set *s, uint32_t array, int64_t block)
 {
     slot *oldest = &s->way[0];
     for (int k = 0; k < WAYS; k++) {
@@ -85,7 +85,7 @@ static slot *find(set *s, uint32_t array, int64_t block)
     return oldest;
 }
 
-static dt_status fill(set *s, slot *w, const dt_blocks *b, uint32_t array, const char *name, int64_t block)
+static dt_status fill_slot(set *s, slot *w, const dt_blocks *b, uint32_t array, const char *name, int64_t block)
 {
     const void *kept = NULL;
     w->asked_at = 0;
@@ -110,10 +110,10 @@ static dt_status read_block(dt_block_cache *c, const dt_blocks *b, uint32_t arra
 {
     set *s = set_of(c, array, block);
     pthread_mutex_lock(&s->lock);
-    slot *w = find(s, array, block);
+    slot *w = find_slot(s, array, block);
     dt_status st = DT_OK;
     if (w->asked_at == 0 || w->array != array || w->block != block) {
-        st = fill(s, w, b, array, name, block);
+        st = fill_slot(s, w, b, array, name, block);
     }
     if (st == DT_OK) {
         w->asked_at = ++s->clock;

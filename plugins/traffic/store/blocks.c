@@ -47,7 +47,7 @@ bool dt_blocks_has_zstd(void)
 #endif
 }
 
-static dt_status no_zstd(const char *path)
+static dt_status fail_no_zstd(const char *path)
 {
     return DT_FAIL(DT_EUNSUPPORTED,
                    "%s: this dtrain was built without zstd: install libzstd (Debian: apt-get install libzstd-dev) and "
@@ -177,7 +177,7 @@ struct dt_blocks_writer {
 };
 
 /* Bytes by their place in a row, and back. */
-static void turn(const unsigned char *in, int64_t rows, size_t row_bytes, unsigned char *out)
+static void transpose_bytes(const unsigned char *in, int64_t rows, size_t row_bytes, unsigned char *out)
 {
     for (size_t b = 0; b < row_bytes; b++) {
         for (int64_t i = 0; i < rows; i++) {
@@ -186,7 +186,7 @@ static void turn(const unsigned char *in, int64_t rows, size_t row_bytes, unsign
     }
 }
 
-static void turn_back(const unsigned char *in, int64_t rows, size_t row_bytes, unsigned char *out)
+static void transpose_bytes_back(const unsigned char *in, int64_t rows, size_t row_bytes, unsigned char *out)
 {
     for (size_t b = 0; b < row_bytes; b++) {
         for (int64_t i = 0; i < rows; i++) {
@@ -234,7 +234,7 @@ dt_status dt_blocks_create(const char *path, const dt_blocks_desc *d, dt_blocks_
                        path, d->kind, d->codec, d->width);
     }
     if (d->codec == DT_CODEC_ZSTD && !dt_blocks_has_zstd()) {
-        return no_zstd(path);
+        return fail_no_zstd(path);
     }
     dt_blocks_writer *w = dt_alloc(sizeof(*w));
     if (w == NULL || (w->path = dt_strdup(path)) == NULL) {
@@ -273,7 +273,7 @@ dt_status dt_blocks_create(const char *path, const dt_blocks_desc *d, dt_blocks_
 }
 
 #ifdef DT_HAVE_ZSTD
-static dt_status pack(dt_blocks_writer *w, const void *p, size_t bytes, size_t *bytes_p)
+static dt_status pack_bytes(dt_blocks_writer *w, const void *p, size_t bytes, size_t *bytes_p)
 {
     ZSTD_CCtx *z = ZSTD_createCCtx();
     if (z == NULL) {
@@ -294,12 +294,12 @@ static dt_status pack(dt_blocks_writer *w, const void *p, size_t bytes, size_t *
     return DT_OK;
 }
 #else
-static dt_status pack(dt_blocks_writer *w, const void *p, size_t bytes, size_t *bytes_p)
+static dt_status pack_bytes(dt_blocks_writer *w, const void *p, size_t bytes, size_t *bytes_p)
 {
     (void)p;
     (void)bytes;
     (void)bytes_p;
-    return no_zstd(w->path);
+    return fail_no_zstd(w->path);
 }
 #endif
 
@@ -320,8 +320,8 @@ static dt_status end_block(dt_blocks_writer *w)
         w->cap = cap;
     }
     if (w->desc.codec == DT_CODEC_ZSTD) {
-        turn(w->block, w->fill, w->row_bytes, w->turned);
-        DT_TRY(pack(w, w->turned, bytes, &bytes));
+        transpose_bytes(w->block, w->fill, w->row_bytes, w->turned);
+        DT_TRY(pack_bytes(w, w->turned, bytes, &bytes));
         p = w->packed;
     }
     DT_TRY(write_bytes(w, p, bytes));
@@ -444,7 +444,7 @@ static dt_status check_head(const char *name, const head *h, size_t n_bytes)
         return DT_FAIL(DT_EDATA, "%s: blocks of %" PRIu32 " rows, expected %" PRId64, name, h->block_rows,
                        rows_of_block(kept_bytes[h->kind] * h->width));
     }
-    return h->codec == DT_CODEC_ZSTD && !dt_blocks_has_zstd() ? no_zstd(name) : DT_OK;
+    return h->codec == DT_CODEC_ZSTD && !dt_blocks_has_zstd() ? fail_no_zstd(name) : DT_OK;
 }
 
 static dt_status read_columns(const char *name, dt_blocks *b)
@@ -541,7 +541,7 @@ void dt_blocks_scatter(const dt_blocks *b)
 }
 
 #ifdef DT_HAVE_ZSTD
-static dt_status unpack(const char *name, int64_t block, const void *p, size_t bytes, void *out, size_t raw)
+static dt_status unpack_block(const char *name, int64_t block, const void *p, size_t bytes, void *out, size_t raw)
 {
     const size_t n = ZSTD_decompress(out, raw, p, bytes);
     if (ZSTD_isError(n) || n != raw) {
@@ -551,14 +551,14 @@ static dt_status unpack(const char *name, int64_t block, const void *p, size_t b
     return DT_OK;
 }
 #else
-static dt_status unpack(const char *name, int64_t block, const void *p, size_t bytes, void *out, size_t raw)
+static dt_status unpack_block(const char *name, int64_t block, const void *p, size_t bytes, void *out, size_t raw)
 {
     (void)block;
     (void)p;
     (void)bytes;
     (void)out;
     (void)raw;
-    return no_zstd(name);
+    return fail_no_zstd(name);
 }
 #endif
 
@@ -571,8 +571,8 @@ dt_status dt_blocks_unpack(const dt_blocks *b, const char *name, int64_t block, 
     if (b->codec == DT_CODEC_NONE) {
         return DT_OK;
     }
-    DT_TRY(unpack(name, block, b->map + begin, (size_t)(end - begin), room, (size_t)rows * b->row_bytes));
-    turn_back(room, rows, b->row_bytes, out);
+    DT_TRY(unpack_block(name, block, b->map + begin, (size_t)(end - begin), room, (size_t)rows * b->row_bytes));
+    transpose_bytes_back(room, rows, b->row_bytes, out);
     *out_p = out;
     return DT_OK;
 }

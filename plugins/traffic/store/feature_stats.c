@@ -41,7 +41,8 @@ static ALWAYS_INLINE void add_squares(double *square, const double *mean, int wi
 }
 
 /* rowptr NULL: n rows of x; else of each of n lists all but the first. */
-static ALWAYS_INLINE void describe(dt_column_stat *out, int width, const float *x, const int32_t *rowptr, int64_t n)
+static ALWAYS_INLINE void describe_feature_columns(dt_column_stat *out, int width, const float *x,
+                                                   const int32_t *rowptr, int64_t n)
 {
     const int64_t n_lists = rowptr == NULL ? n > 0 : n, count = rowptr == NULL || n == 0 ? n : rowptr[n] - n;
     double mean[DT_NODE_FEATURES], square[DT_NODE_FEATURES];
@@ -72,8 +73,8 @@ static ALWAYS_INLINE void describe(dt_column_stat *out, int width, const float *
 void dt_feature_stats_of(dt_feature_stats *out, uint32_t n, const float *node, const int32_t *rowptr, const float *edge)
 {
     static const int32_t nobody[1] = {0};
-    describe(out->node, DT_NODE_FEATURES, node, NULL, n);
-    describe(out->edge, DT_EDGE_FEATURES, edge, n > 0 ? rowptr : nobody, n);
+    describe_feature_columns(out->node, DT_NODE_FEATURES, node, NULL, n);
+    describe_feature_columns(out->edge, DT_EDGE_FEATURES, edge, n > 0 ? rowptr : nobody, n);
 }
 
 /* Welford's running mean and variance (Knuth, TAOCP 2, 4.2.2). */
@@ -88,7 +89,7 @@ void dt_column_stat_add(dt_column_stat *s, double x)
 }
 
 /* What two sets of values make together (Chan, Golub and LeVeque 1979, eq. 2.1). */
-static void join(dt_column_stat *s, const dt_column_stat *more)
+static void merge_statistics(dt_column_stat *s, const dt_column_stat *more)
 {
     if (s->n == 0 || more->n == 0) {
         *s = s->n == 0 ? *more : *s;
@@ -105,9 +106,9 @@ static void join(dt_column_stat *s, const dt_column_stat *more)
 void dt_feature_stats_join(dt_feature_stats *s, const dt_feature_stats *more)
 {
     for (int d = 0; d < DT_NODE_FEATURES; d++) {
-        join(&s->node[d], &more->node[d]);
+        merge_statistics(&s->node[d], &more->node[d]);
     }
     for (int d = 0; d < DT_EDGE_FEATURES; d++) {
-        join(&s->edge[d], &more->edge[d]);
+        merge_statistics(&s->edge[d], &more->edge[d]);
     }
 }

@@ -222,7 +222,7 @@ dt_status dt_data_merge(const char *const *store, uint32_t n, const char *out, c
 }
 
 /* Below n >= 1; of more than words can express among the first of them. */
-static int64_t below(dt_random *random, int64_t n)
+static int64_t draw_below(dt_random *random, int64_t n)
 {
     return (int64_t)dt_random_below(random, n > UINT32_MAX ? UINT32_MAX : (uint32_t)n);
 }
@@ -263,7 +263,7 @@ static dt_status groups_find(groups *g, const dt_store *s, uint64_t seed)
     dt_random random;
     dt_random_init(&random, seed, 0);
     for (int32_t i = 0; i < g->names.n; i++) { /* Fisher and Yates */
-        const int32_t k = (int32_t)below(&random, (int64_t)i + 1);
+        const int32_t k = (int32_t)draw_below(&random, (int64_t)i + 1);
         g->order[i] = g->order[k];
         g->order[k] = i;
     }
@@ -405,7 +405,7 @@ static dt_status sample_scenes(copy *c, const dt_store *s, const dt_sample_optio
         const int64_t begin = v->scene_frame[i], n = v->scene_frame[i + 1] - begin;
         const int64_t length = n < most ? n : most;
         dt_random_init(&random, opt->seed, (uint64_t)i + 1); /* of the scene, whichever others are chosen */
-        const int64_t from = begin + below(&random, n - length + 1);
+        const int64_t from = begin + draw_below(&random, n - length + 1);
         DT_TRY(is_chosen[i] ? copy_scene(c, s, i, from, from + length) : DT_OK);
     }
     return DT_OK;
@@ -425,7 +425,7 @@ static dt_status choose_scenes(int64_t n, const dt_sample_options *opt, bool *is
     }
     dt_random_init(&random, opt->seed, 0);
     for (int64_t i = 0; i < wanted; i++) {
-        const int64_t k = i + below(&random, n - i), scene = order[k];
+        const int64_t k = i + draw_below(&random, n - i), scene = order[k];
         order[k] = order[i];
         is_chosen[scene] = true;
     }

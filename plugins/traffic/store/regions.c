@@ -16,7 +16,7 @@
 
 enum { HALVES_BINS = 4096 };
 
-static dt_status reserve(int64_t n_rows, dt_regions *out)
+static dt_status reserve_regions(int64_t n_rows, dt_regions *out)
 {
     *out = (dt_regions){.of = dt_alloc_n((size_t)n_rows, sizeof(*out->of))};
     return out->of != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "no memory for the regions of %" PRId64 " rows", n_rows);
@@ -64,7 +64,7 @@ dt_status dt_regions_tiles(const double *pose, int64_t n_rows, double tile_m, dt
                        n_y, DT_REGIONS_MAX);
     }
     dt_regions r;
-    DT_TRY(reserve(n_rows, &r));
+    DT_TRY(reserve_regions(n_rows, &r));
     for (int64_t i = 0; i < n_rows; i++) {
         const double x = floor((pose[3 * i] - all.least[0]) / tile_m);
         const double y = floor((pose[3 * i + 1] - all.least[1]) / tile_m);
@@ -179,7 +179,7 @@ dt_status dt_regions_halves(const double *pose, int64_t n_rows, int32_t n, doubl
     if (n < 1 || n > DT_REGIONS_MAX) {
         return DT_FAIL(DT_EINVAL, "%" PRId32 " regions are outside [1, %d]", n, DT_REGIONS_MAX);
     }
-    DT_TRY(reserve(n_rows, &r));
+    DT_TRY(reserve_regions(n_rows, &r));
     r.n = 1;
     cutting *c = dt_alloc(sizeof(*c));
     int32_t *wanted = dt_alloc_n((size_t)n, sizeof(*wanted));

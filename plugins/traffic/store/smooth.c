@@ -14,7 +14,7 @@ double dt_past_mean_add(dt_past_mean *m, double speed_before, double speed, doub
     return m->sum / m->weight;
 }
 
-static double difference(const double *time, const double *speed, int64_t n, int64_t i)
+static double difference_of_speed(const double *time, const double *speed, int64_t n, int64_t i)
 {
     const int64_t a = i > 0 ? i - 1 : i, b = i < n - 1 ? i + 1 : i;
     return b > a ? (speed[b] - speed[a]) / (time[b] - time[a]) : 0.0;
@@ -28,14 +28,14 @@ void dt_smooth_track(const double *time, const double *speed, int64_t n, double 
     double *up = work, *up_weight = work + n;
     for (int64_t i = 0; i < n; i++) {
         const double keep = i > 0 ? exp(-(time[i] - time[i - 1]) / width) : 0.0;
-        up[i] = difference(time, speed, n, i) + (i > 0 ? keep * up[i - 1] : 0.0);
+        up[i] = difference_of_speed(time, speed, n, i) + (i > 0 ? keep * up[i - 1] : 0.0);
         up_weight[i] = 1.0 + (i > 0 ? keep * up_weight[i - 1] : 0.0);
     }
     double down = 0.0, down_weight = 0.0; /* of the frames after i */
     for (int64_t i = n - 1; i >= 0; i--) {
         accel[i] = (up[i] + down) / (up_weight[i] + down_weight);
         const double keep = i > 0 ? exp(-(time[i] - time[i - 1]) / width) : 0.0;
-        down = keep * (down + difference(time, speed, n, i));
+        down = keep * (down + difference_of_speed(time, speed, n, i));
         down_weight = keep * (down_weight + 1.0);
     }
 }

@@ -229,7 +229,7 @@ static dt_status claim_folder(dt_staging *a, dt_staging_kind kind)
 }
 
 /* What was left there by a process that died goes. */
-static dt_status clear(const dt_staging *a, dt_staging_kind kind)
+static dt_status clear_leftovers(const dt_staging *a, dt_staging_kind kind)
 {
     const char *path = dt_str_text(&a->path);
     DT_TRY(check_free(dt_str_text(&a->out))); /* the process that held the lock may have come to an end */
@@ -252,7 +252,7 @@ dt_status dt_staging_open(const char *out, dt_staging_kind kind, dt_staging **ou
         st = claim_folder(a, kind);
     }
     if (st == DT_OK) {
-        st = clear(a, kind);
+        st = clear_leftovers(a, kind);
     }
     if (st != DT_OK) {
         dt_staging_close(a);

@@ -228,7 +228,7 @@ typedef struct checks {
 } checks;
 
 /* One after the other that is not begun; those after one that failed are not. */
-static void *work(void *user)
+static void *run_checks(void *user)
 {
     checks *c = user;
     pthread_mutex_lock(&c->mutex);
@@ -255,8 +255,9 @@ dt_status dt_store_check(dt_store *s, uint32_t jobs)
     pthread_t thread;
     DT_TRY(check_numbers(&(dt_store_look){.s = s}));
     pthread_mutex_init(&c.mutex, NULL);
-    const bool is_shared = jobs > 1 && s->view.n_rows >= SHARED_ROWS && pthread_create(&thread, NULL, work, &c) == 0;
-    work(&c);
+    const bool is_shared =
+        jobs > 1 && s->view.n_rows >= SHARED_ROWS && pthread_create(&thread, NULL, run_checks, &c) == 0;
+    run_checks(&c);
     if (is_shared) {
         pthread_join(thread, NULL);
     }

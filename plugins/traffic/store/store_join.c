@@ -67,7 +67,7 @@ static dt_status add_maps(dt_store_writer *w, part *p)
 }
 
 /* So many more bytes of the part have been read: resident memory stays small however long a scene is. */
-static void touch(part *p, size_t bytes)
+static void count_touched_bytes(part *p, size_t bytes)
 {
     p->touched += bytes;
     if (p->touched >= FORGET_BYTES) {
@@ -76,13 +76,13 @@ static void touch(part *p, size_t bytes)
     }
 }
 
-static dt_status add(part *p, dt_npy_writer *to, const void *from, int64_t n, size_t row_bytes)
+static dt_status append_rows(part *p, dt_npy_writer *to, const void *from, int64_t n, size_t row_bytes)
 {
     const int64_t most = PIECE_BYTES / (int64_t)row_bytes;
     for (int64_t i = 0; i < n; i += most) {
         const int64_t m = n - i < most ? n - i : most;
         DT_TRY(dt_npy_append(to, (const char *)from + (size_t)i * row_bytes, m));
-        touch(p, (size_t)m * row_bytes);
+        count_touched_bytes(p, (size_t)m * row_bytes);
     }
     return DT_OK;
 }
@@ -96,7 +96,7 @@ static dt_status add_moved_i64(part *p, dt_npy_writer *to, const int64_t *from, 
             moved[k] = from[i + k] + by;
         }
         DT_TRY(dt_npy_append(to, moved, m));
-        touch(p, (size_t)m * sizeof(*from));
+        count_touched_bytes(p, (size_t)m * sizeof(*from));
     }
     return DT_OK;
 }
@@ -110,7 +110,7 @@ static dt_status add_moved_i32(part *p, dt_npy_writer *to, const int32_t *from, 
             moved[k] = (int32_t)(from[i + k] + by);
         }
         DT_TRY(dt_npy_append(to, moved, m));
-        touch(p, (size_t)m * sizeof(*from));
+        count_touched_bytes(p, (size_t)m * sizeof(*from));
     }
     return DT_OK;
 }
@@ -119,7 +119,7 @@ static dt_status add_stop_distances(dt_store_writer *w, part *p, const float *no
 {
     for (int64_t i = 0; i < n && w->array[A_stop_distance] != NULL; i++) {
         DT_TRY(dt_npy_append(w->array[A_stop_distance], node + DT_NODE_FEATURES * i + STOP_DISTANCE, 1));
-        touch(p, DT_NODE_FEATURES * sizeof(*node));
+        count_touched_bytes(p, DT_NODE_FEATURES * sizeof(*node));
     }
     return DT_OK;
 }
@@ -151,18 +151,19 @@ static dt_status add_rows(dt_store_writer *w, part *p, const span *s)
     const dt_store_view *v = p->v;
     const int64_t r = s->row[0], n = s->row[1] - r, e = s->edge[0], n_edges = s->edge[1] - e;
     const float *node = v->node + DT_NODE_FEATURES * r;
-    DT_TRY(add(p, w->array[A_node], node, n, DT_NODE_FEATURES * sizeof(*node)));
-    DT_TRY(add(p, w->array[A_pose], v->pose + 3 * r, n, 3 * sizeof(*v->pose)));
-    DT_TRY(add(p, w->array[A_motion], v->motion + 4 * r, n, 4 * sizeof(*v->motion)));
-    DT_TRY(add(p, w->array[A_risk], v->risk + r, n, sizeof(*v->risk)));
+    DT_TRY(append_rows(p, w->array[A_node], node, n, DT_NODE_FEATURES * sizeof(*node)));
+    DT_TRY(append_rows(p, w->array[A_pose], v->pose + 3 * r, n, 3 * sizeof(*v->pose)));
+    DT_TRY(append_rows(p, w->array[A_motion], v->motion + 4 * r, n, 4 * sizeof(*v->motion)));
+    DT_TRY(append_rows(p, w->array[A_risk], v->risk + r, n, sizeof(*v->risk)));
     if (w->meta.smooth_s > 0) {
-        DT_TRY(add(p, w->array[A_accel_centred], v->accel_centred + r, n, sizeof(*v->accel_centred)));
+        DT_TRY(append_rows(p, w->array[A_accel_centred], v->accel_centred + r, n, sizeof(*v->accel_centred)));
     }
     DT_TRY(add_stop_distances(w, p, node, n));
     DT_TRY(add_moved_i32(p, w->array[A_row_track], v->row_track + r, n, w->count.tracks - s->track[0]));
     DT_TRY(add_moved_i64(p, w->array[A_edge_ptr], v->edge_ptr + r, n, w->count.edges - e));
-    DT_TRY(add(p, w->array[A_edge_src], v->edge_src + e, n_edges, sizeof(*v->edge_src)));
-    return add(p, w->array[A_edge], v->edge + DT_EDGE_FEATURES * e, n_edges, DT_EDGE_FEATURES * sizeof(*v->edge));
+    DT_TRY(append_rows(p, w->array[A_edge_src], v->edge_src + e, n_edges, sizeof(*v->edge_src)));
+    return append_rows(p, w->array[A_edge], v->edge + DT_EDGE_FEATURES * e, n_edges,
+                       DT_EDGE_FEATURES * sizeof(*v->edge));
 }
 
 static dt_status add_tracks(dt_store_writer *w, part *p, const span *s)
@@ -172,7 +173,7 @@ static dt_status add_tracks(dt_store_writer *w, part *p, const span *s)
     if (w->count.tracks > INT32_MAX - n) {
         return DT_FAIL(DT_EDATA, "more than %d tracks: split the recording into several stores", INT32_MAX);
     }
-    DT_TRY(add(p, w->array[A_track_id], dt_store_track_ids(p->store) + t, n, sizeof(int64_t)));
+    DT_TRY(append_rows(p, w->array[A_track_id], dt_store_track_ids(p->store) + t, n, sizeof(int64_t)));
     DT_TRY(add_moved_i64(p, w->array[A_track_ptr], v->track_ptr + t, n, by));
     return add_moved_i64(p, w->array[A_track_row], v->track_row + s->row[0], s->row[1] - s->row[0], by);
 }
@@ -201,7 +202,7 @@ static dt_status add_scene(dt_store_writer *w, part *p, int64_t scene)
     DT_TRY(dt_store_scene_map(w, v->n_maps > 0 && v->scene_map[scene] >= 0 ? p->map[v->scene_map[scene]] : -1));
     const int64_t f = s.frame[0], n_frames = s.frame[1] - f;
     DT_TRY(add_moved_i64(p, w->array[A_frame_row], v->frame_row + f, n_frames, w->count.rows - s.row[0]));
-    DT_TRY(add(p, w->array[A_frame_time], v->frame_time + f, n_frames, sizeof(*v->frame_time)));
+    DT_TRY(append_rows(p, w->array[A_frame_time], v->frame_time + f, n_frames, sizeof(*v->frame_time)));
     DT_TRY(add_rows(w, p, &s));
     DT_TRY(add_tracks(w, p, &s));
     count_span(w, v, &s);

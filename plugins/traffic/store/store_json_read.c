@@ -372,7 +372,7 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
 }
 
 /* A store under its temporary name is not complete. */
-static dt_status not_yet(const char *path)
+static dt_status fail_not_complete(const char *path)
 {
     static const char *const aside[] = {".partial", ".parts"};
     for (size_t i = 0; i < sizeof(aside) / sizeof(aside[0]); i++) {
@@ -393,7 +393,7 @@ static dt_status not_yet(const char *path)
 }
 
 /* The path is no folder. */
-static dt_status not_a_folder(const char *path)
+static dt_status fail_not_a_folder(const char *path)
 {
     switch (dt_fs_kind_of(path)) {
     case DT_FS_FILE:
@@ -403,7 +403,7 @@ static dt_status not_a_folder(const char *path)
     case DT_FS_OTHER:
         return DT_FAIL(DT_EDATA, "%s is a device, a pipe or a socket, and a store is a folder", path);
     default:
-        return not_yet(path);
+        return fail_not_complete(path);
     }
 }
 
@@ -417,7 +417,7 @@ dt_status dt_store_json_read(dt_store *s)
     if (st == DT_OK && !dt_fs_is_file(dt_str_text(&name))) {
         st = dt_fs_is_dir(s->path)
                  ? DT_FAIL(DT_EDATA, "%s has no store.json: not a store (make one with dtrain data import)", s->path)
-                 : not_a_folder(s->path);
+                 : fail_not_a_folder(s->path);
     }
     if (st == DT_OK) {
         st = dt_fs_read_all(dt_str_text(&name), SIZE_MAX / 2, &text, &bytes);

@@ -49,7 +49,7 @@ static void write_names(dt_json_out *o, const char *key, const char *const *name
     dt_json_end(o, ']');
 }
 
-static void describe(dt_store_writer *w, dt_str *text)
+static void write_description(dt_store_writer *w, dt_str *text)
 {
     dt_json_out o = {.s = text};
     dt_json_obj(&o, NULL);
@@ -120,7 +120,7 @@ dt_status dt_store_json_write(dt_store_writer *w)
 {
     dt_str text = {0}, path = {0};
     dt_json_end(&w->scenes_out, ']');
-    describe(w, &text);
+    write_description(w, &text);
     dt_str_addf(&path, "%s/store.json", dt_staging_path(w->aside));
     const dt_status st = dt_fs_write_text(&path, &text);
     dt_str_fini(&text);

@@ -50,7 +50,7 @@ static const range centre_range[2] = {{"x", PLACE}, {"y", PLACE}};
 static const range accel_range[1] = {{"acceleration", FINITE}};
 static const range stop_range[1] = {{"stop_distance", 0, DT_STOP_DISTANCE_MAX_M, false}};
 
-static dt_status refuse(const dt_store *s, const char *array, const range *column, int64_t row, double value)
+static dt_status fail_out_of_range(const dt_store *s, const char *array, const range *column, int64_t row, double value)
 {
     return DT_FAIL(DT_EDATA, "%s/%s.npy: %s of row %" PRId64 " is %g, outside [%g, %g]", s->path, array, column->name,
                    row, value, column->least, column->most);
@@ -87,7 +87,7 @@ static dt_status refuse(const dt_store *s, const char *array, const range *colum
                 const T x = p[i + k];                                                                                  \
                 const bool is_unknown = has_unknown && isnan(x) && column[k % width].may_be_unknown;                   \
                 if (!(x >= least[k] && x <= most[k]) && !is_unknown) {                                                 \
-                    return refuse(l->s, array, &column[k % width], (i + k) / width, (double)x);                        \
+                    return fail_out_of_range(l->s, array, &column[k % width], (i + k) / width, (double)x);             \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
@@ -107,7 +107,7 @@ static dt_status check_times(dt_store_look *l)
             const double *t = v->frame_time + f;
             dt_store_touch(l, sizeof(*t));
             if (!(*t >= time.least && *t <= time.most)) {
-                return refuse(s, "frame_time", &time, f, *t);
+                return fail_out_of_range(s, "frame_time", &time, f, *t);
             }
             if (f > v->scene_frame[scene] && !(t[0] > t[-1])) {
                 return DT_FAIL(DT_EDATA,

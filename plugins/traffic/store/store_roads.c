@@ -21,7 +21,8 @@ enum { FORGET_POINTS = 1 << 20, LANES_MAX = INT32_MAX / 2 };
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* Whether a map is known; if not, it is from now on. Its name, and 128 bits of what is in it. */
-static dt_status know(dt_roads_writer *w, const char *name, const dt_roads *roads, int32_t *number_p, bool *is_new_p)
+static dt_status find_or_add_map(dt_roads_writer *w, const char *name, const dt_roads *roads, int32_t *number_p,
+                                 bool *is_new_p)
 {
     uint64_t hash[2];
     dt_str key = {0};
@@ -104,7 +105,7 @@ static dt_status write_topology(dt_roads_writer *w, const dt_roads *r)
 dt_status dt_roads_write(dt_roads_writer *w, const char *name, const dt_roads *roads, int32_t *number_p)
 {
     bool is_new = false;
-    DT_TRY(know(w, name, roads, number_p, &is_new));
+    DT_TRY(find_or_add_map(w, name, roads, number_p, &is_new));
     if (!is_new) {
         return DT_OK;
     }

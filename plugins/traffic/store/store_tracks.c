@@ -50,7 +50,7 @@ static dt_status open_maps(const char *folder, double smooth_s, const dt_store_c
 }
 
 /* After every so many rows: the passes over the whole recording leave their pages to the page cache. */
-static void forget(const maps *m, int64_t row)
+static void forget_read_pages(const maps *m, int64_t row)
 {
     if (row % FORGET_ROWS == FORGET_ROWS - 1) {
         dt_npy_forget(&m->frame_row);
@@ -70,14 +70,14 @@ static void list_tracks(const dt_store_counts *c, const maps *m)
     int64_t *ptr = (int64_t *)(uintptr_t)m->track_ptr.data, *track_row = (int64_t *)(uintptr_t)m->track_row.data;
     for (int64_t r = 0; r < c->rows; r++) {
         ptr[row_track[r] + 1]++;
-        forget(m, r);
+        forget_read_pages(m, r);
     }
     for (int64_t t = 0; t < c->tracks; t++) {
         ptr[t + 1] += ptr[t];
     }
     for (int64_t r = 0; r < c->rows; r++) {
         track_row[ptr[row_track[r]]++] = r;
-        forget(m, r);
+        forget_read_pages(m, r);
     }
     for (int64_t t = c->tracks; t > 0; t--) { /* every cursor is at its end now, which is the next one's begin */
         ptr[t] = ptr[t - 1];
@@ -122,7 +122,7 @@ static void label_braking(const maps *m, double smooth_s, int64_t begin, int64_t
         if (dt_risk_is_now(accel[i], 0.0)) {
             risk[row[i]] = DT_RISK_NOW;
         }
-        forget(m, begin + i);
+        forget_read_pages(m, begin + i);
     }
 }
 
@@ -172,11 +172,11 @@ static void label_track(const maps *m, int64_t ahead, int64_t begin, int64_t end
             *state = run >= ahead && !is_unknown ? DT_RISK_NEGATIVE : DT_RISK_UNKNOWN;
         }
         c->risk[*state]++;
-        forget(m, p);
+        forget_read_pages(m, p);
     }
 }
 
-static dt_status flush(const maps *m)
+static dt_status flush_maps(const maps *m)
 {
     DT_TRY(m->accel_centred.rows > 0 ? dt_npy_sync(&m->accel_centred, "accel_centred.npy") : DT_OK);
     DT_TRY(dt_npy_sync(&m->track_ptr, "track_ptr.npy"));
@@ -203,7 +203,7 @@ dt_status dt_store_tracks_write(const char *folder, double frame_rate_hz, double
         label_track(&m, ahead, ptr[t], ptr[t + 1], count);
     }
     if (st == DT_OK && is_flushed) {
-        st = flush(&m);
+        st = flush_maps(&m);
     }
 out:
     dt_npy_unmap(&m.frame_row);

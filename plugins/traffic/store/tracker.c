@@ -19,7 +19,7 @@ static bool is_kept(const dt_tracker *t, const dt_tracked_vehicle *v, int64_t fr
     return v->frame >= 0 && frame - v->frame <= t->gap;
 }
 
-static size_t find(const dt_tracked_vehicle *slot, size_t cap, int64_t id, uint64_t seed)
+static size_t find_vehicle_slot(const dt_tracked_vehicle *slot, size_t cap, int64_t id, uint64_t seed)
 {
     size_t s = (size_t)dt_hash64(&id, sizeof(id), seed) & (cap - 1);
     while (slot[s].frame >= 0 && slot[s].id != id) {
@@ -29,7 +29,7 @@ static size_t find(const dt_tracked_vehicle *slot, size_t cap, int64_t id, uint6
 }
 
 /* Half full: into a fresh table, without those out of sight. */
-static dt_status rebuild(dt_tracker *t, int64_t frame)
+static dt_status rebuild_table(dt_tracker *t, int64_t frame)
 {
     size_t kept = 0, cap = 64;
     for (size_t i = 0; i < t->cap; i++) {
@@ -47,7 +47,7 @@ static dt_status rebuild(dt_tracker *t, int64_t frame)
     }
     for (size_t i = 0; i < t->cap; i++) {
         if (is_kept(t, &t->slot[i], frame)) {
-            slot[find(slot, cap, t->slot[i].id, t->seed)] = t->slot[i];
+            slot[find_vehicle_slot(slot, cap, t->slot[i].id, t->seed)] = t->slot[i];
         }
     }
     dt_free(t->slot);
@@ -80,9 +80,9 @@ void dt_tracker_fini(dt_tracker *t)
 dt_status dt_tracker_get(dt_tracker *t, int64_t id, int64_t frame, dt_tracked_vehicle **out_p, bool *is_new_p)
 {
     if (2 * (t->n + 1) > t->cap) {
-        DT_TRY(rebuild(t, frame));
+        DT_TRY(rebuild_table(t, frame));
     }
-    dt_tracked_vehicle *v = &t->slot[find(t->slot, t->cap, id, t->seed)];
+    dt_tracked_vehicle *v = &t->slot[find_vehicle_slot(t->slot, t->cap, id, t->seed)];
     bool is_new = !is_kept(t, v, frame);
     if (is_new) {
         t->n += v->frame < 0;

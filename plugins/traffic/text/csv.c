@@ -369,7 +369,7 @@ static dt_status next_line(dt_csv *c, bool stays, char **cell, int *n_p)
 
 /* ---- ahead ------------------------------------------------------------------------------------------------------- */
 
-static void fill(dt_csv *c, block *b)
+static void fill_block(dt_csv *c, block *b)
 {
     move_to(c, b->text, BLOCK_BYTES + ROOM_BYTES);
     b->n_cells = b->n_lines = 0;
@@ -404,7 +404,7 @@ static void *fill_blocks(void *user)
         }
         block *b = &c->block[c->n_filled % BLOCKS];
         pthread_mutex_unlock(&c->mutex);
-        fill(c, b);
+        fill_block(c, b);
         is_last = b->st != DT_OK;
         pthread_mutex_lock(&c->mutex);
         c->n_filled++;

@@ -22,27 +22,27 @@ const char *dt_expect_kind(dt_json_kind kind)
     return name[kind];
 }
 
-static dt_status wrong(dt_json *j, const char *what, const char *expected, dt_json_kind got)
+static dt_status fail_kind(dt_json *j, const char *what, const char *expected, dt_json_kind got)
 {
     return dt_json_fail(j, "%s must be %s, but is %s", what, expected, dt_expect_kind(got));
 }
 
-static dt_status expect(dt_json *j, const char *what, dt_json_kind kind, dt_json_token *t)
+static dt_status expect_token(dt_json *j, const char *what, dt_json_kind kind, dt_json_token *t)
 {
     DT_TRY(dt_json_next(j, t));
-    return t->kind == kind ? DT_OK : wrong(j, what, dt_expect_kind(kind), t->kind);
+    return t->kind == kind ? DT_OK : fail_kind(j, what, dt_expect_kind(kind), t->kind);
 }
 
 dt_status dt_expect_object(dt_json *j, const char *what)
 {
     dt_json_token t;
-    return expect(j, what, DT_JSON_OBJECT, &t);
+    return expect_token(j, what, DT_JSON_OBJECT, &t);
 }
 
 dt_status dt_expect_array(dt_json *j, const char *what)
 {
     dt_json_token t;
-    return expect(j, what, DT_JSON_ARRAY, &t);
+    return expect_token(j, what, DT_JSON_ARRAY, &t);
 }
 
 dt_status dt_expect_key(dt_json *j, char key[DT_IN_KEY_BYTES])
@@ -93,7 +93,7 @@ dt_status dt_expect_f64(dt_json *j, const char *what, double *out_p, bool *null_
         }
     }
     if (t.kind != DT_JSON_NUMBER) {
-        return wrong(j, what, "a number", t.kind);
+        return fail_kind(j, what, "a number", t.kind);
     }
     *out_p = t.number;
     return DT_OK;
@@ -102,7 +102,7 @@ dt_status dt_expect_f64(dt_json *j, const char *what, double *out_p, bool *null_
 dt_status dt_expect_i64(dt_json *j, const char *what, int64_t *out_p)
 {
     dt_json_token t;
-    DT_TRY(expect(j, what, DT_JSON_NUMBER, &t));
+    DT_TRY(expect_token(j, what, DT_JSON_NUMBER, &t));
     if (!t.is_integer) {
         return dt_json_fail(j, "%s must be an integer, but is %s", what, t.text);
     }
@@ -116,7 +116,7 @@ dt_status dt_expect_id(dt_json *j, const char *what, dt_ids *ids, int64_t *out_p
     int64_t integer = 0;
     DT_TRY(dt_json_next(j, &t));
     if (t.kind != DT_JSON_STRING && t.kind != DT_JSON_NUMBER) {
-        return wrong(j, what, "an integer or a string", t.kind);
+        return fail_kind(j, what, "an integer or a string", t.kind);
     }
     if (t.kind == DT_JSON_NUMBER && !t.is_integer && !dt_value_id(t.text, &integer) &&
         t.text[strspn(t.text, "-0123456789")] != '\0') {
@@ -133,7 +133,7 @@ dt_status dt_expect_bool(dt_json *j, const char *what, bool *out_p)
     dt_json_token t;
     DT_TRY(dt_json_next(j, &t));
     if (t.kind != DT_JSON_TRUE && t.kind != DT_JSON_FALSE) {
-        return wrong(j, what, "true or false", t.kind);
+        return fail_kind(j, what, "true or false", t.kind);
     }
     *out_p = t.kind == DT_JSON_TRUE;
     return DT_OK;
@@ -151,7 +151,7 @@ static dt_status copy_text(dt_json *j, const char *what, const dt_json_token *t,
 dt_status dt_expect_str(dt_json *j, const char *what, char *out, size_t bytes)
 {
     dt_json_token t;
-    DT_TRY(expect(j, what, DT_JSON_STRING, &t));
+    DT_TRY(expect_token(j, what, DT_JSON_STRING, &t));
     return copy_text(j, what, &t, out, bytes);
 }
 
@@ -162,7 +162,7 @@ dt_status dt_expect_next_object(dt_json *j, const char *what)
     if (t.kind == DT_JSON_ARRAY_END) {
         return DT_DONE;
     }
-    return t.kind == DT_JSON_OBJECT ? DT_OK : wrong(j, what, "an object", t.kind);
+    return t.kind == DT_JSON_OBJECT ? DT_OK : fail_kind(j, what, "an object", t.kind);
 }
 
 dt_status dt_expect_next_str(dt_json *j, const char *what, char *out, size_t bytes)
@@ -172,7 +172,7 @@ dt_status dt_expect_next_str(dt_json *j, const char *what, char *out, size_t byt
     if (t.kind == DT_JSON_ARRAY_END) {
         return DT_DONE;
     }
-    return t.kind == DT_JSON_STRING ? copy_text(j, what, &t, out, bytes) : wrong(j, what, "a string", t.kind);
+    return t.kind == DT_JSON_STRING ? copy_text(j, what, &t, out, bytes) : fail_kind(j, what, "a string", t.kind);
 }
 
 dt_status dt_expect_next_f64(dt_json *j, const char *what, double *out_p)
@@ -183,7 +183,7 @@ dt_status dt_expect_next_f64(dt_json *j, const char *what, double *out_p)
         return DT_DONE;
     }
     if (t.kind != DT_JSON_NUMBER) {
-        return wrong(j, what, "a number", t.kind);
+        return fail_kind(j, what, "a number", t.kind);
     }
     *out_p = t.number;
     return DT_OK;
@@ -192,5 +192,5 @@ dt_status dt_expect_next_f64(dt_json *j, const char *what, double *out_p)
 dt_status dt_expect_end(dt_json *j)
 {
     dt_json_token t;
-    return expect(j, "what follows", DT_JSON_END, &t);
+    return expect_token(j, "what follows", DT_JSON_END, &t);
 }

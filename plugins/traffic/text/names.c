@@ -37,7 +37,7 @@ static size_t bucket_of(const dt_names *t, const char *name)
 }
 
 /* Half of the buckets stay empty. */
-static dt_status grow(dt_names *t)
+static dt_status grow_table(dt_names *t)
 {
     if (t->cap == DT_NAMES_MOST) {
         return DT_FAIL(DT_EDATA, "more than %d names", DT_NAMES_MOST);
@@ -66,7 +66,7 @@ static dt_status grow(dt_names *t)
 dt_status dt_names_add(dt_names *t, const char *name, int32_t *number_p, bool *is_new_p)
 {
     if (t->n == t->cap) {
-        DT_TRY(grow(t));
+        DT_TRY(grow_table(t));
     }
     const size_t b = bucket_of(t, name);
     *is_new_p = t->bucket[b] == 0;

@@ -54,7 +54,7 @@ static ssize_t read_piece(dt_source *s)
     return (ssize_t)n;
 }
 
-static dt_status refill(dt_source *s)
+static dt_status refill_input(dt_source *s)
 {
     while (s->left == 0 && !s->is_at_end) {
         ssize_t n = read_piece(s);
@@ -96,7 +96,7 @@ static dt_status check_foreign(const dt_source *s)
 static dt_status start_packing(dt_source *s)
 {
     static const unsigned char gz[2] = {0x1f, 0x8b}, xz[6] = {0xfd, '7', 'z', 'X', 'Z', 0};
-    DT_TRY(refill(s));
+    DT_TRY(refill_input(s));
     if (s->left == 0) {
         return DT_FAIL(DT_EDATA, "%s is empty", s->path);
     }
@@ -115,7 +115,7 @@ static dt_status start_packing(dt_source *s)
     return s->packing == PLAIN ? check_foreign(s) : DT_OK;
 }
 
-static dt_source *create(const char *name)
+static dt_source *create_source(const char *name)
 {
     dt_source *s = dt_alloc(sizeof(*s));
     if (s == NULL || (s->path = dt_strdup(name)) == NULL) {
@@ -128,7 +128,7 @@ static dt_source *create(const char *name)
 }
 
 /* Of a source that has been given its bytes; the source is destroyed where that fails. */
-static dt_status begin(dt_source *s, dt_source **out_p)
+static dt_status begin_source(dt_source *s, dt_source **out_p)
 {
     const dt_status st = start_packing(s);
     if (st != DT_OK) {
@@ -141,7 +141,7 @@ static dt_status begin(dt_source *s, dt_source **out_p)
 
 dt_status dt_source_open(const char *path, dt_source **out_p)
 {
-    dt_source *s = create(path);
+    dt_source *s = create_source(path);
     if (s == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory to read %s", path);
     }
@@ -150,18 +150,18 @@ dt_status dt_source_open(const char *path, dt_source **out_p)
         dt_source_close(s);
         return st;
     }
-    return begin(s, out_p);
+    return begin_source(s, out_p);
 }
 
 dt_status dt_source_open_mem(const void *bytes, size_t n_bytes, const char *name, dt_source **out_p)
 {
-    dt_source *s = create(name);
+    dt_source *s = create_source(name);
     if (s == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory to read %s", name);
     }
     s->mem = bytes;
     s->mem_left = n_bytes;
-    return begin(s, out_p);
+    return begin_source(s, out_p);
 }
 
 static int64_t fail_short(const dt_source *s, const char *what)
@@ -175,7 +175,7 @@ static int64_t read_gzip(dt_source *s, char *buf, size_t bytes)
     s->z.next_out = (unsigned char *)buf;
     s->z.avail_out = (unsigned)bytes;
     while (s->z.avail_out == bytes) {
-        if (refill(s) != DT_OK) {
+        if (refill_input(s) != DT_OK) {
             return -1;
         }
         if (s->left == 0) {
@@ -210,7 +210,7 @@ static int64_t read_xz(dt_source *s, char *buf, size_t bytes)
     s->x.next_out = (uint8_t *)buf;
     s->x.avail_out = bytes;
     while (s->x.avail_out == bytes && !s->is_done) {
-        if (refill(s) != DT_OK) {
+        if (refill_input(s) != DT_OK) {
             return -1;
         }
         s->x.next_in = s->next;
@@ -247,7 +247,7 @@ int64_t dt_source_read(void *source, char *buf, size_t bytes)
                       s->path, (unsigned long long)s->n_read, (unsigned long long)s->n_unpacked, DT_UNPACK_MOST_RATIO);
         return -1;
     }
-    if (refill(s) != DT_OK) {
+    if (refill_input(s) != DT_OK) {
         return -1;
     }
     size_t n = s->left < bytes ? s->left : bytes;

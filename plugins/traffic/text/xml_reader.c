@@ -36,7 +36,7 @@ static void stop_at(reader *r, dt_status st)
     }
 }
 
-static void place(reader *r)
+static void record_position(reader *r)
 {
     r->x.line = (int64_t)XML_GetCurrentLineNumber(r->parser);
     r->x.column = (int64_t)XML_GetCurrentColumnNumber(r->parser) + 1;
@@ -48,13 +48,13 @@ static void forget_text(reader *r)
     r->x.is_cut = false;
 }
 
-static void XMLCALL begin(void *data, const XML_Char *name, const XML_Char **attributes)
+static void XMLCALL begin_element(void *data, const XML_Char *name, const XML_Char **attributes)
 {
     reader *r = data;
     if (r->status != DT_OK) {
         return;
     }
-    place(r);
+    record_position(r);
     forget_text(r);
     r->x.element = name;
     r->x.attributes = attributes;
@@ -72,14 +72,14 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static void XMLCALL end(void *data, const XML_Char *name)
+static void XMLCALL end_element(void *data, const XML_Char *name)
 {
     static const char *const none[] = {NULL};
     reader *r = data;
     if (r->status != DT_OK) {
         return;
     }
-    place(r);
+    record_position(r);
     while (r->n_text > 0 && is_blank(r->text[r->n_text - 1])) {
         r->n_text--;
     }
@@ -92,7 +92,7 @@ static void XMLCALL end(void *data, const XML_Char *name)
     forget_text(r);
 }
 
-static void XMLCALL text(void *data, const XML_Char *s, int n)
+static void XMLCALL append_text(void *data, const XML_Char *s, int n)
 {
     reader *r = data;
     for (int i = 0; i < n; i++) {
@@ -108,16 +108,16 @@ static void XMLCALL text(void *data, const XML_Char *s, int n)
 }
 
 /* What could be declared there makes small files large, or reads other files. */
-static void XMLCALL doctype(void *data, const XML_Char *name, const XML_Char *system_id, const XML_Char *public_id,
-                            int has_subset)
+static void XMLCALL reject_doctype(void *data, const XML_Char *name, const XML_Char *system_id,
+                                   const XML_Char *public_id, int has_subset)
 {
     reader *r = data;
-    place(r);
+    record_position(r);
     stop_at(r, DT_FAIL(DT_EDATA, "%s:%" PRId64 ":%" PRId64 ": a DOCTYPE: recordings have none", r->x.path, r->x.line,
                        r->x.column));
 }
 
-static dt_status parse(reader *r, dt_source *source)
+static dt_status parse_source(reader *r, dt_source *source)
 {
     int64_t read = 0;
     for (int64_t n = 1; n > 0;) {
@@ -134,7 +134,7 @@ static dt_status parse(reader *r, dt_source *source)
             if (r->status != DT_OK) {
                 return r->status;
             }
-            place(r);
+            record_position(r);
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ":%" PRId64 ": %s", r->x.path, r->x.line, r->x.column,
                            n == 0 && r->x.depth > 0 ? "the file is truncated: copy it again"
                                                     : XML_ErrorString(XML_GetErrorCode(r->parser)));
@@ -142,7 +142,7 @@ static dt_status parse(reader *r, dt_source *source)
         read += n;
         /* expat begins an element again with every piece of it that comes: long ones would take for ever */
         if (read - XML_GetCurrentByteIndex(r->parser) > DT_XML_ELEMENT_BYTES) {
-            place(r);
+            record_position(r);
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": an element or comment of more than %d bytes", r->x.path,
                            r->x.line, DT_XML_ELEMENT_BYTES);
         }
@@ -157,10 +157,10 @@ dt_status dt_xml_read(dt_source *source, const char *path, const dt_xml_calls *c
         return DT_FAIL(DT_ENOMEM, "%s: no memory to read it", path);
     }
     XML_SetUserData(r.parser, &r);
-    XML_SetElementHandler(r.parser, begin, end);
-    XML_SetCharacterDataHandler(r.parser, text);
-    XML_SetStartDoctypeDeclHandler(r.parser, doctype);
-    const dt_status st = parse(&r, source);
+    XML_SetElementHandler(r.parser, begin_element, end_element);
+    XML_SetCharacterDataHandler(r.parser, append_text);
+    XML_SetStartDoctypeDeclHandler(r.parser, reject_doctype);
+    const dt_status st = parse_source(&r, source);
     XML_ParserFree(r.parser);
     return st;
 }

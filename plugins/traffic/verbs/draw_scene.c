@@ -115,7 +115,7 @@ static dt_status put_vehicles(const dt_store_view *v, const int64_t *id, int64_t
     return st;
 }
 
-static dt_status draw(const dt_store *s, const char *path, dt_str *notes)
+static dt_status draw_moment(const dt_store *s, const char *path, dt_str *notes)
 {
     const dt_store_view *v = dt_store_view_of(s);
     dt_film film = {.labels = &dt_traffic_labels};
@@ -134,8 +134,8 @@ static dt_status draw(const dt_store *s, const char *path, dt_str *notes)
         st = put_vehicles(v, dt_store_track_ids(s), frame, time_s, &film);
     }
     if (st == DT_OK) {
-        dt_film_finish(&film);
-        dt_film_page_svg(&film, 0, &text);
+        dt_film_remove_invalid(&film);
+        dt_film_page_write_svg(&film, 0, &text);
         dt_str_add(&to, path);
         st = dt_fs_write_text(&to, &text);
     }
@@ -153,7 +153,7 @@ dt_status dt_draw_scene(const char *store, const char *path, dt_str *notes)
 {
     dt_store *s = NULL;
     DT_TRY(dt_store_open(store, &s));
-    const dt_status st = draw(s, path, notes);
+    const dt_status st = draw_moment(s, path, notes);
     dt_store_close(s);
     return st;
 }

@@ -43,7 +43,7 @@ static int begin(void **state)
     said[0] = '\0';
     memset(pid, 0, sizeof(pid));
     dt_log_sink_set(hear, NULL);
-    assert_int_equal(dt_cause_make(N, &cause), DT_OK);
+    assert_int_equal(dt_cause_init(N, &cause), DT_OK);
     return dt_board_create(N, &board) == DT_OK ? 0 : 1;
 }
 

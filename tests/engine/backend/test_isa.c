@@ -38,12 +38,12 @@ static int in_child(const char *isa, int (*fn)(void))
 
 static int best_is_used(void)
 {
-    return dt_cpu_check() == DT_OK && dt_cpu_isa_index() == dt_cpu_isa_best() ? 0 : 1;
+    return dt_cpu_isa_check() == DT_OK && dt_cpu_isa_index() == dt_cpu_isa_best() ? 0 : 1;
 }
 
 static int base_is_used(void)
 {
-    return dt_cpu_check() == DT_OK && strcmp(dt_cpu_isa(), "base") == 0 &&
+    return dt_cpu_isa_check() == DT_OK && strcmp(dt_cpu_isa(), "base") == 0 &&
                    dt_kernel_find(DT_OPX_LINEAR, DT_KERNELS_CPU) == dt_kernel_find_cpu(DT_OPX_LINEAR, DT_CPU_ISA_BASE)
                ? 0
                : 1;
@@ -51,12 +51,12 @@ static int base_is_used(void)
 
 static int class_is_base(void)
 {
-    return strncmp(dt_cpu_class(), "fma", 3) != 0 ? 0 : 1;
+    return strncmp(dt_cpu_arithmetic_class(), "fma", 3) != 0 ? 0 : 1;
 }
 
 static int class_is_fma(void)
 {
-    return strcmp(dt_cpu_class(), "fma") == 0 ? 0 : 1;
+    return strcmp(dt_cpu_arithmetic_class(), "fma") == 0 ? 0 : 1;
 }
 
 static int bf16_is_refused(void)
@@ -81,7 +81,7 @@ static int vectors_are_used(void)
 
 static int unknown_is_refused(void)
 {
-    return dt_cpu_check() == DT_ECONFIG && strstr(dt_error_text(), "\"sse9\"") != NULL &&
+    return dt_cpu_isa_check() == DT_ECONFIG && strstr(dt_error_text(), "\"sse9\"") != NULL &&
                    strstr(dt_error_text(), "base, avx2, avx512, avx512_bf16 and amx_bf16") != NULL
                ? 0
                : 1;

@@ -37,7 +37,7 @@ static void examine(const char *arch)
     dt_str_clear(&out);
     setenv("DT_EMULATE_ARCH", arch, 1);
     setenv("FAKE_NVML", "alone", 1);
-    dt_doctor_devices(&d, ops);
+    dt_doctor_check_devices(&d, ops);
     unsetenv("FAKE_NVML");
     unsetenv("DT_EMULATE_ARCH");
     assert_int_equal(d.n[DT_VERDICT_FAIL], 0);

@@ -368,7 +368,7 @@ static void begin_part(part *p, side *whole, const setting *c)
     float *x = malloc(bytes);
     init(&p->s, c);
     cut(p, c->total);
-    p->n_nodes = dt_tree_cover(&p->shape, p->shape.rank, p->cover);
+    p->n_nodes = dt_tree_list_cover(&p->shape, p->shape.rank, p->cover);
     assert_in_range(p->n_nodes, 1, MOST_SLOTS);
     p->s.f.slice = p->slice;
     p->s.f.n_slices = 2;

@@ -137,7 +137,7 @@ int main(int argc, char **argv)
         printf("skipped: %s\n", dt_error_text());
         return cuda_is_emulated() ? 1 : 77;
     }
-    if (dt_comm_null(&alone) != DT_OK || ops->stream_create(device, &stream) != DT_OK ||
+    if (dt_comm_create_null(&alone) != DT_OK || ops->stream_create(device, &stream) != DT_OK ||
         ops->alloc(device, N * sizeof(float), &p) != DT_OK) {
         printf("%s\n", dt_error_text());
         return 1;

@@ -71,7 +71,7 @@ static void test_large_machine(void **state)
     put("proc/meminfo", "MemTotal:       65536000 kB\nMemAvailable:   33554432 kB\n");
     put("proc/loadavg", "0.01 0.05 0.01 1/100 4242\n");
     put("dev/shm/here", "");
-    dt_doctor_machine(&doctor);
+    dt_doctor_check_machine(&doctor);
     says("Some Processor; kernels for ");
     says("; bf16 by AMX\n");
     says("PASS  load           0.01");
@@ -90,7 +90,7 @@ static void test_small_container(void **state)
     put("sys/fs/cgroup/box/cpu.max", "50000 100000\n"); /* the least of all groups counts */
     put("sys/fs/cgroup/box/one/memory.max", "1073741824\n");
     put("sys/fs/cgroup/box/one/memory.current", "805306368\n");
-    dt_doctor_machine(&doctor);
+    dt_doctor_check_machine(&doctor);
     says("; no bf16 instructions\n");
     says("but the control group limits them to the time of 0.50\n                     -> use --threads 1, or raise");
     says("WARN  load           999.50");
@@ -102,14 +102,14 @@ static void test_small_container(void **state)
     put("sys/fs/cgroup/box/one/memory.max", "2147483648\n");
     put("sys/fs/cgroup/box/one/cpu.max", "max 100000\n");
     put("sys/fs/cgroup/box/cpu.max", "max 100000\n");
-    dt_doctor_machine(&doctor);
+    dt_doctor_check_machine(&doctor);
     says("WARN  memory         1.2 GiB");
     says("PASS  cores          ");
 
     /* nothing can be read */
     dt_str_clear(&out);
     doctor.root = "/no/such/place";
-    dt_doctor_machine(&doctor);
+    dt_doctor_check_machine(&doctor);
     says("unknown processor; ");
     says("WARN  memory ");
 }
@@ -119,7 +119,7 @@ static void test_variables(void **state)
     (void)state;
     setenv("DTRAIN_FAULT", "none:1", 1);
     setenv("DTRAIN_CONFIG", "/no/such/file.cfg", 1);
-    dt_doctor_machine(&doctor);
+    dt_doctor_check_machine(&doctor);
     unsetenv("DTRAIN_FAULT");
     unsetenv("DTRAIN_CONFIG");
     says("WARN  DTRAIN_FAULT   is \"none:1\"");
@@ -134,16 +134,16 @@ static void test_reading(void **state)
     snprintf(path, sizeof(path), "%s/store", top);
     put("store/small.npy", "x");
     put("store/large.npy", "more than that");
-    dt_doctor_reading(&doctor, path);
+    dt_doctor_check_reading(&doctor, path);
     says("  reading        ");
     says("MB/s over 0.0 MB");
     assert_int_equal(doctor.n[DT_VERDICT_FAIL], 0);
     put("empty/below/file", "");
     snprintf(path, sizeof(path), "%s/empty", top);
-    dt_doctor_reading(&doctor, path);
+    dt_doctor_check_reading(&doctor, path);
     says("empty: not a folder with files in it\n                     -> name the folder of a store: dtrain doctor "
          "STORE");
-    dt_doctor_reading(&doctor, "/no/such/store");
+    dt_doctor_check_reading(&doctor, "/no/such/store");
     says("/no/such/store: not a folder with files in it");
     assert_int_equal(doctor.n[DT_VERDICT_FAIL], 2);
 }
@@ -153,12 +153,12 @@ static void test_disk(void **state)
     (void)state;
     char path[256];
     snprintf(path, sizeof(path), "%s/not/yet/there", top);
-    dt_doctor_disk(&doctor, path);
+    dt_doctor_check_disk(&doctor, path);
     snprintf(path, sizeof(path), "GiB free in %s, 1 MiB written and flushed in ", top);
     says(path);
     assert_int_equal(doctor.n[DT_VERDICT_FAIL], 0);
     dt_fault_reset("fs.write:1");
-    dt_doctor_disk(&doctor, top);
+    dt_doctor_check_disk(&doctor, top);
     dt_fault_reset(NULL);
     says("FAIL  disk           ");
     says("-> choose another place by --run-dir or DTRAIN_RUN_DIR, or make room");
@@ -175,12 +175,12 @@ static void test_tools(void **state)
     char *before = strdup(getenv("PATH")), path[4096];
     snprintf(path, sizeof(path), "%s/bin", top);
     setenv("PATH", path, 1);
-    dt_doctor_tools(&doctor);
+    dt_doctor_check_tools(&doctor);
     says("WARN  MPI ");
     put("bin/mpirun", "#!/bin/sh\necho 'mpirun 8'\n");
     snprintf(path, sizeof(path), "%s/bin/mpirun", top);
     assert_int_equal(chmod(path, 0755), 0);
-    dt_doctor_tools(&doctor);
+    dt_doctor_check_tools(&doctor);
     says("PASS  MPI            mpirun 8\n");
     setenv("PATH", before, 1);
     free(before);
@@ -191,10 +191,10 @@ static void test_tools(void **state)
 static void test_cpu(void **state)
 {
     (void)state;
-    dt_doctor_cpu(&doctor);
+    dt_doctor_check_cpu(&doctor);
     says("PASS  kernels ");
     dt_fault_reset("alloc:3");
-    dt_doctor_cpu(&doctor);
+    dt_doctor_check_cpu(&doctor);
     dt_fault_reset(NULL);
     says("FAIL  kernels ");
 }
@@ -254,7 +254,7 @@ static void test_devices(void **state)
     doctor.nvml = "/nowhere/libnvidia-ml.so.1";
     doctor.nccl = "/nowhere/libnccl.so.2";
     host_device_reset(UINT64_C(1) << 33);
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     says("host memory, 8.0 GiB, sm_10, GPU-none; 8.0 GiB free; memory and kernels work\n");
     assert_int_equal(doctor.n[DT_VERDICT_FAIL], 0);
     assert_true(host_device_read().launches > 0);
@@ -266,41 +266,41 @@ static void test_devices(void **state)
     char nvml[512];
     doctor.nvml = library(nvml, "libnvidia-ml.so.1");
     setenv("FAKE_NVML", "alone", 1);
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     unsetenv("FAKE_NVML");
     says("PASS  NVML           2.8 GiB in use, 87 % at work, 61 degrees Celsius, driver 580.95.05\n");
     assert_int_equal(doctor.n[DT_VERDICT_WARN], 1);
 
     host_device_reset(UINT64_C(1) << 22);
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     says("0.0 GiB free; memory and kernels work\n                     -> end other programs on it");
     host_device_reset(UINT64_C(1) << 33);
 
     host_device_fail_alloc(2);
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     says("GPU-none: host memory has no room for ");
     host_device_fail_alloc(0);
     assert_int_equal(doctor.n[DT_VERDICT_FAIL], 1);
 
     ops.kernel = no_work;
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     says(": it computes 2 * 0 + 1 = 0\n                     -> see nvidia-smi");
     ops.count = no_driver;
     ops.versions = old_driver;
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     says("FAIL  GPU ");
     says("WARN  driver         driver for CUDA 11.8, built with 12.4, runtime 12.4, cuBLASLt 12.4.0\n"
          "                     -> update the NVIDIA driver to 525.60.13 or later: this one is too old for the CUDA");
     /* a number of devices that cannot be is not gone through */
     ops.count = far_too_many;
     ops.versions = driver_of_an_earlier_minor;
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     says("FAIL  GPU ");
     says("PASS  driver         driver for CUDA 13.0, built with 13.2, runtime 13.2, no cuBLASLt; the driver is older "
          "by");
     assert_int_equal(host_device_read().live_bytes, 0);
     ops.versions = driver_of_an_earlier_major;
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     says("WARN  driver         driver for CUDA 12.9, built with 13.0, no cuBLASLt\n");
     says("-> update the NVIDIA driver to 580.65.06 or later");
 }
@@ -312,7 +312,7 @@ static void told(const char *fake, dt_verdict v, uint32_t n, const char *piece)
     dt_str_clear(&out);
     memset(doctor.n, 0, sizeof(doctor.n));
     setenv("FAKE_NVML", fake, 1);
-    dt_doctor_nvml(&doctor, "cuda:0", &info);
+    dt_doctor_check_nvml(&doctor, "cuda:0", &info);
     unsetenv("FAKE_NVML");
     says(piece);
     assert_int_equal(doctor.n[v], n);
@@ -388,18 +388,18 @@ static void test_code(void **state)
     ops.info = info_of_opened;
     ops.describe = describe_opened;
     opened = (dt_device_info){.major = 9, .minor = 0, .code = 90, .name = "a\033]0;b\nc", .uuid = "GPU-none"};
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     says("PASS  host:0 code    compiled for sm_90");
     says("PASS  host:0         a?]0;b?c, "); /* a name in one line that cannot drive a terminal */
     opened.code = 80;
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     says("WARN  host:0 code ");
     says("-> build with --with-nvcc-gencode=-gencode=arch=compute_90,code=sm_90\n");
     /* binary code for 8.0 runs on 8.6 as it is */
     opened.major = 8;
     opened.minor = 6;
     dt_str_clear(&out);
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     says("PASS  host:0 code    compiled for sm_80");
 }
 
@@ -431,17 +431,17 @@ static void test_several(void **state)
     host_device_reset(UINT64_C(1) << 33);
     ops.count = some_gpus;
     n_gpus = 1;
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     assert_null(strstr(dt_str_text(&out), "GPU pairs"));
     says("PASS  NCCL           no usable libnccl.so.2; one GPU needs none\n");
     n_gpus = 3;
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     says("PASS  GPU pairs      3 of 3");
     says("WARN  NCCL           no usable libnccl.so.2");
     says("-> install NCCL 2.19 or later (Debian: libnccl2), or make libnccl.so.2 known");
     n_gpus = 4;
     ops.peer = peers_of_two;
-    dt_doctor_devices(&doctor, &ops);
+    dt_doctor_check_devices(&doctor, &ops);
     says("WARN  GPU pairs      5 of 6");
     says(": 0 and 2, 0 and 3 (not reported), 1 and 2, 1 and 3 (not reported), ...\n");
     says("-> see nvidia-smi topo -p2p r; ");
@@ -463,20 +463,20 @@ static void test_nccl(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         dt_str_clear(&out);
         setenv("FAKE_NCCL", cases[i].version, 1);
-        dt_doctor_nccl(&doctor, 2);
+        dt_doctor_check_nccl(&doctor, 2);
         unsetenv("FAKE_NCCL");
         says(cases[i].says);
     }
     /* one that is no NCCL */
     doctor.nccl = library(path, "fake_nvml_useless.so");
-    dt_doctor_nccl(&doctor, 2);
+    dt_doctor_check_nccl(&doctor, 2);
     says("WARN  NCCL           no usable libnccl.so.2");
 }
 
 static void test_no_gpu(void **state)
 {
     (void)state;
-    dt_doctor_no_driver(&doctor, NULL, NULL);
+    dt_doctor_report_no_driver(&doctor, NULL, NULL);
     says("PASS  GPU ");
     put("sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086\n");
     put("sys/bus/pci/devices/0000:00:02.0/class", "0x030000\n");
@@ -484,18 +484,18 @@ static void test_no_gpu(void **state)
     put("sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n");
     put("sys/bus/pci/devices/0000:02:00.0/vendor", "");
     dt_str_clear(&out);
-    dt_doctor_cuda(&doctor);
+    dt_doctor_check_cuda(&doctor);
     says("PASS  GPU ");
     put("modules/backend_cuda.so", "no module"); /* one that is there and refused is not missing */
     setenv("DTRAIN_PLUGIN_PATH", doctor.root, 1);
     dt_str_clear(&out);
-    dt_doctor_cuda(&doctor);
+    dt_doctor_check_cuda(&doctor);
     unsetenv("DTRAIN_PLUGIN_PATH");
     says("; the module for them is there, but ");
     says("/modules/backend_cuda.so cannot be loaded: ");
     put("sys/bus/pci/devices/0000:81:00.0/vendor", "0x10de\n");
     put("sys/bus/pci/devices/0000:81:00.0/class", "0x030200\n");
-    dt_doctor_no_driver(&doctor, host_device_ops(), NULL);
+    dt_doctor_report_no_driver(&doctor, host_device_ops(), NULL);
     says("WARN  GPU ");
     says("-> install the NVIDIA driver (nvidia-smi must list the GPU); start a container with --gpus all\n");
     assert_int_equal(doctor.n[DT_VERDICT_FAIL], 0);

@@ -136,8 +136,8 @@ static void test_refusals(void **state)
         assert_says(bad[i].advice);
         assert_says(file); /* the file is named in every refusal */
         assert_null(p);
-        assert_int_equal(dt_loader_n(l), 0); /* nothing of it is left */
-        assert_int_equal(dt_loader_n_plugins(l), 0);
+        assert_int_equal(dt_loader_count(l), 0); /* nothing of it is left */
+        assert_int_equal(dt_loader_count_plugins(l), 0);
         dt_loader_destroy(l);
     }
 }
@@ -324,7 +324,7 @@ static void test_taken(void **state)
     assert_done(dt_loader_open(l, "good", &p));
     assert_refused(dt_loader_open(l, "bad_taken", &p), DT_EPLUGIN, "the id good_model is taken by the model of ");
     assert_says("good.so; remove one of the two files");
-    assert_int_equal(dt_loader_n(l), 2);
+    assert_int_equal(dt_loader_count(l), 2);
     dt_loader_destroy(l);
 }
 
@@ -350,15 +350,15 @@ static void test_good(void **state)
     snprintf(path, sizeof(path), "%s/../good.so", fixtures); /* as in the build tree: the module lies in .libs */
     assert_done(dt_loader_open(l, path, &again));
     assert_ptr_equal(p, again);
-    assert_int_equal(dt_loader_n_plugins(l), 1);
-    assert_int_equal(dt_loader_n(l), 2);
+    assert_int_equal(dt_loader_count_plugins(l), 1);
+    assert_int_equal(dt_loader_count(l), 2);
     const dt_loaded *c = dt_loader_at(l, 0);
     assert_int_equal(c->desc.kind, DT_KIND_PHASE);
     assert_string_equal(c->desc.id, "good");
     assert_null(c->ops.phase.save);
     dt_progress progress = {.struct_size = sizeof(progress)};
     assert_int_equal(c->ops.phase.iterate(NULL, &progress), DT_DONE);
-    assert_string_equal(dt_loader_ids(l)[1], "good_model");
+    assert_string_equal(dt_loader_list_ids(l)[1], "good_model");
     assert_null(dt_loader_at(l, 2));
 
     assert_done(dt_loader_open(l, "good_plain", &p)); /* plain entry point */
@@ -421,8 +421,8 @@ static void test_scan(void **state)
     dt_loader *l = loader_on(fixtures);
     dt_str refused = {0};
     assert_done(dt_loader_scan(l, &refused));
-    assert_true(dt_loader_n(l) >= 9);
-    for (uint32_t i = 1; i < dt_loader_n(l); i++) { /* by kind, then id */
+    assert_true(dt_loader_count(l) >= 9);
+    for (uint32_t i = 1; i < dt_loader_count(l); i++) { /* by kind, then id */
         const dt_component *a = &dt_loader_at(l, i - 1)->desc, *b = &dt_loader_at(l, i)->desc;
         assert_true(a->kind < b->kind || (a->kind == b->kind && strcmp(a->id, b->id) < 0));
     }
@@ -492,7 +492,7 @@ static void test_search(void **state)
     dt_str refused = {0};
     assert_done(dt_loader_scan(l, &refused)); /* the shadowed ones are passed over */
     assert_int_equal(refused.bytes, 0);
-    assert_int_equal(dt_loader_n_plugins(l), 1);
+    assert_int_equal(dt_loader_count_plugins(l), 1);
     dt_str_fini(&refused);
     dt_loader_destroy(l);
 }
@@ -519,7 +519,7 @@ static void test_added(void **state)
     assert_refused(dt_loader_add(l, NULL), DT_EPLUGIN, "no descriptor");
     desc.name = "Built";
     assert_refused(dt_loader_add(l, &desc), DT_EPLUGIN, "its name is \"Built\"");
-    assert_int_equal(dt_loader_n_plugins(l), 0);
+    assert_int_equal(dt_loader_count_plugins(l), 0);
 
     const dt_loaded_plugin *good = NULL; /* take a good descriptor from a file and add it to another loader */
     dt_loader *files = loader_on(fixtures);

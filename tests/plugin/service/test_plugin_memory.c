@@ -19,19 +19,19 @@ enum { LARGE = 32 << 20, SMALL = 1000, HUGE_PAGE = 2 << 20 };
 static void test_counts(void **state)
 {
     (void)state;
-    assert_int_equal(dt_plugin_memory(), 0);
+    assert_int_equal(dt_plugin_memory_bytes(), 0);
     char *small = dt_plugin_alloc(SMALL), *large = dt_plugin_alloc(LARGE), *other = dt_plugin_alloc(LARGE);
-    assert_int_equal(dt_plugin_memory(), SMALL + 2 * (uint64_t)LARGE);
-    assert_true(dt_plugin_memory_untouched() >= 2 * (uint64_t)LARGE - 4 * HUGE_PAGE);
+    assert_int_equal(dt_plugin_memory_bytes(), SMALL + 2 * (uint64_t)LARGE);
+    assert_true(dt_plugin_memory_untouched_bytes() >= 2 * (uint64_t)LARGE - 4 * HUGE_PAGE);
     memset(large, 1, LARGE);
-    assert_true(dt_plugin_memory_untouched() <= LARGE);
-    assert_true(dt_plugin_memory_untouched() >= LARGE - 2 * HUGE_PAGE);
+    assert_true(dt_plugin_memory_untouched_bytes() <= LARGE);
+    assert_true(dt_plugin_memory_untouched_bytes() >= LARGE - 2 * HUGE_PAGE);
     dt_plugin_release(other);
-    assert_int_equal(dt_plugin_memory_untouched(), 0);
+    assert_int_equal(dt_plugin_memory_untouched_bytes(), 0);
     dt_plugin_release(small);
     dt_plugin_release(large);
     dt_plugin_release(NULL);
-    assert_int_equal(dt_plugin_memory(), 0);
+    assert_int_equal(dt_plugin_memory_bytes(), 0);
 }
 
 static void test_out_of_memory(void **state)
@@ -40,8 +40,8 @@ static void test_out_of_memory(void **state)
     for (int n = 1; n <= 2; n++) { /* the entry, then the block */
         dt_fault_reset(n == 1 ? "alloc:1" : "alloc:2");
         assert_null(dt_plugin_alloc(LARGE));
-        assert_int_equal(dt_plugin_memory(), 0);
-        assert_int_equal(dt_plugin_memory_untouched(), 0);
+        assert_int_equal(dt_plugin_memory_bytes(), 0);
+        assert_int_equal(dt_plugin_memory_untouched_bytes(), 0);
     }
     dt_fault_reset(NULL);
 }

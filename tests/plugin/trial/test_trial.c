@@ -75,19 +75,19 @@ static void test_what_returns(void **state)
 
 static void exits(void *user, dt_trial *t)
 {
-    dt_trial_step(t, "create");
+    dt_trial_begin_step(t, "create");
     exit(0);
 }
 
 static void crashes(void *user, dt_trial *t)
 {
-    dt_trial_step(t, "step");
+    dt_trial_begin_step(t, "step");
     raise(SIGABRT);
 }
 
 static void loops(void *user, dt_trial *t)
 {
-    dt_trial_step(t, "check");
+    dt_trial_begin_step(t, "check");
     while (zero == 0) {
     }
 }
@@ -104,36 +104,36 @@ static void test_what_does_not_return(void **state)
 static void goes_on(void *user, dt_trial *t)
 {
     t->broken = "create\nstep\n";
-    if (dt_trial_step(t, "create") || !dt_trial_step(t, "creat") || dt_trial_step(t, "step")) {
-        dt_trial_step(t, "wrong");
+    if (dt_trial_begin_step(t, "create") || !dt_trial_begin_step(t, "creat") || dt_trial_begin_step(t, "step")) {
+        dt_trial_begin_step(t, "wrong");
         return;
     }
     assert_string_equal(t->step, "");
-    dt_trial_step(t, "stop");
-    dt_trial_call(t, "call %d", 7);
+    dt_trial_begin_step(t, "stop");
+    dt_trial_report_call(t, "call %d", 7);
 }
 
 static void crashes_in_a_call(void *user, dt_trial *t)
 {
-    dt_trial_step(t, "play");
-    dt_trial_call(t, "step %d", 7);
+    dt_trial_begin_step(t, "play");
+    dt_trial_report_call(t, "step %d", 7);
     raise(SIGABRT);
 }
 
 static void closes_all(void *user, dt_trial *t)
 {
     (void)user;
-    (void)dt_trial_step(t, "playing");
+    (void)dt_trial_begin_step(t, "playing");
     for (int fd = 3; fd < 256; fd++) {
         close(fd);
     }
-    (void)dt_trial_step(t, "destroy");
+    (void)dt_trial_begin_step(t, "destroy");
 }
 
 static void closes_all_and_loops(void *user, dt_trial *t)
 {
     (void)user;
-    (void)dt_trial_step(t, "playing");
+    (void)dt_trial_begin_step(t, "playing");
     for (int fd = 3; fd < 256; fd++) {
         close(fd);
     }
@@ -144,7 +144,7 @@ static void closes_all_and_loops(void *user, dt_trial *t)
 static void writes_into_all(void *user, dt_trial *t)
 {
     (void)user;
-    (void)dt_trial_step(t, "playing");
+    (void)dt_trial_begin_step(t, "playing");
     for (int fd = 3; fd < 64; fd++) {
         (void)!write(fd, "stray", 5);
     }
@@ -236,7 +236,7 @@ static void writes_behind_and_frees(void *user, dt_trial *t)
     block = dt_alloc(BYTES);
     block[BYTES + zero] = 1;
     dt_free(block);
-    dt_trial_step(t, "too late");
+    dt_trial_begin_step(t, "too late");
 }
 
 static void writes_to_nowhere(void *user, dt_trial *t)

@@ -45,7 +45,7 @@ static drawn draw(uint64_t sample, bool greedy, const uint8_t *mask, const float
                              .drawn_i = d.i,
                              .drawn_f = d.f,
                              .executed_f = d.executed};
-    d.result = dt_dist_draw(&space, &s, sample, greedy, &row);
+    d.result = dt_dist_draw_action(&space, &s, sample, greedy, &row);
     return d;
 }
 
@@ -174,7 +174,7 @@ static void test_not_finite(void **state)
                              .drawn_i = e.i,
                              .drawn_f = e.f,
                              .executed_f = e.executed};
-    assert_true(isnan(dt_dist_draw(&space, &s, 0, false, &row).log_prob));
+    assert_true(isnan(dt_dist_draw_action(&space, &s, 0, false, &row).log_prob));
 }
 
 /* Squashed into [2, 5]: what is executed follows from u, whose density is that of tanh(u), which adds up to 1. */
@@ -191,24 +191,24 @@ static void test_squashed(void **state)
     dt_rng_stream_init(&stream, &key);
     dt_dist_row row = {.mean = at, .log_std = width, .drawn_f = &u, .executed_f = &executed};
     for (uint64_t k = 0; k < N; k++) {
-        const dt_dist_result r = dt_dist_draw(&d, &stream, k, false, &row);
+        const dt_dist_result r = dt_dist_draw_action(&d, &stream, k, false, &row);
         const double y = tanh((double)u), want = gaussian((double)u, 0.75, -0.5) - log(1 - y * y);
         assert_true(fabs((double)executed - (3.5 + 1.5 * y)) < 1e-6);
         assert_true(fabs((double)r.log_prob - want) < 1e-4 * fmax(1, fabs(want)) && !r.is_changed);
         inverse += y > 0 && y < 0.9 ? 1 / exp((double)r.log_prob) : 0; /* its mean: the length of where it is counted */
     }
     assert_true(fabs(inverse / N - 0.9) < 0.02);
-    (void)dt_dist_draw(&d, NULL, 0, true, &row);
+    (void)dt_dist_draw_action(&d, NULL, 0, true, &row);
     assert_true(u == 0.75f && fabs((double)executed - (3.5 + 1.5 * tanh(0.75))) < 1e-6);
     row.low = tight; /* of a shield, in units of what is executed */
     row.high = wide;
     const float far[] = {-40}, beyond[] = {40};
     row.mean = far;
-    dt_dist_result r = dt_dist_draw(&d, NULL, 0, true, &row);
+    dt_dist_result r = dt_dist_draw_action(&d, NULL, 0, true, &row);
     assert_true(executed == 4 && r.is_changed && u == -40);
     assert_true(fabs((double)r.log_prob - (-0.5 * log(2 * 3.14159265358979323846) + 0.5 + 80 - 2 * log(2))) < 1e-3);
     row.mean = beyond;
-    r = dt_dist_draw(&d, NULL, 0, true, &row);
+    r = dt_dist_draw_action(&d, NULL, 0, true, &row);
     assert_true(executed == 5 && !r.is_changed && isfinite(r.log_prob));
 }
 
@@ -226,7 +226,7 @@ static void test_moves_are_independent(void **state)
     dt_dist_row row = {.mean = zero, .log_std = zero, .drawn_f = z, .executed_f = executed};
     dt_rng_stream_init(&s, &key);
     for (uint64_t k = 0; k < N; k++) {
-        (void)dt_dist_draw(&d, &s, k, false, &row);
+        (void)dt_dist_draw_action(&d, &s, k, false, &row);
         for (int i = 0; i < MOVES; i++) {
             sum[i] += (double)z[i] / N;
             for (int j = 0; j < MOVES; j++) {
@@ -242,7 +242,7 @@ static void test_moves_are_independent(void **state)
     }
     static const float wide[MOVES] = {500, 0, 0, 0, 0};
     row.log_std = wide; /* a draw that no float holds has no finite density: it is marked */
-    assert_true(isnan(dt_dist_draw(&d, &s, 0, false, &row).log_prob));
+    assert_true(isnan(dt_dist_draw_action(&d, &s, 0, false, &row).log_prob));
 }
 
 int main(void)

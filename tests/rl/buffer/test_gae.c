@@ -131,10 +131,10 @@ static void test_centre(void **state)
     float a[] = {3, 1000, 5, 7, -50, 9};
     const float want[] = {-3, 0, -1, 1, 0, 3};
     double mean = 0;
-    assert_true(fabs(dt_gae_deviation(f, 6, a, &mean) - sqrt(20.0 / 3)) < 1e-12);
+    assert_true(fabs(dt_gae_compute_deviation(f, 6, a, &mean) - sqrt(20.0 / 3)) < 1e-12);
     assert_true(mean == 6);
-    assert_true(dt_gae_deviation(f, 1, a, &mean) == 0 && mean == 3);
-    assert_true(dt_gae_deviation(f + 1, 1, a, &mean) == 0 && mean == 0); /* nobody acted */
+    assert_true(dt_gae_compute_deviation(f, 1, a, &mean) == 0 && mean == 3);
+    assert_true(dt_gae_compute_deviation(f + 1, 1, a, &mean) == 0 && mean == 0); /* nobody acted */
     dt_gae_centre(f, 6, a);
     assert_memory_equal(a, want, sizeof(a));
 }

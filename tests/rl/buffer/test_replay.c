@@ -290,7 +290,7 @@ static void test_in_a_file(void **state)
         dt_fs_list_free(names, n);
         dt_replay *p = w.stage->rollout->replay;
         for (uint64_t slot = 0; slot < dt_replay_size(p) && k == 1; slot++) { /* the disk damages all of it */
-            dt_replay_at(p, slot)[p->stride / 2] ^= 1;
+            dt_replay_slot_at(p, slot)[p->stride / 2] ^= 1;
         }
         assert_int_equal(world_iterate(&w), k == 1 ? DT_EDATA : DT_OK);
         dt_error_clear();
@@ -558,7 +558,7 @@ static void keep_outcome(const world *w, outcome *o)
     dt_rollout_report r;
     sample x;
     world_keep(w, o->params, &r);
-    assert_done(dt_samples_fetch(s, part));
+    assert_done(dt_samples_fetch_parts(s, part));
     for (uint64_t i = 0; i < DRAW; i++) {
         index[i] = i;
     }
@@ -667,7 +667,7 @@ static void run_jobs(const job *what, uint32_t ranks, outcome *out)
     dt_comm *comm[3] = {NULL};
     assert_true(ranks <= 3);
     if (ranks > 1) {
-        assert_done(dt_comm_sim(ranks, 60, comm));
+        assert_done(dt_comm_create_simulated(ranks, 60, comm));
     }
     for (uint32_t i = 0; i < ranks; i++) {
         j[i] = *what;

@@ -130,7 +130,7 @@ static void test_round_without_end(void **state)
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) { /* a worker of these tests */
-        return dt_env_worker(&worlds_plugin);
+        return dt_env_run_worker(&worlds_plugin);
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_without_end),

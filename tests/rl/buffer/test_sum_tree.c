@@ -57,7 +57,7 @@ static void test_find(void **state)
             dt_sum_tree_set(&t, i, priority(i));
             sum += priority(i);
         }
-        assert_true(dt_sum_tree_all(&t) == sum); /* eighths: no sum of them rounds */
+        assert_true(dt_sum_tree_total(&t) == sum); /* eighths: no sum of them rounds */
         for (double at = 0; at < sum; at += 0.0625) {
             assert_int_equal(find(&t, at), scan(&t, at));
         }
@@ -84,7 +84,7 @@ static void test_no_history(void **state)
         dt_sum_tree_set(&b, MOST - 1 - i, dt_sum_tree_get(&a, MOST - 1 - i));
     }
     assert_memory_equal(a.node, b.node, a.bytes);
-    const uint64_t last = find(&a, nextafter(dt_sum_tree_all(&a), 0));
+    const uint64_t last = find(&a, nextafter(dt_sum_tree_total(&a), 0));
     assert_true(dt_sum_tree_get(&a, last) > 0);
     dt_sum_tree_fini(&a);
     dt_sum_tree_fini(&b);
@@ -100,7 +100,7 @@ static void test_the_end_has_a_priority(void **state)
         for (uint64_t i = 0; i < used; i++) {
             dt_sum_tree_set(&t, i, 0.25);
         }
-        assert_int_equal(find(&t, dt_sum_tree_all(&t)), used - 1);
+        assert_int_equal(find(&t, dt_sum_tree_total(&t)), used - 1);
         dt_sum_tree_fini(&t);
     }
 }

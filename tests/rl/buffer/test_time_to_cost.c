@@ -34,7 +34,7 @@ static void test_one_place(void **state)
     (void)state;
     for (int i = 0; i < LIVES; i++) {
         float out[STEPS];
-        dt_steps_to_cost(lives[i].cost, lives[i].flag, STEPS, 1, out);
+        dt_compute_steps_to_cost(lives[i].cost, lives[i].flag, STEPS, 1, out);
         for (int t = 0; t < STEPS; t++) {
             assert_true(out[t] == lives[i].want[t]);
         }
@@ -52,7 +52,7 @@ static void test_places_are_apart(void **state)
             flag[t * LIVES + i] = lives[i].flag[t];
         }
     }
-    dt_steps_to_cost(cost, flag, STEPS, LIVES, out);
+    dt_compute_steps_to_cost(cost, flag, STEPS, LIVES, out);
     for (int t = 0; t < STEPS; t++) {
         for (int i = 0; i < LIVES; i++) {
             assert_true(out[t * LIVES + i] == lives[i].want[t]);

@@ -42,7 +42,7 @@ static dt_status add_up(void *user, const dt_rows *rows)
     for (int k = 0; k < 2; k++) {
         int64_t dim[DT_MAX_DIMS] = {0};
         uint32_t rank = 0;
-        const float *x = dt_rows_get(rows, name[k], dim, &rank);
+        const float *x = dt_rows_get_output(rows, name[k], dim, &rank);
         assert_true(x != NULL && rank == 1);
         for (int64_t i = 0; i < dim[0]; i++) {
             o->seen[k] = 0.99 * o->seen[k] + (double)x[i]; /* in order */
@@ -69,7 +69,7 @@ static void look(const world *w, outcome *o)
     int64_t size[8] = {0};
     assert_true(s->count <= 512);
     const dt_samples_part all = {.n = s->count}, part[RANKS] = {all, all, all, all};
-    assert_done(dt_samples_fetch(s, part));
+    assert_done(dt_samples_fetch_parts(s, part));
     for (uint64_t i = 0; i < s->count; i++) {
         index[i] = i;
     }
@@ -193,7 +193,7 @@ static void test_ranks(void **state)
         world_close(&w);
         for (uint32_t ranks = 2; ranks <= RANKS; ranks++) {
             dt_comm *comm[RANKS];
-            assert_done(dt_comm_sim(ranks, 60, comm));
+            assert_done(dt_comm_create_simulated(ranks, 60, comm));
             for (uint32_t i = 0; i < ranks; i++) {
                 world_open(&k[i].w, every_kind[kind], comm[i]);
             }
@@ -244,7 +244,7 @@ static void test_max_steps_are_held(void **state)
         assert_same(&alone, &shared);
         drop(&shared);
     }
-    assert_done(dt_comm_sim(2, 60, comm));
+    assert_done(dt_comm_create_simulated(2, 60, comm));
     for (uint32_t i = 0; i < 2; i++) {
         world_open(&k[i].w, given, comm[i]);
         assert_int_equal(pthread_create(&k[i].thread, NULL, rank_main, &k[i]), 0);
@@ -736,7 +736,7 @@ static void test_workers_begin_side_by_side(void **state)
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) { /* a worker of these tests */
-        return dt_env_worker(&worlds_plugin);
+        return dt_env_run_worker(&worlds_plugin);
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workers),

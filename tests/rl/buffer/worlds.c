@@ -76,7 +76,7 @@ void world_open(world *w, const char *const *settings, dt_comm *comm)
         assert_ok(declare(w->loader, w->config, known[i], &role));
     }
     if (comm == NULL) {
-        assert_ok(dt_comm_null(&comm));
+        assert_ok(dt_comm_create_null(&comm));
     }
     w->comm = comm;
 }

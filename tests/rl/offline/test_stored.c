@@ -111,7 +111,7 @@ static void test_rounds_are_kept(void **state)
         ended += (b->flag[i] & DT_STEP_TERMINATED) != 0;
     }
     assert_int_equal(told.terminated, ended);
-    assert_int_equal(dt_replay_add(p), DT_EPLUGIN); /* nothing can be added to files */
+    assert_int_equal(dt_replay_add_round(p), DT_EPLUGIN); /* nothing can be added to files */
     drop_replay(&w);
     world_close(&w);
 }
@@ -391,8 +391,8 @@ static void test_sums(void **state)
     p.n_fields = 2;
     p.field[0].kind = DT_REPLAY_REWARD;
     p.field[1].kind = DT_REPLAY_COST;
-    add_sums(&p, &x, at);
-    add_sums(&p, &x, at);
+    add_reward_sums(&p, &x, at);
+    add_reward_sums(&p, &x, at);
     const dt_replay_stats *t = &p.totals;
     assert_true(t->samples == 2 && t->rows == 4 && t->terminated == 2);
     assert_true(t->reward == -2 && t->reward_squares == 10);

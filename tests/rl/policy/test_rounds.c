@@ -298,11 +298,11 @@ static void test_advantages(void **state)
 {
     (void)state;
     rounds r = {.config = {.normalise_advantage = 0}, .d = {.normalise = DT_NORMALISE_BY_REWARD}};
-    assert_int_equal(normalise_of(&r), DT_NORMALISE_NONE);
+    assert_int_equal(normalisation_flags(&r), DT_NORMALISE_NONE);
     r.config.normalise_advantage = 1;
-    assert_int_equal(normalise_of(&r), DT_NORMALISE_BY_REWARD);
+    assert_int_equal(normalisation_flags(&r), DT_NORMALISE_BY_REWARD);
     r.d.normalise = 0;
-    assert_int_equal(normalise_of(&r), DT_NORMALISE_EACH);
+    assert_int_equal(normalisation_flags(&r), DT_NORMALISE_EACH);
 }
 
 int main(void)

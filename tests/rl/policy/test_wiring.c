@@ -4,9 +4,9 @@
  * is offered and which outputs it must have, for environments of every kind and under every flag; which models the
  * wiring counts; and what it refuses.
  */
-#define dt_bind_service         fake_bind_service
-#define dt_stage_take_ownership fake_stage_own
-#define dt_loader_extensions    fake_extensions
+#define dt_bind_service            fake_bind_service
+#define dt_stage_take_ownership    fake_stage_own
+#define dt_loader_visit_extensions fake_extensions
 #include "../../../core/rl/policy/wiring.c"
 
 #include <setjmp.h>

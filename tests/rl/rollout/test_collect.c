@@ -150,14 +150,14 @@ static void test_priorities_of_new_samples(void **state)
     world_begin(&w, settings);
     dt_replay *p = w.phase->p;
     world_collect(&w);
-    assert_int_equal(dt_replay_add(p), DT_OK);
-    assert_int_equal(dt_replay_draw(p), DT_OK);
+    assert_int_equal(dt_replay_add_round(p), DT_OK);
+    assert_int_equal(dt_replay_draw_samples(p), DT_OK);
     const double most = p->most;
     assert_int_equal(dt_replay_set_priorities(p, errors, 36), DT_OK);
     assert_true(p->most == most);                      /* they come with the greatest so far, not with the last */
     for (uint64_t i = 0; i < dt_replay_size(p); i++) { /* without history no age is told */
         dt_replay_note note;
-        memcpy(&note, dt_replay_at(p, i) + p->n_sizes * sizeof(int32_t), sizeof(note));
+        memcpy(&note, dt_replay_slot_at(p, i) + p->n_sizes * sizeof(int32_t), sizeof(note));
         assert_int_equal(note.age, 0);
     }
     world_close(&w);
@@ -180,9 +180,9 @@ static void check_opponents(const char *latest, uint32_t want_latest)
     }
     assert_int_equal(n, want_latest);
     assert_int_equal(r->opponents->added, 2);
-    assert_done(dt_opponents_begin(r->opponents));
+    assert_done(dt_opponents_begin_round(r->opponents));
     assert_int_equal(r->opponents->added, 3);
-    assert_done(dt_opponents_begin(r->opponents));
+    assert_done(dt_opponents_begin_round(r->opponents));
     assert_int_equal(r->opponents->added, 3);
     world_close(&w);
 }

@@ -102,9 +102,9 @@ static void test_partition(void **state)
     (void)state;
     dt_comm *comm = NULL;
     dt_partition p;
-    assert_int_equal(dt_comm_null(&comm), DT_OK);
+    assert_int_equal(dt_comm_create_null(&comm), DT_OK);
     assert_int_equal(dt_partition_init(&p, comm, 7), DT_OK);
-    assert_true(p.first == 0 && p.last == 7 && dt_partition_own(&p) == 7 && dt_partition_largest(&p) == 7);
+    assert_true(p.first == 0 && p.last == 7 && dt_partition_count_own(&p) == 7 && dt_partition_largest(&p) == 7);
     for (uint64_t i = 0; i < 7; i++) {
         assert_int_equal(dt_partition_owner(&p, i), 0);
     }
@@ -134,7 +134,7 @@ static void test_counts(void **state)
     assert_int_equal(dt_round_count_env_steps(&r.b), 6);
     assert_int_equal(dt_round_list_acted(&r.b, sample), 6);
     assert_memory_equal(sample, acted, sizeof(acted));
-    dt_round_mark_open(&r.b);
+    dt_round_mark_unfinished(&r.b);
     for (size_t i = 0; i < r.b.n_places; i++) {
         const bool is_last = i >= r.first + ROWS - PLACES && i < r.first + ROWS;
         assert_int_equal((r.b.report[i] & DT_REPORT_OPEN) != 0, is_last);
@@ -277,11 +277,11 @@ static void test_returns_of_values(void **state)
     want[2] = 5 + g * ((1 - l) * 6 + l * want[5]);
     want[1] = 10 + g * ((1 - l) * 5 + l * want[4]);
     want[0] = 1 + g * ((1 - l) * 4 + l * want[3]);
-    dt_returns_of_values(&x, &r.b, value, next, g, l, out, 8);
+    dt_returns_estimate_from_values(&x, &r.b, value, next, g, l, out, 8);
     for (int i = 0; i < 8; i++) {
         assert_near((double)out[i], want[i]);
     }
-    dt_returns_of_values(&x, &r.b, value, NULL, g, l, out, 8);
+    dt_returns_estimate_from_values(&x, &r.b, value, NULL, g, l, out, 8);
     assert_near((double)out[7], 4);
     assert_near((double)out[6], 7);
     assert_near((double)out[4], 20);
@@ -360,7 +360,7 @@ static void test_observations(void **state)
     dt_buffer_scale saved[DT_ENV_MAX_OBS];
     round_of r;
     open_round(&r);
-    assert_int_equal(dt_comm_null(&comm), DT_OK);
+    assert_int_equal(dt_comm_create_null(&comm), DT_OK);
     assert_int_equal(dt_partition_init(&split, comm, M), DT_OK);
     assert_int_equal(dt_obs_stats_init(&off, &r.layout, false, 0), DT_OK);
     assert_false(dt_obs_stats_has_ports(&off));

@@ -104,12 +104,12 @@ static void test_equal_hashes_mean_equal_bits(void **state)
     /* the order of the list does not count, a bit of a value does */
     const dt_ckpt_tensor one[] = {{"world.w", small_run_dim_w, 2, r.w}, {"perception.b", small_run_dim_b, 1, r.b}};
     const dt_ckpt_tensor two[] = {{"perception.b", small_run_dim_b, 1, r.b}, {"world.w", small_run_dim_w, 2, r.w}};
-    assert_int_equal(dt_ckpt_hash(one, 2, hash), DT_OK);
+    assert_int_equal(dt_ckpt_hash_tensors(one, 2, hash), DT_OK);
     assert_string_equal(hash, a.weights_hash);
-    assert_int_equal(dt_ckpt_hash(two, 2, hash), DT_OK);
+    assert_int_equal(dt_ckpt_hash_tensors(two, 2, hash), DT_OK);
     assert_string_equal(hash, a.weights_hash);
     r.b[1] = nextafterf(r.b[1], 0);
-    assert_int_equal(dt_ckpt_hash(two, 2, hash), DT_OK);
+    assert_int_equal(dt_ckpt_hash_tensors(two, 2, hash), DT_OK);
     assert_string_not_equal(hash, a.weights_hash);
 }
 
@@ -579,10 +579,10 @@ static void test_shards_are_balanced(void **state)
     assert_int_equal(dt_shard_map_make(&d, &map), DT_OK);
     assert_int_equal(map.n, 2);
     assert_memory_equal(map.shard, want, sizeof(want));
-    assert_int_equal(dt_shard_tensors(&d, &map, 1, list), 3);
+    assert_int_equal(dt_shard_list_tensors(&d, &map, 1, list), 3);
     assert_string_equal(list[0]->name, "d"); /* in the order of the list */
     assert_string_equal(list[2]->name, "b");
-    assert_int_equal(dt_shard_tensors(&d, &map, 0, list), 1);
+    assert_int_equal(dt_shard_list_tensors(&d, &map, 0, list), 1);
     assert_string_equal(list[0]->name, "c");
     dt_shard_map_fini(&map);
 }
@@ -599,7 +599,7 @@ static void test_blob_on_disk(void **state)
     dt_sealed s;
     dt_manifest_file file;
     assert_int_equal(dt_sealed_init(&s), DT_OK);
-    assert_int_equal(dt_sealed_blob(&s, run.dir, "x.bin", &blob, &file), DT_OK);
+    assert_int_equal(dt_sealed_write_blob(&s, run.dir, "x.bin", &blob, &file), DT_OK);
     snprintf(path, sizeof(path), "%s/x.bin", run.dir);
     FILE *f = fopen(path, "rb");
     assert_non_null(f);

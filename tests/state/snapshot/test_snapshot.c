@@ -140,7 +140,7 @@ static void test_fields(void **state)
     assert_int_equal(info.epoch, 2);
     assert_int_equal(info.phase_ms, 1234);
     assert_true(info.phase_end);
-    assert_done(dt_snapshot_position(c, &place));
+    assert_done(dt_snapshot_read_position(c, &place));
     assert_int_equal(place.step, step);
     assert_int_equal(place.base_step, 40);
     assert_int_equal(place.pending, DT_PENDING_END);
@@ -201,7 +201,7 @@ static void assert_pending(const char *text, uint32_t pending)
     dt_snapshot_place place;
     const dt_ckpt_save_desc d = by_hand(text);
     dt_ckpt *c = save_by_hand(&d);
-    assert_done(dt_snapshot_position(c, &place));
+    assert_done(dt_snapshot_read_position(c, &place));
     assert_int_equal(place.pending, pending);
     dt_ckpt_close(c);
 }
@@ -220,7 +220,7 @@ static void test_older_and_damaged(void **state)
         dt_snapshot_place place;
         const dt_ckpt_save_desc d = by_hand(bad[i]);
         dt_ckpt *c = save_by_hand(&d);
-        assert_int_equal(dt_snapshot_position(c, &place), DT_EDATA);
+        assert_int_equal(dt_snapshot_read_position(c, &place), DT_EDATA);
         dt_ckpt_close(c);
     }
     dt_str stores = {0};
@@ -327,9 +327,9 @@ static uint64_t handed_over(dt_config *c, int64_t index)
     dt_handover *h = NULL;
     assert_done(dt_handover_open_previous(dir, c, index, &h));
     const uint64_t step = dt_handover_is_empty(h) ? 0 : dt_handover_checkpoint(h)->step;
-    assert_int_equal(dt_handover_has(h, "world"), step > 0);
-    assert_false(dt_handover_has(h, "worl"));
-    assert_false(dt_handover_has(h, "world.w"));
+    assert_int_equal(dt_handover_has_role(h, "world"), step > 0);
+    assert_false(dt_handover_has_role(h, "worl"));
+    assert_false(dt_handover_has_role(h, "world.w"));
     dt_handover_close(h);
     return step;
 }

@@ -24,14 +24,14 @@
 #include "telemetry/metrics/events.h"
 #include "telemetry/metrics/png.h"
 
-#define dt_canvas_png   take_canvas
-#define dt_events_image no_image
+#define dt_canvas_write_png   take_canvas
+#define dt_events_write_image no_image
 static dt_status take_canvas(const dt_canvas *c, dt_str *out);
 static dt_status no_image(dt_events *e, uint64_t step, const char *tag, uint32_t width, uint32_t height,
                           const dt_str *png);
 #include "../../../core/telemetry/tensorboard/event_pictures.c"
-#undef dt_canvas_png
-#undef dt_events_image
+#undef dt_canvas_write_png
+#undef dt_events_write_image
 
 /* ---- a matrix ---------------------------------------------------------------------------------------------------- */
 
@@ -61,7 +61,7 @@ static void test_matrix(void **state)
     char name[] = "world.w";
     const dt_param p = {.name = name, .dim = {2, 2}, .n_dims = 2, .count = 4};
     static const float value[] = {-4, 2, 0, 1}, unknown[] = {NAN, 1, -1, 0};
-    assert_int_equal(dt_event_matrix(NULL, 1, &p, value), DT_OK);
+    assert_int_equal(dt_event_write_matrix(NULL, 1, &p, value), DT_OK);
     assert_true(pixel[0] == 1 && pixel[1] == 192 && pixel[2] == 128 && pixel[3] == 160);
     static const struct {
         int at;
@@ -70,7 +70,7 @@ static void test_matrix(void **state)
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         assert_memory_equal(color[expected[i].at], expected[i].color, 3);
     }
-    assert_int_equal(dt_event_matrix(NULL, 1, &p, unknown), DT_OK);
+    assert_int_equal(dt_event_write_matrix(NULL, 1, &p, unknown), DT_OK);
     assert_true(pixel[0] == 128 && pixel[1] == 255 && pixel[2] == 1 && pixel[3] == 128);
 }
 
@@ -82,10 +82,10 @@ static void test_histogram(void **state)
     static const float x[] = {-1, 1, NAN, 0.5f, INFINITY}, y[] = {63};
     dt_histogram h;
     dt_histogram_begin(&h);
-    dt_histogram_range(&h, x, 5);
-    dt_histogram_range(&h, y, 1);
-    dt_histogram_count(&h, x, 5);
-    dt_histogram_count(&h, y, 1);
+    dt_histogram_extend_range(&h, x, 5);
+    dt_histogram_extend_range(&h, y, 1);
+    dt_histogram_count_values(&h, x, 5);
+    dt_histogram_count_values(&h, y, 1);
     assert_true(h.low == -1 && h.high == 63 && h.n == 4);
     assert_true(h.sum == 63.5 && h.squares == 1 + 1 + 0.25 + 63 * 63);
     assert_true(h.count[0] == 1); /* [-1, 0) */
@@ -93,8 +93,8 @@ static void test_histogram(void **state)
     assert_true(h.count[2] == 1); /* 1 begins the third part */
     assert_true(h.count[DT_HISTOGRAM_PARTS - 1] == 1);
     dt_histogram_begin(&h); /* all alike */
-    dt_histogram_range(&h, y, 1);
-    dt_histogram_count(&h, y, 1);
+    dt_histogram_extend_range(&h, y, 1);
+    dt_histogram_count_values(&h, y, 1);
     assert_true(h.low == 63 && h.high == 63 && h.count[0] == 1 && h.n == 1);
 }
 
@@ -258,26 +258,26 @@ static void test_records(void **state)
     dt_str_add(&png, "PNG");
     assert_int_equal(dt_events_open(folder, 41, &e), DT_OK);
     dt_events_begin(e, 42);
-    dt_events_scalar(e, "loss", 0.1);
-    dt_events_scalar(e, "unknown", NAN); /* is left out */
-    dt_events_scalar(e, "most", INFINITY);
-    dt_events_scalar(e, "zero", 0);
+    dt_events_add_scalar(e, "loss", 0.1);
+    dt_events_add_scalar(e, "unknown", NAN); /* is left out */
+    dt_events_add_scalar(e, "most", INFINITY);
+    dt_events_add_scalar(e, "zero", 0);
     assert_int_equal(dt_events_end(e), DT_OK);
     dt_events_begin(e, 300); /* nothing of the record before */
-    dt_events_scalar(e, "loss", -2.5);
+    dt_events_add_scalar(e, "loss", -2.5);
     assert_int_equal(dt_events_end(e), DT_OK);
-    assert_int_equal(dt_events_text(e, 7, "config", "a = 1\n\n  b\n"), DT_OK);
-    assert_int_equal(dt_events_text(e, 8, "config", "no end"), DT_OK);
-    assert_int_equal(dt_events_image(e, 9, "map", 640, 480, &png), DT_OK);
+    assert_int_equal(dt_events_write_text(e, 7, "config", "a = 1\n\n  b\n"), DT_OK);
+    assert_int_equal(dt_events_write_text(e, 8, "config", "no end"), DT_OK);
+    assert_int_equal(dt_events_write_image(e, 9, "map", 640, 480, &png), DT_OK);
     dt_events_hparam_number(e, "rate", 0.25);
     dt_events_hparam_bool(e, "on", true);
     dt_events_hparam_bool(e, "off", false);
     dt_events_hparam_text(e, "kind", "adam");
-    assert_int_equal(dt_events_hparams(e, "run 1"), DT_OK);
+    assert_int_equal(dt_events_write_hparams(e, "run 1"), DT_OK);
     dt_events_hparam_number(e, "rate", 0.5);
-    assert_int_equal(dt_events_hparams(e, "run 2"), DT_OK); /* those before are not repeated */
-    assert_int_equal(dt_events_session_end(e, true), DT_OK);
-    assert_int_equal(dt_events_session_end(e, false), DT_OK); /* said once */
+    assert_int_equal(dt_events_write_hparams(e, "run 2"), DT_OK); /* those before are not repeated */
+    assert_int_equal(dt_events_write_session_end(e, true), DT_OK);
+    assert_int_equal(dt_events_write_session_end(e, false), DT_OK); /* said once */
     dt_events_close(e);
     path_of(".tfevents.", path, sizeof(path));
     read_records(path, &text);
@@ -312,10 +312,10 @@ static void test_histogram_record(void **state)
     make_folder();
     assert_int_equal(dt_events_open(folder, 0, &e), DT_OK);
     dt_histogram_begin(&h);
-    assert_int_equal(dt_events_histogram(e, 1, "none", &h), DT_OK); /* no record */
-    dt_histogram_range(&h, x, 5);
-    dt_histogram_count(&h, x, 5);
-    assert_int_equal(dt_events_histogram(e, 2, "weights", &h), DT_OK);
+    assert_int_equal(dt_events_write_histogram(e, 1, "none", &h), DT_OK); /* no record */
+    dt_histogram_extend_range(&h, x, 5);
+    dt_histogram_count_values(&h, x, 5);
+    assert_int_equal(dt_events_write_histogram(e, 2, "weights", &h), DT_OK);
     dt_events_close(e);
     path_of(".tfevents.", path, sizeof(path));
     read_records(path, &text);
@@ -386,7 +386,7 @@ static void test_end_is_taken_off(void **state)
     snprintf(kept, sizeof(kept), "%s/kept.tfevents.1", folder);
     assert_int_equal(dt_events_open(folder, 0, &e), DT_OK);
     dt_events_begin(e, 1);
-    dt_events_scalar(e, "loss", 1);
+    dt_events_add_scalar(e, "loss", 1);
     assert_int_equal(dt_events_end(e), DT_OK);
     dt_events_close(e);
     path_of(".tfevents.", path, sizeof(path));
@@ -482,13 +482,13 @@ static void test_png(void **state)
     assert_non_null(strstr(dt_error_text(), "0 by 4"));
     assert_int_equal(dt_canvas_init(&c, 5, 4097), DT_EINVAL);
     assert_int_equal(dt_canvas_init(&c, 5, 3), DT_OK);
-    dt_canvas_line(&c, 0.5, 1.5, 3.5, 1.5, 0.4, 7);
-    dt_canvas_disc(&c, 4.5, 2.5, 0.6, 9);
-    dt_canvas_line(&c, -50, -50, -20, -9, 3, 1); /* outside: nothing */
-    dt_canvas_line(&c, NAN, 0, 3, 3, 1, 1);
+    dt_canvas_draw_line(&c, 0.5, 1.5, 3.5, 1.5, 0.4, 7);
+    dt_canvas_draw_disc(&c, 4.5, 2.5, 0.6, 9);
+    dt_canvas_draw_line(&c, -50, -50, -20, -9, 3, 1); /* outside: nothing */
+    dt_canvas_draw_line(&c, NAN, 0, 3, 3, 1, 1);
     static const uint8_t want[] = {0, 0, 0, 0, 0, 7, 7, 7, 7, 0, 0, 0, 0, 0, 9};
     assert_memory_equal(c.pixel, want, sizeof(want));
-    assert_int_equal(dt_canvas_png(&c, &png), DT_OK);
+    assert_int_equal(dt_canvas_write_png(&c, &png), DT_OK);
     assert_memory_equal(png.text, "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\5\0\0\0\3\x8\x3\0\0\0", 29);
     size_t at = 8;
     for (int chunk = 0; chunk < 4; chunk++) {

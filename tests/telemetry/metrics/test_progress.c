@@ -242,7 +242,7 @@ static void test_plain(void **state)
     assert_int_equal(n_logged, 1);
     assert_non_null(strstr(logged[0], "round 12/40  left 3:20  return -195.1 (+12)  strict_delay_s 32.46 (-4.1)"));
     dt_screen_show(screen, &v, false); /* not yet */
-    dt_screen_say(screen, "evaluating", 65);
+    dt_screen_show_activity(screen, "evaluating", 65);
     ahead_s += 4; /* seconds */
     dt_screen_show(screen, &v, false);
     assert_int_equal(n_logged, 1);
@@ -251,10 +251,10 @@ static void test_plain(void **state)
     assert_int_equal(n_logged, 2);
     assert_non_null(strstr(logged[1], "left 3:20")); /* of the view as it is now */
     n_logged = 1;
-    dt_screen_say(screen, "evaluating", 65);
+    dt_screen_show_activity(screen, "evaluating", 65);
     assert_int_equal(n_logged, 1);
     ahead_s += 6;
-    dt_screen_say(screen, "evaluating", 65);
+    dt_screen_show_activity(screen, "evaluating", 65);
     assert_int_equal(n_logged, 2);
     n_logged = 1;
     memset(name, 'x', 6); /* the view has a copy */
@@ -263,7 +263,7 @@ static void test_plain(void **state)
     dt_screen_end(screen);
     close_plain(screen);
     screen = open_plain(false);
-    dt_screen_say(screen, "evaluating", 65);
+    dt_screen_show_activity(screen, "evaluating", 65);
     assert_int_equal(n_logged, 1);
     assert_non_null(strstr(logged[0], "evaluating  left 1:05"));
     close_plain(screen);
@@ -271,7 +271,7 @@ static void test_plain(void **state)
     dt_screen_begin(screen, &v);
     dt_screen_show(screen, &v, false);
     dt_screen_show(screen, &v, true);
-    dt_screen_say(screen, "evaluating", 65);
+    dt_screen_show_activity(screen, "evaluating", 65);
     assert_int_equal(n_logged, 0);
     close_plain(screen);
     dt_screen_close(NULL);

@@ -50,12 +50,12 @@ static void test_lines(void **state)
     (void)state;
     dt_metrics *m = NULL;
     assert_int_equal(dt_metrics_open(path, &m), DT_OK);
-    dt_metrics_scalar(m, "loss", 2);
-    dt_metrics_scalar(m, "lr", 0.5);
-    dt_metrics_scalar(m, "loss", 4); /* the mean */
+    dt_metrics_add_scalar(m, "loss", 2);
+    dt_metrics_add_scalar(m, "lr", 0.5);
+    dt_metrics_add_scalar(m, "loss", 4); /* the mean */
     assert_int_equal(dt_metrics_flush(m, "p", 1, 0.25), DT_OK);
-    dt_metrics_scalar(m, "lr", 1); /* another order, one less, one more, nothing left over */
-    dt_metrics_scalar(m, "bad", NAN);
+    dt_metrics_add_scalar(m, "lr", 1); /* another order, one less, one more, nothing left over */
+    dt_metrics_add_scalar(m, "bad", NAN);
     assert_int_equal(dt_metrics_flush(m, "p", 2, 0.5), DT_OK);
     assert_int_equal(dt_metrics_flush(m, "p", 3, 0.75), DT_OK);
     dt_metrics_close(m);
@@ -77,16 +77,16 @@ static void test_pending(void **state)
     assert_int_equal(dt_events_open(dir, 1, &e), DT_OK);
     dt_metrics_events_set(m, e);
     assert_ptr_equal(dt_metrics_events(m), e);
-    assert_true(isnan(dt_metrics_pending(m, "loss")) && isnan(dt_metrics_pending(NULL, "loss")));
-    dt_metrics_scalar(m, "loss", 2);
-    dt_metrics_scalar(m, "loss", 4);
-    dt_metrics_scalar(m, "eval/seeds/1", 7);
-    dt_metrics_scalar(m, "eval/horizon_s/1", 7);
-    dt_metrics_scalar(m, "eval/seed", 7);
-    dt_metrics_scalar(m, "eval/horizon_s", 7);
-    assert_true(dt_metrics_pending(m, "loss") == 3 && isnan(dt_metrics_pending(m, "los")));
+    assert_true(isnan(dt_metrics_pending_mean(m, "loss")) && isnan(dt_metrics_pending_mean(NULL, "loss")));
+    dt_metrics_add_scalar(m, "loss", 2);
+    dt_metrics_add_scalar(m, "loss", 4);
+    dt_metrics_add_scalar(m, "eval/seeds/1", 7);
+    dt_metrics_add_scalar(m, "eval/horizon_s/1", 7);
+    dt_metrics_add_scalar(m, "eval/seed", 7);
+    dt_metrics_add_scalar(m, "eval/horizon_s", 7);
+    assert_true(dt_metrics_pending_mean(m, "loss") == 3 && isnan(dt_metrics_pending_mean(m, "los")));
     assert_int_equal(dt_metrics_flush(m, "p", 1, 1), DT_OK);
-    assert_true(isnan(dt_metrics_pending(m, "loss")));
+    assert_true(isnan(dt_metrics_pending_mean(m, "loss")));
     dt_metrics_close(m);
     expect("{\"step\":1,\"phase\":\"p\",\"wall_s\":1,\"loss\":3,\"eval/seeds/1\":7,\"eval/horizon_s/1\":7,"
            "\"eval/seed\":7,\"eval/horizon_s\":7}\n");
@@ -122,7 +122,7 @@ static void test_many_numbers(void **state)
     assert_int_equal(dt_metrics_open(path, &m), DT_OK);
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof(name), "n%d", i);
-        dt_metrics_scalar(m, name, i);
+        dt_metrics_add_scalar(m, name, i);
         n += (size_t)snprintf(want + n, sizeof(want) - n, ",\"n%d\":%d", i, i);
     }
     snprintf(want + n, sizeof(want) - n, "}\n");
@@ -137,10 +137,10 @@ static void test_drop(void **state)
     (void)state;
     dt_metrics *m = NULL;
     assert_int_equal(dt_metrics_open(path, &m), DT_OK);
-    dt_metrics_scalar(m, "loss", 2);
-    dt_metrics_drop(m);
-    dt_metrics_drop(NULL);
-    dt_metrics_scalar(m, "loss", 4);
+    dt_metrics_add_scalar(m, "loss", 2);
+    dt_metrics_discard_pending(m);
+    dt_metrics_discard_pending(NULL);
+    dt_metrics_add_scalar(m, "loss", 4);
     assert_int_equal(dt_metrics_flush(m, "p", 2, 0.5), DT_OK);
     dt_metrics_close(m);
     expect("{\"step\":2,\"phase\":\"p\",\"wall_s\":0.5,\"loss\":4}\n");
@@ -189,7 +189,7 @@ static void test_rewind_of_equal_names(void **state)
         assert_int_equal(dt_metrics_flush(m, name[i], 1, i), DT_OK);
         assert_int_equal(dt_metrics_flush(m, name[i], 2, i), DT_OK);
     }
-    dt_metrics_scalar(m, "half", 1); /* of an iteration that failed */
+    dt_metrics_add_scalar(m, "half", 1); /* of an iteration that failed */
     assert_int_equal(dt_metrics_rewind(m, "p", 2, 1), DT_OK);
     assert_int_equal(dt_metrics_flush(m, "p", 2, 9), DT_OK);
     const char *const before = "{\"step\":1,\"phase\":\"p\",\"wall_s\":0}\n{\"step\":2,\"phase\":\"p\",\"wall_s\":0}\n"
@@ -231,8 +231,8 @@ static void test_record_that_is_completed(void **state)
     snprintf(dir, sizeof(dir), "%s.events", path);
     assert_int_equal(dt_metrics_open(path, &m), DT_OK);
     for (uint64_t i = 1; i <= 3; i++) {
-        dt_metrics_scalar(m, "loss", (double)i / 10);
-        dt_metrics_scalar(m, "bad", NAN);
+        dt_metrics_add_scalar(m, "loss", (double)i / 10);
+        dt_metrics_add_scalar(m, "bad", NAN);
         assert_int_equal(dt_metrics_flush(m, "p", i, (double)i), DT_OK);
     }
     dt_metrics_close(m);
@@ -240,9 +240,9 @@ static void test_record_that_is_completed(void **state)
     assert_int_equal(dt_metrics_rewind(m, "p", 0, 2), DT_OK);
     assert_int_equal(dt_events_open(dir, 1, &e), DT_OK);
     dt_metrics_events_set(m, e);
-    dt_metrics_scalar(m, "eval/x", 5);
+    dt_metrics_add_scalar(m, "eval/x", 5);
     assert_int_equal(dt_metrics_flush(m, "p", 2, 0.25), DT_OK);
-    dt_metrics_scalar(m, "eval/x", 6);
+    dt_metrics_add_scalar(m, "eval/x", 6);
     assert_int_equal(dt_metrics_flush(m, "p", 3, 0.5), DT_OK);
     const char *const first = "{\"step\":1,\"phase\":\"p\",\"wall_s\":1,\"loss\":0.1,\"bad\":null}\n"
                               "{\"step\":2,\"phase\":\"p\",\"wall_s\":2,\"eval/x\":5,\"loss\":0.2,\"bad\":null}\n";
@@ -251,7 +251,7 @@ static void test_record_that_is_completed(void **state)
     expect(text);
     /* made once more: what was said again counts; a step without a record gets one */
     assert_int_equal(dt_metrics_rewind(m, "p", 0, 2), DT_OK);
-    dt_metrics_scalar(m, "eval/x", 7);
+    dt_metrics_add_scalar(m, "eval/x", 7);
     assert_int_equal(dt_metrics_flush(m, "p", 2, 9), DT_OK);
     assert_int_equal(dt_metrics_rewind(m, "q", 0, 2), DT_OK);
     assert_int_equal(dt_metrics_flush(m, "q", 2, 9), DT_OK);
@@ -269,7 +269,7 @@ static void test_no_place(void **state)
     assert_int_equal(dt_metrics_open("no/such/folder/metrics.jsonl", &m), DT_EIO);
     assert_non_null(strstr(dt_error_text(), "no/such/folder/metrics.jsonl"));
     assert_null(m);
-    dt_metrics_scalar(NULL, "x", 1); /* ranks that record nothing */
+    dt_metrics_add_scalar(NULL, "x", 1); /* ranks that record nothing */
     assert_int_equal(dt_metrics_flush(NULL, "p", 1, 0), DT_OK);
 }
 
@@ -289,8 +289,8 @@ static void test_event_files(void **state)
     uint64_t before = 0;
     for (uint64_t i = 0; i < 4; i++) {
         before = i == 3 ? dt_alloc_count() : 0;
-        dt_metrics_scalar(m, "a", 1);
-        dt_metrics_scalar(m, "b/c", NAN);
+        dt_metrics_add_scalar(m, "a", 1);
+        dt_metrics_add_scalar(m, "b/c", NAN);
         assert_int_equal(dt_metrics_flush(m, "p", i + 1, 1), DT_OK);
     }
     assert_int_equal(dt_alloc_count(), before); /* a steady record allocates nothing */
@@ -322,8 +322,8 @@ static void test_steady_records_allocate_nothing(void **state)
     uint64_t before = 0;
     for (uint64_t i = 0; i < 3; i++) {
         before = i == 2 ? dt_alloc_count() : 0;
-        dt_metrics_scalar(m, "a", 1);
-        dt_metrics_scalar(m, "b", 1);
+        dt_metrics_add_scalar(m, "a", 1);
+        dt_metrics_add_scalar(m, "b", 1);
         assert_int_equal(dt_metrics_flush(m, "p", i + 1, 1), DT_OK);
     }
     assert_int_equal(dt_alloc_count(), before);
@@ -332,7 +332,7 @@ static void test_steady_records_allocate_nothing(void **state)
 
 static void add_step(dt_metrics *m, uint64_t step)
 {
-    dt_metrics_scalar(m, "a", 1);
+    dt_metrics_add_scalar(m, "a", 1);
     assert_int_equal(dt_metrics_flush(m, "p", step, 1), DT_OK);
 }
 

@@ -45,11 +45,11 @@ static void test_finite(void **state)
         put(&s, "traffic/moment/0/time", &time_s, 1, 0);
         put(&s, "traffic/moment/0/vehicle", vehicle[0], sizeof(vehicle) / sizeof(double), DT_FILM_BODY);
         put(&s, "traffic/moment/0/signal", mark[0], sizeof(mark) / sizeof(double), DT_FILM_MARK);
-        dt_film_finish(&s);
+        dt_film_remove_invalid(&s);
         assert_int_equal(s.line.n, 2);
         assert_true(s.frame[0].body.n >= 1 && s.frame[0].body.value[0] == 7.0); /* what is right stays */
-        dt_film_json(&s, &json);
-        dt_film_svg(&s, 0, 800, "", &svg);
+        dt_film_write_json(&s, &json);
+        dt_film_write_svg(&s, 0, 800, "", &svg);
         assert_null(strstr(dt_str_text(&json), "inf"));
         assert_null(strstr(dt_str_text(&json), "nan"));
         assert_null(strstr(dt_str_text(&svg), "inf"));

@@ -23,12 +23,12 @@ static void test_middle_half(void **state)
 {
     static const double v[] = {100, 3, 1, 2, -50, 4, 5, 6};
     (void)state;
-    near(dt_iqm_of(v, 8), (2 + 3 + 4 + 5) / 4.0); /* two of eight are left out at each end */
-    near(dt_iqm_of(v, 4), 2.5);                   /* 1, 2, 3, 100: one */
-    near(dt_iqm_of(v, 3), (100 + 3 + 1) / 3.0);   /* none of three */
-    near(dt_iqm_of(v, 5), 2);                     /* -50, 1, 2, 3, 100 */
-    near(dt_iqm_of(v, 1), 100);
-    assert_true(isnan(dt_iqm_of(v, 0)));
+    near(dt_iqm_compute(v, 8), (2 + 3 + 4 + 5) / 4.0); /* two of eight are left out at each end */
+    near(dt_iqm_compute(v, 4), 2.5);                   /* 1, 2, 3, 100: one */
+    near(dt_iqm_compute(v, 3), (100 + 3 + 1) / 3.0);   /* none of three */
+    near(dt_iqm_compute(v, 5), 2);                     /* -50, 1, 2, 3, 100 */
+    near(dt_iqm_compute(v, 1), 100);
+    assert_true(isnan(dt_iqm_compute(v, 0)));
 }
 
 static void test_interval(void **state)

@@ -23,7 +23,7 @@ static void expect_ticks(double low, double high, bool is_log, const char *want)
     const dt_scale s = {.low = low, .high = high, .from = 0, .to = 1, .is_log = is_log};
     dt_tick tick[DT_SCALE_MAX_TICKS];
     dt_str got = {0};
-    const uint32_t n = dt_scale_ticks(&s, 5, tick);
+    const uint32_t n = dt_scale_list_ticks(&s, 5, tick);
     for (uint32_t i = 0; i < n; i++) {
         dt_str_addf(&got, "%s%s", i > 0 ? " " : "", tick[i].text);
         assert_true(tick[i].value >= low - 1e-9 * (high - low) && tick[i].value <= high + 1e-9 * (high - low));
@@ -57,11 +57,11 @@ static void test_wild_numbers(void **state)
             size_t outside = 0;
             dt_tick tick[DT_SCALE_MAX_TICKS];
             const dt_scale fit = dt_scale_fit(values, 2, may_log, &outside),
-                           over = dt_scale_over(pairs[i][0], pairs[i][1], 0, 100);
+                           over = dt_scale_of_range(pairs[i][0], pairs[i][1], 0, 100);
             assert_true(isfinite(fit.high - fit.low) && fit.high > fit.low && over.high > over.low);
-            assert_true(dt_scale_ticks(&fit, 5, tick) <= DT_SCALE_MAX_TICKS);
-            assert_true(dt_scale_ticks(&over, 5, tick) <= DT_SCALE_MAX_TICKS);
-            assert_true(isfinite(dt_scale_place(&fit, pairs[i][0])) && isfinite(dt_scale_place(&over, 1e308)));
+            assert_true(dt_scale_list_ticks(&fit, 5, tick) <= DT_SCALE_MAX_TICKS);
+            assert_true(dt_scale_list_ticks(&over, 5, tick) <= DT_SCALE_MAX_TICKS);
+            assert_true(isfinite(dt_scale_map(&fit, pairs[i][0])) && isfinite(dt_scale_map(&over, 1e308)));
         }
     }
 }
@@ -95,9 +95,9 @@ static void test_ranges(void **state)
     s = dt_scale_fit(spiked, 300, true, &outside);
     assert_true(s.low >= -1 && s.high < 11 && outside > 0 && outside <= 6);
     const dt_scale linear = {.low = 10, .high = 20, .from = 100, .to = 0};
-    assert_true(fabs(dt_scale_place(&linear, 15) - 50) < 1e-12);
+    assert_true(fabs(dt_scale_map(&linear, 15) - 50) < 1e-12);
     const dt_scale decade = {.low = 1, .high = 100, .from = 0, .to = 10, .is_log = true};
-    assert_true(fabs(dt_scale_place(&decade, 10) - 5) < 1e-12);
+    assert_true(fabs(dt_scale_map(&decade, 10) - 5) < 1e-12);
 }
 
 static void test_numbers(void **state)
@@ -136,7 +136,7 @@ static void test_escapes(void **state)
 {
     (void)state;
     dt_str s = {0};
-    dt_html_text(&s, "<a b=\"x\">'&amp;\x01\xff\xef\xbf\xbf é\x7f");
+    dt_html_escape(&s, "<a b=\"x\">'&amp;\x01\xff\xef\xbf\xbf é\x7f");
     assert_string_equal(dt_str_text(&s),
                         "&lt;a b=&quot;x&quot;&gt;&#39;&amp;amp;\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd é\xef\xbf\xbd");
     dt_str_fini(&s);
@@ -159,10 +159,10 @@ static void test_curves(void **state)
     const dt_records r = {.step = step, .n = N};
     dt_series s = {.name = "loss", .n = N, .at = at, .value = value};
     value[N - 1] = 4;
-    dt_curve_of(&r, &s, NULL, c);
+    dt_curve_make(&r, &s, NULL, c);
     assert_true(c->last == 4); /* not smoothed */
     value[N - 1] = 3;
-    dt_curve_of(&r, &s, NULL, c);
+    dt_curve_make(&r, &s, NULL, c);
     assert_true(c->n <= DT_CURVE_MAX_POINTS && c->n_smooth == DT_CURVE_PIECES);
     bool has_spike = false;
     for (uint32_t i = 0; i < c->n; i++) {
@@ -175,12 +175,12 @@ static void test_curves(void **state)
     static char *const whole[] = {"lr", "charts/horizon_s", "mem/rss", "amp/loss_scale", "limits/x", "multipliers/x"};
     for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
         s.name = whole[i];
-        dt_curve_of(&r, &s, NULL, c);
+        dt_curve_make(&r, &s, NULL, c);
         assert_true(c->n > 0 && c->n_smooth == 0);
     }
     s.name = "loss";
     s.n = 5;
-    dt_curve_of(&r, &s, NULL, c);
+    dt_curve_make(&r, &s, NULL, c);
     assert_true(c->n == 5 && c->n_smooth == 0);
     dt_free(step);
     dt_free(at);
@@ -200,19 +200,19 @@ static void test_axes(void **state)
     dt_series over = {.name = "env_steps", .n = 3, .at = all, .value = env_steps};
     dt_curve *c = dt_alloc(sizeof(*c));
     assert_non_null(c);
-    assert_true(dt_curve_may_be_over(&r, &over));
-    dt_curve_of(&r, &s, &over, c);
+    assert_true(dt_curve_may_use_axis(&r, &over));
+    dt_curve_make(&r, &s, &over, c);
     assert_true(c->n == 3 && c->x[0] == 100 && c->x[1] == 200 && c->x[2] == 400 && c->y[2] == 7);
     env_steps[1] = 500;
-    assert_false(dt_curve_may_be_over(&r, &over)); /* it falls */
+    assert_false(dt_curve_may_use_axis(&r, &over)); /* it falls */
     env_steps[1] = NAN;
-    assert_false(dt_curve_may_be_over(&r, &over));
+    assert_false(dt_curve_may_use_axis(&r, &over));
     env_steps[1] = 200;
     all[0] = 2;
     all[1] = 3;
-    assert_false(dt_curve_may_be_over(&r, &over)); /* begun by a program that did not count them */
+    assert_false(dt_curve_may_use_axis(&r, &over)); /* begun by a program that did not count them */
     over.n = 0;
-    assert_false(dt_curve_may_be_over(&r, &over));
+    assert_false(dt_curve_may_use_axis(&r, &over));
     dt_free(c);
 }
 

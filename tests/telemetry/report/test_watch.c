@@ -44,7 +44,7 @@ static void test_view(void **state)
     assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
     assert_true(fabs(dt_watch_left_s(&l) - 40) < 1e-9); /* 20 steps to go, 2 s each */
     const dt_watch_opts wide = {.columns = 100};
-    dt_watch_text(&l, &wide, &out);
+    dt_watch_append_view(&l, &wide, &out);
     const char *text = dt_str_text(&out);
     expect_line(text, ".tmp  running\n");
     expect_line(text, "p2 (2 of 2)  step 20/40  50.0 s, 40.0 s left  best loss 80\n");
@@ -62,7 +62,7 @@ static void test_view(void **state)
     assert_true(strstr(text, "loss  ") < strstr(text, "x?[2Jy"));
     dt_str_clear(&out);
     const dt_watch_opts small = {.columns = 24, .rows = 6};
-    dt_watch_text(&l, &small, &out);
+    dt_watch_append_view(&l, &small, &out);
     uint32_t lines = 0, column = 0;
     for (const char *c = dt_str_text(&out); *c != '\0'; c++) {
         lines += *c == '\n';
@@ -94,7 +94,7 @@ static void test_costs_beside_their_limits(void **state)
     assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
     assert_true(fabs(dt_watch_left_s(&l) - 16) < 1e-9); /* 0.1 in 2 s */
     const dt_watch_opts o = {.columns = 100};
-    dt_watch_text(&l, &o, &out);
+    dt_watch_append_view(&l, &o, &out);
     expect_line(dt_str_text(&out), "cost crash  6 of at most 5  OVER  multiplier 1.5\n");
     expect_line(dt_str_text(&out), "cost jerk  1 of at most 2\n");
     expect_line(dt_str_text(&out), " 20 %\n");
@@ -107,7 +107,7 @@ static void test_costs_beside_their_limits(void **state)
     put("error.log", "w", "2026-11-21T08:00:00Z error it diverged\n");
     assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
     dt_str_clear(&out);
-    dt_watch_text(&l, &o, &out);
+    dt_watch_append_view(&l, &o, &out);
     expect_line(dt_str_text(&out), ".tmp  failed (7)  it diverged\n");
     dt_str_fini(&out);
     dt_logbook_close(&l);
@@ -130,19 +130,19 @@ static void test_ranks(void **state)
     assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
     assert_int_equal(l.state.ranks, 3);
     const dt_watch_opts wide = {.columns = 200}, narrow = {.columns = 20};
-    dt_watch_text(&l, &wide, &out);
+    dt_watch_append_view(&l, &wide, &out);
     expect_line(dt_str_text(&out),
                 "\n3 ranks: busy 0.25 s an iteration, waiting 25.0 % of the time for each other; the "
                 "slowest is 10.0 % above the mean, rank 2 in 75 % of the iterations; each sends 2.0 MB\n");
     dt_str_clear(&out);
-    dt_watch_text(&l, &narrow, &out);
+    dt_watch_append_view(&l, &narrow, &out);
     expect_line(dt_str_text(&out), "\n3 ranks: busy 0.25 s\n");
     dt_logbook_close(&l);
 
     put("meta.json", "w", "{\"ranks\":1}\n"); /* resumed on one */
     assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
     dt_str_clear(&out);
-    dt_watch_text(&l, &wide, &out);
+    dt_watch_append_view(&l, &wide, &out);
     assert_null(strstr(dt_str_text(&out), "ranks:"));
     dt_logbook_close(&l);
     put("meta.json", "w", "{\"ranks\":-7}\n"); /* anybody's */
@@ -152,7 +152,7 @@ static void test_ranks(void **state)
     put("meta.json", "w", "{\"ranks\":1e300}\n");
     assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
     dt_str_clear(&out);
-    dt_watch_text(&l, &wide, &out);
+    dt_watch_append_view(&l, &wide, &out);
     assert_null(strstr(dt_str_text(&out), "ranks:"));
     dt_str_fini(&out);
     dt_logbook_close(&l);
@@ -166,7 +166,7 @@ static void test_nothing_yet(void **state)
     put("meta.json", "w", "{}\n");
     assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
     const dt_watch_opts o = {.columns = 80, .color = true};
-    dt_watch_text(&l, &o, &out);
+    dt_watch_append_view(&l, &o, &out);
     expect_line(dt_str_text(&out), "interrupted");
     expect_line(dt_str_text(&out), "no phase yet  step 0");
     assert_true(isnan(dt_watch_left_s(&l)));

@@ -47,7 +47,7 @@ static ALWAYS_INLINE void add_scaled_heads(float *sum, const float *scale, int64
 }
 
 /* a[h] and b[h]: dot products of head h of u with v and with w */
-static ALWAYS_INLINE void head_dots(const int64_t H, const int64_t C, const float *u, const float *v, const float *w,
+static ALWAYS_INLINE void dot_heads(const int64_t H, const int64_t C, const float *u, const float *v, const float *w,
                                     float *a, float *b)
 {
     for (int64_t first = 0; first < 2 * H; first += VL) { /* rows 0..H-1 are u.v, H..2H-1 are u.w */
@@ -68,7 +68,7 @@ static ALWAYS_INLINE void head_dots(const int64_t H, const int64_t C, const floa
             }
             sum[i] = vw_half(dot);
         }
-        vf_store(part, vf_sums(sum));
+        vf_store(part, vf_sum_each(sum));
         if (2 * H == VL) {
             memcpy(a, part, (size_t)H * sizeof(*a));
             memcpy(b, part + H, (size_t)H * sizeof(*b));
@@ -87,7 +87,7 @@ static ALWAYS_INLINE void head_dots(const int64_t H, const int64_t C, const floa
 /* The flat arrays are walked in steps of whole heads: the largest multiple of H in 16 lanes, so that a lane belongs to
  * one head. A step is VW vectors; lanes past its end are computed with, but neither stored nor summed. H > 16 goes
  * singly. */
-static ALWAYS_INLINE int64_t flat_step(int64_t H)
+static ALWAYS_INLINE int64_t flat_step_size(int64_t H)
 {
     return LANES - LANES % H;
 }
@@ -95,12 +95,12 @@ static ALWAYS_INLINE int64_t flat_step(int64_t H)
 /* How many elements of vector v of a step, which begins at `at` of n, belong to it. */
 static ALWAYS_INLINE int64_t flat_count(int v, int64_t at, int64_t n, int64_t H)
 {
-    const int64_t left = flat_step(H) - v * VL;
+    const int64_t left = flat_step_size(H) - v * VL;
     return at >= n ? 0 : left < VL ? left : VL;
 }
 
 /* v[h] for every head, repeated through the lanes, from values of several neighbours folded together */
-static ALWAYS_INLINE vw fold(vw v, const int64_t H, const bool is_max)
+static ALWAYS_INLINE vw fold_heads(vw v, const int64_t H, const bool is_max)
 {
     if (H == LANES) {
         return v;
@@ -119,7 +119,7 @@ static ALWAYS_INLINE vw fold(vw v, const int64_t H, const bool is_max)
     }
 #endif
     float part[LANES];
-    const int64_t step = flat_step(H);
+    const int64_t step = flat_step_size(H);
     memcpy(part, &v, sizeof(part));
     for (int64_t i = H; i < step; i += H) {
         for (int64_t h = 0; h < H; h++) {
@@ -135,7 +135,7 @@ static ALWAYS_INLINE vw fold(vw v, const int64_t H, const bool is_max)
 }
 
 /* Padding after a flat array of n values, so that whole vectors can be read and written. */
-static ALWAYS_INLINE void pad(float *flat, int64_t n, float value)
+static ALWAYS_INLINE void pad_flat(float *flat, int64_t n, float value)
 {
     vf_store(flat + n, vf_set(value));
 }
@@ -161,8 +161,8 @@ static ALWAYS_INLINE void softmax_flat(float *z, const int64_t n, const int64_t 
         }
         return;
     }
-    const int64_t step = flat_step(H);
-    pad(z, n, -__builtin_inff());
+    const int64_t step = flat_step_size(H);
+    pad_flat(z, n, -__builtin_inff());
     vw top = vw_set(-__builtin_inff()), sum = vw_set(0);
     for (int64_t i = 0; i < n; i += step) {
 #pragma GCC unroll 4
@@ -173,7 +173,7 @@ static ALWAYS_INLINE void softmax_flat(float *z, const int64_t n, const int64_t 
             }
         }
     }
-    top = fold(top, H, true);
+    top = fold_heads(top, H, true);
     for (int64_t i = 0; i < n; i += step) {
 #pragma GCC unroll 4
         for (int v = 0; v < VW; v++) {
@@ -185,7 +185,7 @@ static ALWAYS_INLINE void softmax_flat(float *z, const int64_t n, const int64_t 
             }
         }
     }
-    vw inverse = fold(sum, H, false);
+    vw inverse = fold_heads(sum, H, false);
 #pragma GCC unroll 4
     for (int v = 0; v < VW; v++) {
         inverse.part[v] = vf_set(1) / inverse.part[v];
@@ -222,10 +222,10 @@ static ALWAYS_INLINE void softmax_flat_backward(const float *p, float *dp, float
         }
         return;
     }
-    const int64_t step = flat_step(H);
-    pad(dp, n, 0);
+    const int64_t step = flat_step_size(H);
+    pad_flat(dp, n, 0);
     if (z != NULL) {
-        pad(z, n, 0);
+        pad_flat(z, n, 0);
     }
     vw mean = vw_set(0), sum = vw_set(0);
     for (int64_t i = 0; i < n; i += step) {
@@ -237,7 +237,7 @@ static ALWAYS_INLINE void softmax_flat_backward(const float *p, float *dp, float
             }
         }
     }
-    mean = fold(mean, H, false);
+    mean = fold_heads(mean, H, false);
     for (int64_t i = 0; i < n; i += step) {
 #pragma GCC unroll 4
         for (int v = 0; v < VW; v++) {
@@ -253,14 +253,14 @@ static ALWAYS_INLINE void softmax_flat_backward(const float *p, float *dp, float
         }
     }
     if (total != NULL) {
-        sum = fold(sum, H, false);
+        sum = fold_heads(sum, H, false);
         memcpy(total, &sum, (size_t)H * sizeof(*total));
     }
 }
 
 /* out[h,c] (+)= scale sum_x p[x,h] value[col[x]][h,c] */
-static ALWAYS_INLINE void weigh(const float *p, const float *value, const int32_t *col, int64_t degree, float scale,
-                                float *out, const int64_t H, const int64_t C)
+static ALWAYS_INLINE void sum_weighted_values(const float *p, const float *value, const int32_t *col, int64_t degree,
+                                              float scale, float *out, const int64_t H, const int64_t C)
 {
     enum { ACCS = VL == 16 ? 16 : 8 };
     const int64_t D = H * C, per_head = C / VL;
@@ -298,7 +298,8 @@ static ALWAYS_INLINE void weigh(const float *p, const float *value, const int32_
 }
 
 /* sum[h,c] += p[h] value[h,c] */
-static ALWAYS_INLINE void spread(const float *p, const float *value, float *sum, const int64_t H, const int64_t C)
+static ALWAYS_INLINE void add_weighted_value(const float *p, const float *value, float *sum, const int64_t H,
+                                             const int64_t C)
 {
     for (int64_t h = 0; h < H; h++) {
         const vf w = vf_set(p[h]);
@@ -309,8 +310,9 @@ static ALWAYS_INLINE void spread(const float *p, const float *value, float *sum,
 }
 
 /* sum[col[x]][h,c] += scale p[x,h] value[h,c] for the neighbours x of one target: what its row sends back to them */
-static ALWAYS_INLINE void spread_all(const float *p, const float *value, const int32_t *col, int64_t degree,
-                                     float scale, float *sum, const int64_t H, const int64_t C)
+static ALWAYS_INLINE void scatter_weighted_values(const float *p, const float *value, const int32_t *col,
+                                                  int64_t degree, float scale, float *sum, const int64_t H,
+                                                  const int64_t C)
 {
     const int64_t D = H * C, per_head = C / VL;
     if (VL == 16 && __builtin_constant_p(C) && C % VL == 0 && H * per_head == 16) {

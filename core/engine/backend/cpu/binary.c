@@ -21,7 +21,8 @@ static ALWAYS_INLINE vf unless_nan(vf u, vf v, vf x)
 }
 
 /* n elements; b is one value when b_step is 0 */
-static ALWAYS_INLINE void combine(int64_t fn, const float *a, const float *b, const int b_step, float *y, int64_t n)
+static ALWAYS_INLINE void combine_elements(int64_t fn, const float *a, const float *b, const int b_step, float *y,
+                                           int64_t n)
 {
     const vf yes = vf_set(1), no = vf_set(0);
     switch (fn) {
@@ -61,7 +62,7 @@ static void combine_columns(int64_t fn, const float *a, const float *b, float *y
                 beside[i * D + d] = b[r + i];
             }
         }
-        combine(fn, a + r * D, beside, 1, y + r * D, rows * D);
+        combine_elements(fn, a + r * D, beside, 1, y + r * D, rows * D);
     }
 }
 
@@ -72,11 +73,11 @@ void CPU(binary)(const dt_kernel_args *args)
     float *y = f32_out(args, 0);
     const int64_t R = dt_view_rows(va, 1), D = last_dim(va), fn = args->attr->i[0];
     if (vb->rank == va->rank && last_dim(vb) == D) {
-        combine(fn, a, b, 1, y, R * D);
+        combine_elements(fn, a, b, 1, y, R * D);
         return;
     }
     if (vb->rank < va->rank && last_dim(vb) == 1) {
-        combine(fn, a, b, 0, y, R * D);
+        combine_elements(fn, a, b, 0, y, R * D);
         return;
     }
     if (vb->rank == va->rank && D <= FEW) {
@@ -85,9 +86,9 @@ void CPU(binary)(const dt_kernel_args *args)
     }
     for (int64_t r = 0; r < R; r++) {
         if (vb->rank < va->rank) {
-            combine(fn, a + r * D, b, 1, y + r * D, D);
+            combine_elements(fn, a + r * D, b, 1, y + r * D, D);
         } else {
-            combine(fn, a + r * D, b + r, 0, y + r * D, D);
+            combine_elements(fn, a + r * D, b + r, 0, y + r * D, D);
         }
     }
 }

@@ -9,7 +9,7 @@
 enum { COLUMNS = 4 * VL };
 
 /* blocks first .. first + VL - 1 of the stream for one row, as dt_rng_stream_block makes them; first + VL < 2^32 */
-static void draw(const dt_rng_stream *s, uint64_t sample, uint32_t first, uint32_t bits[COLUMNS])
+static void draw_row_bits(const dt_rng_stream *s, uint64_t sample, uint32_t first, uint32_t bits[COLUMNS])
 {
     const vu zero = {0};
     vu counter = zero;
@@ -47,7 +47,7 @@ void CPU(dropout)(const dt_kernel_args *a)
         for (int64_t d = 0; d < D; d += COLUMNS) {
             const int64_t n = D - d < COLUMNS ? D - d : COLUMNS;
             uint32_t bits[COLUMNS];
-            draw(&stream, (uint64_t)key[r], (uint32_t)(d / 4), bits);
+            draw_row_bits(&stream, (uint64_t)key[r], (uint32_t)(d / 4), bits);
             for (int64_t i = 0; i < n; i++) {
                 const float kept = x[r * D + d + i] * scale;
                 y[r * D + d + i] = bits[i] >= least ? kept : 0;

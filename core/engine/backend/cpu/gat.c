@@ -39,15 +39,15 @@ static gat gat_of(const dt_kernel_args *a, uint32_t first, float **scratch)
     return g;
 }
 
-static ALWAYS_INLINE void node_terms(const gat *g, const int64_t H, const int64_t C)
+static ALWAYS_INLINE void compute_node_terms(const gat *g, const int64_t H, const int64_t C)
 {
     for (int64_t i = 0; i < g->N; i++) {
-        head_dots(H, C, g->h + i * H * C, g->a_dst, g->a_src, g->s_dst + i * H, g->s_src + i * H);
+        dot_heads(H, C, g->h + i * H * C, g->a_dst, g->a_src, g->s_dst + i * H, g->s_src + i * H);
     }
 }
 
 /* z [degree,H] of target i, before leaky */
-static ALWAYS_INLINE void logits(const gat *g, int64_t i, const int64_t H)
+static ALWAYS_INLINE void compute_logits(const gat *g, int64_t i, const int64_t H)
 {
     for (int64_t x = g->rowptr[i]; x < g->rowptr[i + 1]; x++) {
         float *z = g->z + (x - g->rowptr[i]) * H;
@@ -57,13 +57,13 @@ static ALWAYS_INLINE void logits(const gat *g, int64_t i, const int64_t H)
     }
 }
 
-static ALWAYS_INLINE void forward(const gat *g, float *out, float *prob, const int64_t H, const int64_t C)
+static ALWAYS_INLINE void gat_forward(const gat *g, float *out, float *prob, const int64_t H, const int64_t C)
 {
     const vf zero = vf_set(0), slope = vf_set(g->slope);
-    node_terms(g, H, C);
+    compute_node_terms(g, H, C);
     for (int64_t i = 0; i < g->N; i++) {
         const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first, n = degree * H;
-        logits(g, i, H);
+        compute_logits(g, i, H);
         VF_FOR (x, k, n) {
             const vf z = vf_get(g->z + x, k);
             vf_put(g->z + x, vf_if_gt(z, zero, z, slope * z), k);
@@ -72,7 +72,7 @@ static ALWAYS_INLINE void forward(const gat *g, float *out, float *prob, const i
         if (prob != NULL) {
             memcpy(prob + first * H, g->z, (size_t)n * sizeof(*prob));
         }
-        weigh(g->z, g->h, g->col + first, degree, 1, out + i * H * C, H, C);
+        sum_weighted_values(g->z, g->h, g->col + first, degree, 1, out + i * H * C, H, C);
     }
 }
 
@@ -82,9 +82,9 @@ void CPU(gat)(const dt_kernel_args *a)
     const gat g = gat_of(a, 0, &scratch);
     const int64_t H = a->attr->i[0], C = a->in[0].dim[1] / H;
     if (H == 8 && C == 32) { /* the guide's layer */
-        forward(&g, f32_out(a, 0), f32_out(a, 1), 8, 32);
+        gat_forward(&g, f32_out(a, 0), f32_out(a, 1), 8, 32);
     } else {
-        forward(&g, f32_out(a, 0), f32_out(a, 1), H, C);
+        gat_forward(&g, f32_out(a, 0), f32_out(a, 1), H, C);
     }
 }
 
@@ -95,8 +95,8 @@ typedef struct gat_gradients {
     float *dw_t, *unused, *dz; /* [K,H] [H] [degree,H] */
 } gat_gradients;
 
-static ALWAYS_INLINE void edge_gradients(const gat *g, const gat_gradients *b, int64_t first, int64_t degree,
-                                         const int64_t H)
+static ALWAYS_INLINE void compute_edge_gradients(const gat *g, const gat_gradients *b, int64_t first, int64_t degree,
+                                                 const int64_t H)
 {
     if (b->dw_e != NULL) {
         for (int64_t k = 0; k < g->K; k++) {
@@ -117,12 +117,12 @@ static ALWAYS_INLINE void edge_gradients(const gat *g, const gat_gradients *b, i
 }
 
 /* what reaches h through the two node terms, and their vectors */
-static ALWAYS_INLINE void node_gradients(const gat *g, const gat_gradients *b, const int64_t H, const int64_t C)
+static ALWAYS_INLINE void compute_node_gradients(const gat *g, const gat_gradients *b, const int64_t H, const int64_t C)
 {
     for (int64_t i = 0; i < g->N; i++) {
         if (b->dh != NULL) {
-            spread(b->d_dst + i * H, g->a_dst, b->dh + i * H * C, H, C);
-            spread(b->d_src + i * H, g->a_src, b->dh + i * H * C, H, C);
+            add_weighted_value(b->d_dst + i * H, g->a_dst, b->dh + i * H * C, H, C);
+            add_weighted_value(b->d_src + i * H, g->a_src, b->dh + i * H * C, H, C);
         }
     }
     for (int64_t h = 0; h < H; h++) {
@@ -143,34 +143,34 @@ static ALWAYS_INLINE void node_gradients(const gat *g, const gat_gradients *b, c
     }
 }
 
-static ALWAYS_INLINE void backward(const gat *g, const gat_gradients *b, const int64_t H, const int64_t C)
+static ALWAYS_INLINE void gat_backward(const gat *g, const gat_gradients *b, const int64_t H, const int64_t C)
 {
     const int64_t D = H * C;
-    node_terms(g, H, C);
+    compute_node_terms(g, H, C);
     for (int64_t i = 0; i < g->N; i++) {
         const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
         const int32_t *col = g->col + first;
         const float *dy = b->dy + i * D, *prob = b->prob + first * H;
-        logits(g, i, H);
+        compute_logits(g, i, H);
         for (int64_t x = 0; x < degree; x += 2) {
             const int64_t next = x + 1 < degree ? x + 1 : x;
-            head_dots(H, C, dy, g->h + col[x] * D, g->h + col[next] * D, b->dz + x * H,
+            dot_heads(H, C, dy, g->h + col[x] * D, g->h + col[next] * D, b->dz + x * H,
                       next > x ? b->dz + next * H : b->unused);
         }
         softmax_flat_backward(prob, b->dz, g->z, g->slope, b->d_dst + i * H, degree * H, H);
         for (int64_t x = 0; x < degree; x++) {
             add_heads(b->d_src + col[x] * H, b->dz + x * H, H);
         }
-        edge_gradients(g, b, first, degree, H);
+        compute_edge_gradients(g, b, first, degree, H);
     }
     /* a pass of its own: now the rows of dh have the first-level cache to themselves */
     if (b->dh != NULL) {
         for (int64_t i = 0; i < g->N; i++) {
             const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
-            spread_all(b->prob + first * H, b->dy + i * D, g->col + first, degree, 1, b->dh, H, C);
+            scatter_weighted_values(b->prob + first * H, b->dy + i * D, g->col + first, degree, 1, b->dh, H, C);
         }
     }
-    node_gradients(g, b, H, C);
+    compute_node_gradients(g, b, H, C);
 }
 
 void CPU(gat_bwd)(const dt_kernel_args *a)
@@ -195,9 +195,9 @@ void CPU(gat_bwd)(const dt_kernel_args *a)
         start_sum(a, i);
     }
     if (H == 8 && C == 32) {
-        backward(&g, &b, 8, 32);
+        gat_backward(&g, &b, 8, 32);
     } else {
-        backward(&g, &b, H, C);
+        gat_backward(&g, &b, H, C);
     }
     if (b.dw_e != NULL) {
         for (int64_t k = 0; k < g.K; k++) {

@@ -101,7 +101,7 @@ static ALWAYS_INLINE void transpose_tile(const float *src, int64_t src_row, int6
 #endif
 
 /* dst[k][i] = src[i][k], i below n_row, k below K, whole TILEs of i written (zeros past n_row) */
-static void transpose(const float *src, int64_t src_row, int64_t n_row, int64_t K, float *dst, int64_t dst_row)
+static void transpose_rows(const float *src, int64_t src_row, int64_t n_row, int64_t K, float *dst, int64_t dst_row)
 {
     for (int64_t i = 0; i < n_row; i += TILE) {
         const int64_t rows = n_row - i < TILE ? n_row - i : TILE;
@@ -122,7 +122,7 @@ static void pack_panel(const dt_gemm *g, int64_t k0, int64_t K, int64_t n0, floa
     const float *b = g->b + k0 * g->b_k + n0 * g->b_col;
     const int64_t n = g->N - n0 < NR ? g->N - n0 : NR;
     if (g->b_col != 1) {
-        transpose(b, g->b_col, n, K, panel, NR);
+        transpose_rows(b, g->b_col, n, K, panel, NR);
         return;
     }
     for (int64_t k = 0; k < K; k++) {
@@ -166,7 +166,7 @@ static ALWAYS_INLINE void add_product(vf acc[MR][NV], const float *const a[GROUP
     }
 }
 
-static ALWAYS_INLINE void move(const float *a[GROUPS], int64_t by)
+static ALWAYS_INLINE void advance_pointers(const float *a[GROUPS], int64_t by)
 {
 #pragma GCC unroll 16
     for (int i = 0; i < GROUPS; i++) {
@@ -187,7 +187,7 @@ static ALWAYS_INLINE void fetch_next(const tile *t, const int mr)
 }
 
 /* As CPU(apply) does it: NaN stays. */
-static ALWAYS_INLINE void rectify(vf acc[MR][NV], const int mr, const int nv)
+static ALWAYS_INLINE void apply_relu(vf acc[MR][NV], const int mr, const int nv)
 {
 #pragma GCC unroll 16
     for (int v = 0; v < nv; v++) {
@@ -231,16 +231,16 @@ static ALWAYS_INLINE void run_tile(const tile *t, const int mr, const int nv, co
         for (int u = 0; u < unroll; u++) {
             add_product(acc, a, u * a_k, b + u * b_k, mr, nv, a_row);
         }
-        move(a, unroll * a_k);
+        advance_pointers(a, unroll * a_k);
         b += unroll * b_k;
     }
     for (; k < t->K; k++) {
         add_product(acc, a, 0, b, mr, nv, a_row);
-        move(a, a_k);
+        advance_pointers(a, a_k);
         b += b_k;
     }
     if (t->is_relu) {
-        rectify(acc, mr, nv);
+        apply_relu(acc, mr, nv);
     }
 #pragma GCC unroll 16
     for (int v = 0; v < nv; v++) {
@@ -255,7 +255,7 @@ static ALWAYS_INLINE void run_tile(const tile *t, const int mr, const int nv, co
 /* Where a tile finds its operands: A copied, in rows or in columns, B in panels or in place. */
 enum { TILE_COPIED, TILE_ROWS, TILE_COLUMNS, TILE_PLACE };
 
-static ALWAYS_INLINE void place_tile(const tile *t, const int mr, const int nv)
+static ALWAYS_INLINE void run_placed_tile(const tile *t, const int mr, const int nv)
 {
     if (t->place == TILE_COPIED) {
         run_tile(t, mr, nv, 1, DT_GEMM_TILE, NR, 4);
@@ -272,7 +272,7 @@ static ALWAYS_INLINE void place_tile(const tile *t, const int mr, const int nv)
 #define TILE_FUNCTION(mr, nv)                                                                                          \
     static __attribute__((noinline)) void tile_##mr##_by_##nv(const tile *t)                                           \
     {                                                                                                                  \
-        place_tile(t, mr, nv);                                                                                         \
+        run_placed_tile(t, mr, nv);                                                                                    \
     }
 #define TILE_FUNCTIONS(mr) TILE_FUNCTION(mr, 1) TILE_FUNCTION(mr, 2)
 #define TILE_NAMES(mr)     tile_##mr##_by_1, tile_##mr##_by_2,
@@ -307,7 +307,7 @@ static void copy_tile(const dt_gemm *g, const block *b, int64_t m, int64_t mr, f
 {
     const float *a = g->a + m * g->a_row + b->k0 * g->a_k;
     if (g->a_k == 1) {
-        transpose(a, g->a_row, mr, b->K, copy, DT_GEMM_TILE);
+        transpose_rows(a, g->a_row, mr, b->K, copy, DT_GEMM_TILE);
         return;
     }
     for (int64_t k = 0; k < b->K; k++) {
@@ -394,7 +394,7 @@ static size_t block_floats(const block *b)
 }
 
 /* a . b in 16 lanes, halved to VL: along k, four times 16 lanes at a time. */
-static ALWAYS_INLINE vf dot(const float *a, const float *b, int64_t K)
+static ALWAYS_INLINE vf dot_product(const float *a, const float *b, int64_t K)
 {
     enum { SUMS = 4, STEP = SUMS * LANES };
     vw sum[SUMS] = {vw_set(0), vw_set(0), vw_set(0), vw_set(0)};
@@ -429,12 +429,12 @@ static ALWAYS_INLINE void sum_rows(const dt_gemm *g, int64_t m, int64_t n, int64
     float *c = g->c + m * g->c_row + n, sum[VL];
     vf part[VL];
     for (int64_t i = 0; i < rows; i++) {
-        part[i] = dot(a + i * g->a_row, b, g->K);
+        part[i] = dot_product(a + i * g->a_row, b, g->K);
     }
     for (int64_t i = rows; i < VL; i++) {
         part[i] = vf_set(0);
     }
-    vf_store(sum, vf_sums(part));
+    vf_store(sum, vf_sum_each(part));
     for (int64_t i = 0; i < rows; i++) {
         const float start = g->accum ? c[i * g->c_row] : g->bias != NULL ? g->bias[n] : 0;
         c[i * g->c_row] = start + sum[i];
@@ -442,7 +442,7 @@ static ALWAYS_INLINE void sum_rows(const dt_gemm *g, int64_t m, int64_t n, int64
 }
 
 /* Few columns: dot products. */
-static void thin(const dt_gemm *g)
+static void multiply_thin(const dt_gemm *g)
 {
     const block all = {.K = g->K, .N = g->N};
     VF_FOR (m, rows, g->M) {
@@ -503,7 +503,7 @@ static ALWAYS_INLINE void sum_all_columns(const dt_gemm *g, const int N)
 
 /* Few columns, A in columns: the gradient of a layer with few inputs. Vectors run along the rows of C; every element is
  * one chain over k, as in tiles. */
-static void thin_columns(const dt_gemm *g)
+static void multiply_thin_columns(const dt_gemm *g)
 {
     switch (g->N) {
     case 1:
@@ -521,7 +521,7 @@ static void thin_columns(const dt_gemm *g)
     }
 }
 
-static bool is_thin(const dt_gemm *g)
+static bool is_thin_product(const dt_gemm *g)
 {
     return g->N <= THIN_COLUMNS && g->a_k == 1 && g->b_k == 1;
 }
@@ -535,12 +535,12 @@ void CPU(gemm)(const dt_gemm *g, float *scratch)
         write_empty_sum(g);
         return;
     }
-    if (is_thin(g)) {
-        thin(g);
+    if (is_thin_product(g)) {
+        multiply_thin(g);
         return;
     }
     if (g->N <= THIN_COLUMNS && g->a_row == 1 && g->b_col == 1 && g->bias == NULL && g->fn == 0) {
-        thin_columns(g);
+        multiply_thin_columns(g);
         return;
     }
     float *tile_copy = scratch, *panels = scratch + DT_GEMM_TILE * (g->K < DT_GEMM_BLOCK ? g->K : DT_GEMM_BLOCK);
@@ -582,7 +582,7 @@ void CPU(gemm_packed)(const dt_gemm *g, const float *packed, float *scratch)
 
 void CPU(gemm_kept)(const dt_gemm *g, float *kept, bool is_kept, float *scratch)
 {
-    if (is_thin(g)) {
+    if (is_thin_product(g)) {
         CPU(gemm)(g, scratch);
         return;
     }

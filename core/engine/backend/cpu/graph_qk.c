@@ -27,21 +27,21 @@ static graph_qk graph_qk_of(const dt_kernel_args *a, uint32_t first)
 }
 
 /* out [degree,H]: heads of u with the rows col of v */
-static ALWAYS_INLINE void edge_dots(const float *u, const float *v, const int32_t *col, int64_t degree, float *out,
+static ALWAYS_INLINE void dot_edges(const float *u, const float *v, const int32_t *col, int64_t degree, float *out,
                                     float *unused, const int64_t H, const int64_t C)
 {
     for (int64_t x = 0; x < degree; x += 2) {
         const int64_t next = x + 1 < degree ? x + 1 : x;
-        head_dots(H, C, u, v + col[x] * H * C, v + col[next] * H * C, out + x * H, next > x ? out + next * H : unused);
+        dot_heads(H, C, u, v + col[x] * H * C, v + col[next] * H * C, out + x * H, next > x ? out + next * H : unused);
     }
 }
 
-static ALWAYS_INLINE void forward(const graph_qk *g, float *out, float *prob, const int64_t H, const int64_t C)
+static ALWAYS_INLINE void graph_qk_forward(const graph_qk *g, float *out, float *prob, const int64_t H, const int64_t C)
 {
     const vf scale = vf_set(1.0f / sqrtf((float)C));
     for (int64_t i = 0; i < g->N; i++) {
         const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first, n = degree * H;
-        edge_dots(g->q + i * H * C, g->k, g->col + first, degree, g->z, g->unused, H, C);
+        dot_edges(g->q + i * H * C, g->k, g->col + first, degree, g->z, g->unused, H, C);
         VF_FOR (x, k, n) {
             const vf bias = g->bias != NULL ? vf_get(g->bias + first * H + x, k) : (vf)vf_set(0);
             vf_put(g->z + x, vf_fma(vf_get(g->z + x, k), scale, bias), k);
@@ -50,7 +50,7 @@ static ALWAYS_INLINE void forward(const graph_qk *g, float *out, float *prob, co
         if (prob != NULL) {
             memcpy(prob + first * H, g->z, (size_t)n * sizeof(*prob));
         }
-        weigh(g->z, g->v, g->col + first, degree, 1, out + i * H * C, H, C);
+        sum_weighted_values(g->z, g->v, g->col + first, degree, 1, out + i * H * C, H, C);
     }
 }
 
@@ -59,9 +59,9 @@ void CPU(graph_qk)(const dt_kernel_args *a)
     const graph_qk g = graph_qk_of(a, 0);
     const int64_t H = a->attr->i[0], C = a->in[0].dim[1] / H;
     if (H == 8 && C == 32) {
-        forward(&g, f32_out(a, 0), f32_out(a, 1), 8, 32);
+        graph_qk_forward(&g, f32_out(a, 0), f32_out(a, 1), 8, 32);
     } else {
-        forward(&g, f32_out(a, 0), f32_out(a, 1), H, C);
+        graph_qk_forward(&g, f32_out(a, 0), f32_out(a, 1), H, C);
     }
 }
 
@@ -72,13 +72,13 @@ typedef struct gradients {
 
 /* In passes, so that each has the rows of one tensor of a scene in the first-level cache: dz of all edges, then what
  * it gives to q, to k and, with the probabilities, to v. */
-static ALWAYS_INLINE void backward(const graph_qk *g, const gradients *b, const int64_t H, const int64_t C)
+static ALWAYS_INLINE void graph_qk_backward(const graph_qk *g, const gradients *b, const int64_t H, const int64_t C)
 {
     const int64_t D = H * C;
     const float scale = 1.0f / sqrtf((float)C);
     for (int64_t i = 0; i < g->N; i++) {
         const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
-        edge_dots(b->dy + i * D, g->v, g->col + first, degree, g->z + first * H, g->unused, H, C);
+        dot_edges(b->dy + i * D, g->v, g->col + first, degree, g->z + first * H, g->unused, H, C);
         softmax_flat_backward(b->prob + first * H, g->z + first * H, NULL, 1, NULL, degree * H, H);
     }
     if (b->dbias != NULL) {
@@ -87,19 +87,19 @@ static ALWAYS_INLINE void backward(const graph_qk *g, const gradients *b, const 
     if (b->dq != NULL) {
         for (int64_t i = 0; i < g->N; i++) {
             const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
-            weigh(g->z + first * H, g->k, g->col + first, degree, scale, b->dq + i * D, H, C);
+            sum_weighted_values(g->z + first * H, g->k, g->col + first, degree, scale, b->dq + i * D, H, C);
         }
     }
     if (b->dk != NULL) {
         for (int64_t i = 0; i < g->N; i++) {
             const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
-            spread_all(g->z + first * H, g->q + i * D, g->col + first, degree, scale, b->dk, H, C);
+            scatter_weighted_values(g->z + first * H, g->q + i * D, g->col + first, degree, scale, b->dk, H, C);
         }
     }
     if (b->dv != NULL) {
         for (int64_t i = 0; i < g->N; i++) {
             const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
-            spread_all(b->prob + first * H, b->dy + i * D, g->col + first, degree, 1, b->dv, H, C);
+            scatter_weighted_values(b->prob + first * H, b->dy + i * D, g->col + first, degree, 1, b->dv, H, C);
         }
     }
 }
@@ -118,8 +118,8 @@ void CPU(graph_qk_bwd)(const dt_kernel_args *a)
         start_sum(a, i);
     }
     if (H == 8 && C == 32) {
-        backward(&g, &b, 8, 32);
+        graph_qk_backward(&g, &b, 8, 32);
     } else {
-        backward(&g, &b, H, C);
+        graph_qk_backward(&g, &b, H, C);
     }
 }

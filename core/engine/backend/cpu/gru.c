@@ -7,7 +7,7 @@
 #include "engine/backend/cpu/vmath.h"
 
 /* u: row of W h_{t-1} + b. gate: row of r, z, n, u, or NULL. */
-static void cell(const float *x, const float *u, const float *h_before, float *gate, float *h, int64_t H)
+static void gru_cell(const float *x, const float *u, const float *h_before, float *gate, float *h, int64_t H)
 {
     VF_FOR (j, k, H) {
         const vf r = vf_sigmoid(vf_get(x + j, k) + vf_get(u + j, k));
@@ -53,7 +53,7 @@ void CPU(gru)(const dt_kernel_args *a)
             const float *h_before = t > 0 ? h + row - S * H : zero;
             float *gate = gates != NULL ? gates + 4 * row : NULL;
             if (present == NULL || present[t * S + s] != 0) {
-                cell(xw + 3 * row, t > 0 ? u + s * 3 * H : bh, h_before, gate, h + row, H);
+                gru_cell(xw + 3 * row, t > 0 ? u + s * 3 * H : bh, h_before, gate, h + row, H);
             } else { /* held; xw is not read */
                 if (gate != NULL) {
                     memset(gate, 0, (size_t)(4 * H) * sizeof(*gate));
@@ -66,8 +66,8 @@ void CPU(gru)(const dt_kernel_args *a)
 
 /* dh: carried from the step after; on return for the step before, without what comes through W.
  * dx (or NULL), dv, du: rows of the gradients of xw, of W h + b, and of its last third. */
-static void cell_backward(const float *dy, const float *gate, const float *h_before, float *dh, float *dx, float *dv,
-                          float *du, int64_t H)
+static void gru_cell_backward(const float *dy, const float *gate, const float *h_before, float *dh, float *dx,
+                              float *dv, float *du, int64_t H)
 {
     const vf one = vf_set(1);
     VF_FOR (j, k, H) {
@@ -127,8 +127,8 @@ void CPU(gru_bwd)(const dt_kernel_args *a)
             const int64_t row = (t * S + s) * H;
             float *dx = dxw != NULL ? dxw + 3 * row : NULL;
             if (present == NULL || present[t * S + s] != 0) {
-                cell_backward(dy + row, gates + 4 * row, t > 0 ? h + row - S * H : zero, dh + s * H, dx, dv + s * 3 * H,
-                              du + row, H);
+                gru_cell_backward(dy + row, gates + 4 * row, t > 0 ? h + row - S * H : zero, dh + s * H, dx,
+                                  dv + s * 3 * H, du + row, H);
                 if (dbh != NULL) {
                     add_row(dbh, dv + s * 3 * H, 3 * H);
                 }

@@ -81,7 +81,7 @@ dt_status dt_cpu_isa_parse(const char *name, dt_cpu_isa_id *isa_p)
                    name);
 }
 
-static void isa_choose(void)
+static void choose_isa(void)
 {
     const char *name = getenv("DTRAIN_CPU_ISA");
     isa_in_use = dt_cpu_isa_best();
@@ -90,15 +90,15 @@ static void isa_choose(void)
     }
 }
 
-dt_status dt_cpu_check(void)
+dt_status dt_cpu_isa_check(void)
 {
-    pthread_once(&isa_once, isa_choose);
+    pthread_once(&isa_once, choose_isa);
     return isa_error.status == DT_OK ? DT_OK : dt_error_restore(&isa_error);
 }
 
 dt_cpu_isa_id dt_cpu_isa_index(void)
 {
-    pthread_once(&isa_once, isa_choose);
+    pthread_once(&isa_once, choose_isa);
     return isa_in_use;
 }
 
@@ -108,7 +108,7 @@ const char *dt_cpu_isa(void)
     return isa_name[isa < DT_CPU_ISA_AVX512 ? isa : DT_CPU_ISA_AVX512];
 }
 
-const char *dt_cpu_class(void)
+const char *dt_cpu_arithmetic_class(void)
 {
 #if defined(__x86_64__)
     if (dt_cpu_isa_index() >= DT_CPU_ISA_AVX2) {

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-static ALWAYS_INLINE vf value(const float *x, const float *res, int64_t i, int64_t k)
+static ALWAYS_INLINE vf load_sum(const float *x, const float *res, int64_t i, int64_t k)
 {
     const vf v = vf_get(x + i, k);
     if (res == NULL) {
@@ -16,7 +16,7 @@ static ALWAYS_INLINE vf value(const float *x, const float *res, int64_t i, int64
 }
 
 /* elements past k are 0 in v, and must be 0 after the mean is taken off too */
-static ALWAYS_INLINE vf centred(vf v, vf mean, int64_t k)
+static ALWAYS_INLINE vf subtract_mean(vf v, vf mean, int64_t k)
 {
     const vf d = v - mean;
     if (k == VL) {
@@ -37,14 +37,14 @@ void CPU(layernorm)(const dt_kernel_args *a)
         float *y = f32_out(a, 0) + r * D;
         vw sum = vw_set(0), square = vw_set(0);
         VF_FOR (i, k, D) {
-            const vf v = value(x, res, i, k);
+            const vf v = load_sum(x, res, i, k);
             vf_put(y + i, v, k);
             vw_add(&sum, v);
         }
         const float mean = vw_sum(sum) / (float)D;
         const vf m = vf_set(mean);
         VF_FOR (i, k, D) {
-            const vf v = centred(vf_get(y + i, k), m, k);
+            const vf v = subtract_mean(vf_get(y + i, k), m, k);
             vw_fma(&square, v, v);
         }
         const float rstd = 1.0f / sqrtf(vw_sum(square) / (float)D + (float)a->attr->f[0]);
@@ -74,7 +74,7 @@ void CPU(layernorm_bwd)(const dt_kernel_args *a)
         const vf mean = vf_set(stat[r * 2]), rstd = vf_set(stat[r * 2 + 1]);
         vw sum_g = vw_set(0), sum_gn = vw_set(0);
         VF_FOR (i, k, D) {
-            const vf n = (value(x, res, i, k) - mean) * rstd, d = vf_get(dy + i, k), g = d * vf_get(gamma + i, k);
+            const vf n = (load_sum(x, res, i, k) - mean) * rstd, d = vf_get(dy + i, k), g = d * vf_get(gamma + i, k);
             vw_add(&sum_g, g);
             vw_fma(&sum_gn, g, n);
             if (dgamma != NULL) {
@@ -89,7 +89,7 @@ void CPU(layernorm_bwd)(const dt_kernel_args *a)
         }
         const vf mean_g = vf_set(vw_sum(sum_g) / (float)D), mean_gn = vf_set(vw_sum(sum_gn) / (float)D);
         VF_FOR (i, k, D) {
-            const vf n = (value(x, res, i, k) - mean) * rstd, g = vf_get(dy + i, k) * vf_get(gamma + i, k);
+            const vf n = (load_sum(x, res, i, k) - mean) * rstd, g = vf_get(dy + i, k) * vf_get(gamma + i, k);
             vf_put(dx + i, rstd * (g - vf_fma(n, mean_gn, mean_g)), k);
         }
     }

@@ -30,7 +30,7 @@ void CPU(linear)(const dt_kernel_args *a)
 }
 
 /* Rows of a that are not all 0, in order; NaN is not 0. */
-static int64_t live_rows(const dt_gemm *g, int32_t *row)
+static int64_t list_nonzero_rows(const dt_gemm *g, int32_t *row)
 {
     int64_t n = 0;
     for (int64_t r = 0; r < g->M; r++) {
@@ -45,7 +45,7 @@ static int64_t live_rows(const dt_gemm *g, int32_t *row)
 }
 
 /* The last n rows of c to where they belong, zeros to the others: no row is written before it was read. */
-static void spread_rows(const dt_gemm *g, const int32_t *row, int64_t n)
+static void scatter_nonzero_rows(const dt_gemm *g, const int32_t *row, int64_t n)
 {
     const size_t bytes = (size_t)g->N * sizeof(float);
     int64_t r = 0;
@@ -61,7 +61,7 @@ static void spread_rows(const dt_gemm *g, const int32_t *row, int64_t n)
     memset(g->c + r * g->N, 0, (size_t)(g->M - r) * bytes);
 }
 
-static void multiply_live(const dt_gemm *g, const int32_t *row, int64_t n, float *scratch)
+static void multiply_nonzero_rows(const dt_gemm *g, const int32_t *row, int64_t n, float *scratch)
 {
     dt_gemm live = *g;
     for (int64_t i = 0; i < n; i++) {
@@ -71,7 +71,7 @@ static void multiply_live(const dt_gemm *g, const int32_t *row, int64_t n, float
     live.a = scratch;
     live.c = g->c + (g->M - n) * g->N;
     CPU(gemm)(&live, scratch + dt_scratch_live(g->M, g->K));
-    spread_rows(g, row, n);
+    scatter_nonzero_rows(g, row, n);
 }
 
 /* A row of dy that is all 0 gives zeros, and where many are (they have no gradient: the critic that is not the
@@ -92,9 +92,9 @@ void CPU(linear_dx)(const dt_kernel_args *a)
                        .c = f32_out(a, 0),
                        .c_row = K};
     const bool is_small = M >= DT_SCRATCH_LIVE_WIDTH && R * M <= DT_SCRATCH_LIVE;
-    const int64_t n = is_small ? live_rows(&g, row) : R;
+    const int64_t n = is_small ? list_nonzero_rows(&g, row) : R;
     if (4 * n < 3 * R) {
-        multiply_live(&g, row, n, a->scratch);
+        multiply_nonzero_rows(&g, row, n, a->scratch);
     } else {
         CPU(gemm)(&g, a->scratch);
     }

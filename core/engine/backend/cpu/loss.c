@@ -29,7 +29,7 @@ static loss loss_of(const dt_kernel_args *a, bool is_backward, bool is_gaussian)
 }
 
 /* the weight of each of n values from `at` on, times ds */
-static void spread_weights(const loss *l, int64_t at, int64_t n, float w[PIECE])
+static void load_weights(const loss *l, int64_t at, int64_t n, float w[PIECE])
 {
     int64_t r = at / l->P, p = at % l->P;
     for (int64_t i = 0; i < n; i++) {
@@ -42,13 +42,13 @@ static void spread_weights(const loss *l, int64_t at, int64_t n, float w[PIECE])
 }
 
 /* w x, but 0 where w is 0 */
-static ALWAYS_INLINE vf weighted(vf w, vf x)
+static ALWAYS_INLINE vf multiply_by_weight(vf w, vf x)
 {
     return vf_if_le(vf_abs(w), vf_set(0), vf_set(0), w * x);
 }
 
 /* one term: p prediction, s log sigma, t target */
-static ALWAYS_INLINE vf term(const uint32_t op, vf p, vf s, vf t, vf f0)
+static ALWAYS_INLINE vf loss_term(const uint32_t op, vf p, vf s, vf t, vf f0)
 {
     const vf half = vf_set(0.5f), d = p - t;
     switch (op) {
@@ -67,18 +67,18 @@ static ALWAYS_INLINE vf term(const uint32_t op, vf p, vf s, vf t, vf f0)
     }
 }
 
-static ALWAYS_INLINE void total(const dt_kernel_args *a, const uint32_t op)
+static ALWAYS_INLINE void sum_loss(const dt_kernel_args *a, const uint32_t op)
 {
     const loss l = loss_of(a, false, op == DT_OPX_GAUSSIAN_NLL);
     double part[LANES] = {0};
     for (int64_t at = 0; at < l.n; at += PIECE) {
         const int64_t n = l.n - at < PIECE ? l.n - at : PIECE;
         float w[PIECE], y[PIECE] = {0};
-        spread_weights(&l, at, n, w);
+        load_weights(&l, at, n, w);
         VF_FOR (i, k, n) {
             const vf p = vf_get(l.pred + at + i, k), t = vf_get(l.target + at + i, k);
             const vf s = op == DT_OPX_GAUSSIAN_NLL ? vf_get(l.log_sigma + at + i, k) : p;
-            vf_put(y + i, weighted(vf_get(w + i, k), term(op, p, s, t, l.f0)), k);
+            vf_put(y + i, multiply_by_weight(vf_get(w + i, k), loss_term(op, p, s, t, l.f0)), k);
         }
         for (int64_t i = 0; i < PIECE; i += LANES) {
             for (int k = 0; k < LANES; k++) {
@@ -95,7 +95,7 @@ static ALWAYS_INLINE void total(const dt_kernel_args *a, const uint32_t op)
 }
 
 /* derivative of one term by the prediction; the Gaussian's by log sigma goes to *ds_p */
-static ALWAYS_INLINE vf slope(const uint32_t op, vf p, vf s, vf t, vf f0, vf *ds_p)
+static ALWAYS_INLINE vf loss_slope(const uint32_t op, vf p, vf s, vf t, vf f0, vf *ds_p)
 {
     const vf d = p - t;
     switch (op) {
@@ -113,24 +113,24 @@ static ALWAYS_INLINE vf slope(const uint32_t op, vf p, vf s, vf t, vf f0, vf *ds
     }
 }
 
-static ALWAYS_INLINE void gradient(const dt_kernel_args *a, const uint32_t op)
+static ALWAYS_INLINE void write_loss_gradient(const dt_kernel_args *a, const uint32_t op)
 {
     const loss l = loss_of(a, true, op == DT_OPX_GAUSSIAN_NLL);
     float *dp = f32_out(a, 0), *ds = f32_out(a, 1);
     for (int64_t at = 0; at < l.n; at += PIECE) {
         const int64_t n = l.n - at < PIECE ? l.n - at : PIECE;
         float w[PIECE];
-        spread_weights(&l, at, n, w);
+        load_weights(&l, at, n, w);
         VF_FOR (i, k, n) {
             const vf weight = vf_get(w + i, k), p = vf_get(l.pred + at + i, k), t = vf_get(l.target + at + i, k);
             const vf s = op == DT_OPX_GAUSSIAN_NLL ? vf_get(l.log_sigma + at + i, k) : p;
             vf by_sigma = vf_set(0);
-            const vf by_pred = slope(op, p, s, t, l.f0, &by_sigma);
+            const vf by_pred = loss_slope(op, p, s, t, l.f0, &by_sigma);
             if (dp != NULL) {
-                vf_put(dp + at + i, weighted(weight, by_pred), k);
+                vf_put(dp + at + i, multiply_by_weight(weight, by_pred), k);
             }
             if (ds != NULL) {
-                vf_put(ds + at + i, weighted(weight, by_sigma), k);
+                vf_put(ds + at + i, multiply_by_weight(weight, by_sigma), k);
             }
         }
     }
@@ -139,11 +139,11 @@ static ALWAYS_INLINE void gradient(const dt_kernel_args *a, const uint32_t op)
 #define LOSS(name, ID)                                                                                                 \
     void CPU(name)(const dt_kernel_args *a)                                                                            \
     {                                                                                                                  \
-        total(a, DT_OPX_##ID);                                                                                         \
+        sum_loss(a, DT_OPX_##ID);                                                                                      \
     }                                                                                                                  \
     void CPU(name##_bwd)(const dt_kernel_args *a)                                                                      \
     {                                                                                                                  \
-        gradient(a, DT_OPX_##ID);                                                                                      \
+        write_loss_gradient(a, DT_OPX_##ID);                                                                           \
     }
 LOSS(gaussian_nll, GAUSSIAN_NLL)
 LOSS(bce_logits, BCE_LOGITS)

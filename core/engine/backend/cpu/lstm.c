@@ -8,7 +8,7 @@
 #include "engine/backend/cpu/vmath.h"
 
 /* z: products on entry, gates on return. x: row of xw. */
-static void cell(const float *x, float *z, const float *c_before, float *c, float *h, int64_t H)
+static void lstm_cell(const float *x, float *z, const float *c_before, float *c, float *h, int64_t H)
 {
     VF_FOR (j, k, H) {
         const vf i = vf_sigmoid(vf_get(x + j, k) + vf_get(z + j, k));
@@ -50,7 +50,7 @@ void CPU(lstm)(const dt_kernel_args *a)
             const float *c_before = c == NULL ? state + s * H : t > 0 ? c + row - S * H : zero;
             float *c_now = c == NULL ? state + s * H : c + row;
             if (present == NULL || present[t * S + s] != 0) {
-                cell(xw + 4 * row, z + s * 4 * H, c_before, c_now, h + row, H);
+                lstm_cell(xw + 4 * row, z + s * 4 * H, c_before, c_now, h + row, H);
             } else { /* held; xw is not read */
                 memset(z + s * 4 * H, 0, (size_t)(4 * H) * sizeof(*z));
                 memmove(c_now, c_before, (size_t)H * sizeof(*c));
@@ -61,8 +61,8 @@ void CPU(lstm)(const dt_kernel_args *a)
 }
 
 /* dh, dc: carried from the step after, on return for the step before, without what comes through W_h */
-static void cell_backward(const float *dy, const float *gate, const float *c_before, const float *c, float *dh,
-                          float *dc, float *dz, int64_t H)
+static void lstm_cell_backward(const float *dy, const float *gate, const float *c_before, const float *c, float *dh,
+                               float *dc, float *dz, int64_t H)
 {
     const vf one = vf_set(1);
     VF_FOR (j, k, H) {
@@ -109,8 +109,8 @@ void CPU(lstm_bwd)(const dt_kernel_args *a)
         for (int64_t s = 0; s < S; s++) {
             const int64_t row = (t * S + s) * H;
             if (present == NULL || present[t * S + s] != 0) {
-                cell_backward(dy + row, gates + 4 * row, t > 0 ? c + row - S * H : zero, c + row, dh + s * H,
-                              dc + s * H, dz + s * 4 * H, H);
+                lstm_cell_backward(dy + row, gates + 4 * row, t > 0 ? c + row - S * H : zero, c + row, dh + s * H,
+                                   dc + s * H, dz + s * 4 * H, H);
             } else { /* the state was held, so is its gradient */
                 memset(dz + s * 4 * H, 0, (size_t)(4 * H) * sizeof(*dz));
                 VF_FOR (j, k, H) {

@@ -12,7 +12,7 @@
 #include <math.h>
 
 /* dt_random_unit: the upper 53 of 64 bits, exactly */
-static ALWAYS_INLINE double unit(uint32_t high, uint32_t low)
+static ALWAYS_INLINE double uniform_from_words(uint32_t high, uint32_t low)
 {
     return ((double)high * 0x1p21 + (double)(int32_t)(low >> 11)) * 0x1p-53;
 }
@@ -22,9 +22,10 @@ static ALWAYS_INLINE double unit(uint32_t high, uint32_t low)
 static ALWAYS_INLINE double log_unit(double u)
 {
     const uint64_t root = 0x3FE6A09E667F3BCD, one = 0x3FF0000000000000, mantissa = 0x000FFFFFFFFFFFFF;
-    const uint64_t shifted = bits_of(u) + (one - root);
-    const double n = double_of(0x4330000000000000 | shifted >> 52) - (0x1p52 + 1023); /* without an integer's help */
-    const double f = double_of((shifted & mantissa) + root) - 1, s = f / (2 + f), z = s * s;
+    const uint64_t shifted = bits_of_double(u) + (one - root);
+    const double n =
+        double_from_bits(0x4330000000000000 | shifted >> 52) - (0x1p52 + 1023); /* without an integer's help */
+    const double f = double_from_bits((shifted & mantissa) + root) - 1, s = f / (2 + f), z = s * s;
     double q = 0.14616585424934123;
     q = q * z + 0.1533171061820642;
     q = q * z + 0.18182889455675105;
@@ -37,7 +38,7 @@ static ALWAYS_INLINE double log_unit(double u)
 }
 
 /* dt_rng_stream_normal of the blocks in c */
-static ALWAYS_INLINE vf normals(const vu c[4])
+static ALWAYS_INLINE vf draw_normals(const vu c[4])
 {
     uint32_t word[4][VL];
     double u[VL], v[VL];
@@ -46,8 +47,8 @@ static ALWAYS_INLINE vf normals(const vu c[4])
         memcpy(word[i], &c[i], sizeof(word[i]));
     }
     for (int i = 0; i < VL; i++) {
-        u[i] = 1.0 - unit(word[0][i], word[1][i]);
-        v[i] = unit(word[2][i], word[3][i]) * 6.283185307179586;
+        u[i] = 1.0 - uniform_from_words(word[0][i], word[1][i]);
+        v[i] = uniform_from_words(word[2][i], word[3][i]) * 6.283185307179586;
     }
     for (int i = 0; i < VL; i++) {
         y[i] = (float)(sqrt(-2.0 * log_unit(u[i])) * turn(v[i], 0));
@@ -101,6 +102,6 @@ void CPU(noise)(const dt_kernel_args *a)
         }
         vu c[4] = {column, zero, low, high};
         draw_blocks(&s, c);
-        vf_put(y + i, normals(c), k);
+        vf_put(y + i, draw_normals(c), k);
     }
 }

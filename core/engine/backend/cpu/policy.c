@@ -8,7 +8,7 @@
 #include "engine/backend/cpu/vmath.h"
 
 /* one number of k rows that lie `stride` apart; 0 past them */
-static ALWAYS_INLINE vf get_column(const float *x, int64_t stride, int64_t k)
+static ALWAYS_INLINE vf gather_column(const float *x, int64_t stride, int64_t k)
 {
     float part[VL] = {0};
     for (int64_t i = 0; i < k; i++) {
@@ -17,7 +17,7 @@ static ALWAYS_INLINE vf get_column(const float *x, int64_t stride, int64_t k)
     return vf_load(part);
 }
 
-static ALWAYS_INLINE void put_column(float *x, int64_t stride, vf v, int64_t k)
+static ALWAYS_INLINE void scatter_column(float *x, int64_t stride, vf v, int64_t k)
 {
     float part[VL];
     vf_store(part, v);
@@ -27,12 +27,12 @@ static ALWAYS_INLINE void put_column(float *x, int64_t stride, vf v, int64_t k)
 }
 
 /* dy of k rows from r on, 0 where that result has no gradient */
-static ALWAYS_INLINE vf grad_of(const float *dy, int64_t r, int64_t k)
+static ALWAYS_INLINE vf grad_of_rows(const float *dy, int64_t r, int64_t k)
 {
     return dy != NULL ? vf_get(dy + r, k) : vf_set(0);
 }
 
-static ALWAYS_INLINE vf negative(vf x)
+static ALWAYS_INLINE vf negate(vf x)
 {
     return vf_set(0) - x;
 }
@@ -48,21 +48,21 @@ typedef struct choices {
 } choices;
 
 /* 1 where choice j is allowed */
-static ALWAYS_INLINE vf allowed(const choices *c, int64_t j)
+static ALWAYS_INLINE vf allowed_mask(const choices *c, int64_t j)
 {
     if (c->mask == NULL) {
         return vf_set(1);
     }
-    return vf_if_gt(get_column(c->mask + j, c->M, c->k), vf_set(0), vf_set(1), vf_set(0));
+    return vf_if_gt(gather_column(c->mask + j, c->M, c->k), vf_set(0), vf_set(1), vf_set(0));
 }
 
 /* Logit j; where it is forbidden the highest one, so that its value is not used. */
-static ALWAYS_INLINE vf logit(const choices *c, int64_t j, vf is_allowed)
+static ALWAYS_INLINE vf masked_logit(const choices *c, int64_t j, vf is_allowed)
 {
-    return vf_if_gt(is_allowed, vf_set(0), get_column(c->z + j, c->M, c->k), c->top);
+    return vf_if_gt(is_allowed, vf_set(0), gather_column(c->z + j, c->M, c->k), c->top);
 }
 
-static ALWAYS_INLINE void pick(const dt_kernel_args *a, uint32_t first, int64_t r, choices *c)
+static ALWAYS_INLINE void pick_choice(const dt_kernel_args *a, uint32_t first, int64_t r, choices *c)
 {
     const int64_t K = last_dim(&a->in[first + 1]);
     const int32_t *action = i32_in(a, first + 1) + r * K + a->attr->i[0];
@@ -90,13 +90,13 @@ static ALWAYS_INLINE choices choices_of(const dt_kernel_args *a, uint32_t first,
     c.top = vf_set(-__builtin_inff());
     c.has_choice = zero;
     for (int64_t j = 0; j < M; j++) {
-        const vf is_allowed = allowed(&c, j);
-        c.top = vf_max(c.top, logit(&c, j, is_allowed));
+        const vf is_allowed = allowed_mask(&c, j);
+        c.top = vf_max(c.top, masked_logit(&c, j, is_allowed));
         c.has_choice = vf_max(c.has_choice, is_allowed);
     }
     c.top = vf_if_gt(c.has_choice, zero, c.top, zero);
     for (int64_t j = 0; j < M; j++) {
-        const vf is_allowed = allowed(&c, j), d = logit(&c, j, is_allowed) - c.top;
+        const vf is_allowed = allowed_mask(&c, j), d = masked_logit(&c, j, is_allowed) - c.top;
         const vf e = vf_if_gt(is_allowed, zero, vf_exp(d), zero);
         sum = sum + e;
         product = product + e * d;
@@ -104,7 +104,7 @@ static ALWAYS_INLINE choices choices_of(const dt_kernel_args *a, uint32_t first,
     sum = vf_if_gt(c.has_choice, zero, sum, one);
     c.log_sum = vf_log(sum);
     c.entropy = c.log_sum - product / sum;
-    pick(a, first, r, &c);
+    pick_choice(a, first, r, &c);
     return c;
 }
 
@@ -128,13 +128,13 @@ void CPU(categorical_bwd)(const dt_kernel_args *a)
     const int64_t R = dt_view_rows(&a->in[LOGITS], 1);
     VF_FOR (r, k, R) {
         const choices c = choices_of(a, LOGITS, r, k);
-        const vf h = grad_of(f32_in(a, DENTROPY), r, k);
-        const vf g = vf_if_gt(c.is_valid, vf_set(0), grad_of(f32_in(a, DLOG_PROB), r, k), vf_set(0));
+        const vf h = grad_of_rows(f32_in(a, DENTROPY), r, k);
+        const vf g = vf_if_gt(c.is_valid, vf_set(0), grad_of_rows(f32_in(a, DLOG_PROB), r, k), vf_set(0));
         float *dz = f32_out(a, 0) + r * c.M, part[VL];
         for (int64_t j = 0; j < c.M; j++) {
-            const vf is_allowed = allowed(&c, j), log_p = logit(&c, j, is_allowed) - c.top - c.log_sum;
-            const vf slope = negative(vf_exp(log_p) * vf_fma(h, log_p + c.entropy, g));
-            put_column(dz + j, c.M, vf_if_gt(is_allowed, vf_set(0), slope, vf_set(0)), k);
+            const vf is_allowed = allowed_mask(&c, j), log_p = masked_logit(&c, j, is_allowed) - c.top - c.log_sum;
+            const vf slope = negate(vf_exp(log_p) * vf_fma(h, log_p + c.entropy, g));
+            scatter_column(dz + j, c.M, vf_if_gt(is_allowed, vf_set(0), slope, vf_set(0)), k);
         }
         vf_store(part, g);
         for (int64_t i = 0; i < k; i++) {
@@ -163,19 +163,19 @@ static ALWAYS_INLINE normal normal_of(const dt_kernel_args *a, uint32_t first)
 }
 
 /* log_std of dimension p in k rows from r on, as it is */
-static ALWAYS_INLINE vf spread_of(const normal *n, int64_t r, int64_t p, int64_t k)
+static ALWAYS_INLINE vf log_std_of(const normal *n, int64_t r, int64_t p, int64_t k)
 {
-    return n->is_shared ? vf_set(n->log_std[p]) : get_column(n->log_std + r * n->P + p, n->P, k);
+    return n->is_shared ? vf_set(n->log_std[p]) : gather_column(n->log_std + r * n->P + p, n->P, k);
 }
 
 /* x limited to +-20 */
-static ALWAYS_INLINE vf limited(vf x)
+static ALWAYS_INLINE vf clamp_to_limit(vf x)
 {
     return vf_clamp(x, -DT_KERNEL_EXPONENT, DT_KERNEL_EXPONENT);
 }
 
 /* y, but 0 where x is beyond +-20 */
-static ALWAYS_INLINE vf inside(vf x, vf y)
+static ALWAYS_INLINE vf zero_beyond_limit(vf x, vf y)
 {
     return vf_if_gt(vf_abs(x), vf_set(DT_KERNEL_EXPONENT), vf_set(0), y);
 }
@@ -189,12 +189,13 @@ void CPU(gaussian)(const dt_kernel_args *a)
         vf squares = vf_set(0), width = vf_set(0); /* sum of z^2, of s + log(2 pi) / 2 */
         for (int64_t p = 0; p < n.P; p++) {
             const int64_t at = r * n.P + p;
-            const vf s = limited(spread_of(&n, r, p, k));
-            const vf z = (get_column(n.action + at, n.P, k) - get_column(n.mean + at, n.P, k)) * vf_exp(negative(s));
+            const vf s = clamp_to_limit(log_std_of(&n, r, p, k));
+            const vf z =
+                (gather_column(n.action + at, n.P, k) - gather_column(n.mean + at, n.P, k)) * vf_exp(negate(s));
             squares = vf_fma(z, z, squares);
             width = width + (s + log_2pi_2);
         }
-        vf_put(log_prob + r, negative(vf_fma(half, squares, width)), k);
+        vf_put(log_prob + r, negate(vf_fma(half, squares, width)), k);
         if (entropy != NULL) {
             vf_put(entropy + r, width + vf_set(0.5f * (float)n.P), k);
         }
@@ -207,16 +208,16 @@ void CPU(gaussian_bwd)(const dt_kernel_args *a)
     const normal n = normal_of(a, MEAN);
     float *dmean = f32_out(a, 0), *dlog_std = f32_out(a, 1);
     VF_FOR (r, k, n.R) {
-        const vf g = grad_of(f32_in(a, DLOG_PROB), r, k), h = grad_of(f32_in(a, DENTROPY), r, k);
+        const vf g = grad_of_rows(f32_in(a, DLOG_PROB), r, k), h = grad_of_rows(f32_in(a, DENTROPY), r, k);
         for (int64_t p = 0; p < n.P; p++) {
             const int64_t at = r * n.P + p;
-            const vf log_std = spread_of(&n, r, p, k), inverse = vf_exp(negative(limited(log_std)));
-            const vf z = (get_column(n.action + at, n.P, k) - get_column(n.mean + at, n.P, k)) * inverse;
+            const vf log_std = log_std_of(&n, r, p, k), inverse = vf_exp(negate(clamp_to_limit(log_std)));
+            const vf z = (gather_column(n.action + at, n.P, k) - gather_column(n.mean + at, n.P, k)) * inverse;
             if (dmean != NULL) {
-                put_column(dmean + at, n.P, g * z * inverse, k);
+                scatter_column(dmean + at, n.P, g * z * inverse, k);
             }
             if (dlog_std != NULL) {
-                put_column(dlog_std + at, n.P, inside(log_std, vf_fma(g, z * z - vf_set(1), h)), k);
+                scatter_column(dlog_std + at, n.P, zero_beyond_limit(log_std, vf_fma(g, z * z - vf_set(1), h)), k);
             }
         }
     }
@@ -240,9 +241,9 @@ void CPU(ppo_clip)(const dt_kernel_args *a)
     float *loss = f32_out(a, 0), *kl = f32_out(a, 1), *clipped = f32_out(a, 2);
     const int64_t R = dt_view_count(&a->in[0]);
     VF_FOR (r, k, R) {
-        const vf d = limited(vf_get(f32_in(a, 0) + r, k) - vf_get(f32_in(a, 1) + r, k)), ratio = vf_exp(d);
+        const vf d = clamp_to_limit(vf_get(f32_in(a, 0) + r, k) - vf_get(f32_in(a, 1) + r, k)), ratio = vf_exp(d);
         const vf A = vf_get(f32_in(a, 2) + r, k), bounded = vf_min(b.high, vf_max(b.low, ratio));
-        vf_put(loss + r, negative(vf_min(ratio * A, bounded * A)), k);
+        vf_put(loss + r, negate(vf_min(ratio * A, bounded * A)), k);
         if (kl != NULL) {
             vf_put(kl + r, vf_expm1(d) - d, k);
         }
@@ -261,12 +262,12 @@ void CPU(ppo_clip_bwd)(const dt_kernel_args *a)
     const int64_t R = dt_view_count(&a->in[LOG_PROB]);
     VF_FOR (r, k, R) {
         const vf difference = vf_get(f32_in(a, LOG_PROB) + r, k) - vf_get(f32_in(a, OLD) + r, k);
-        const vf d = limited(difference), ratio = vf_exp(d), A = vf_get(f32_in(a, ADVANTAGE) + r, k);
+        const vf d = clamp_to_limit(difference), ratio = vf_exp(d), A = vf_get(f32_in(a, ADVANTAGE) + r, k);
         const vf whole = ratio * A; /* nothing above the upper bound where A > 0, below the lower one where A < 0 */
         const vf rising = vf_if_gt(A, zero, vf_if_gt(ratio, b.high, zero, whole), whole);
         const vf slope = vf_if_gt(zero, A, vf_if_gt(b.low, ratio, zero, whole), rising);
-        const vf g = grad_of(f32_in(a, DLOSS), r, k), h = grad_of(f32_in(a, DKL), r, k);
-        vf_put(dlog_prob + r, inside(difference, h * vf_expm1(d) - g * slope), k);
+        const vf g = grad_of_rows(f32_in(a, DLOSS), r, k), h = grad_of_rows(f32_in(a, DKL), r, k);
+        vf_put(dlog_prob + r, zero_beyond_limit(difference, h * vf_expm1(d) - g * slope), k);
     }
 }
 

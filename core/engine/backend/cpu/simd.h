@@ -334,7 +334,7 @@ static ALWAYS_INLINE float vf_sum(vf x)
 #endif
 }
 
-static ALWAYS_INLINE float vf_top(vf x)
+static ALWAYS_INLINE float vf_max_element(vf x)
 {
     float part[VL], top;
     vf_store(part, x);
@@ -346,7 +346,7 @@ static ALWAYS_INLINE float vf_top(vf x)
 }
 
 /* Element i of the result is vf_sum(x[i]); x is used up. */
-static ALWAYS_INLINE vf vf_sums(vf x[VL])
+static ALWAYS_INLINE vf vf_sum_each(vf x[VL])
 {
 #if defined(DT_ISA_AVX512)
 #    pragma GCC unroll 16
@@ -401,7 +401,7 @@ static ALWAYS_INLINE vw vw_set(float x)
 
 /* Takes the next vector of a row into its sum. The parts go round: after any number of turns vw_half adds the same
  * pairs, because addition commutes. */
-static ALWAYS_INLINE void vw_turn(vw *sum, vf newest)
+static ALWAYS_INLINE void vw_rotate_add(vw *sum, vf newest)
 {
     for (int i = 0; i + 1 < VW; i++) {
         sum->part[i] = sum->part[i + 1];
@@ -411,12 +411,12 @@ static ALWAYS_INLINE void vw_turn(vw *sum, vf newest)
 
 static ALWAYS_INLINE void vw_add(vw *sum, vf x)
 {
-    vw_turn(sum, sum->part[0] + x);
+    vw_rotate_add(sum, sum->part[0] + x);
 }
 
 static ALWAYS_INLINE void vw_fma(vw *sum, vf a, vf b)
 {
-    vw_turn(sum, vf_fma(a, b, sum->part[0]));
+    vw_rotate_add(sum, vf_fma(a, b, sum->part[0]));
 }
 
 /* The first halvings, down to VL lanes. */

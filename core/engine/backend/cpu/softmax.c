@@ -6,7 +6,7 @@
 #include "engine/backend/cpu/vmath.h"
 
 /* x, with value past the first k elements */
-static ALWAYS_INLINE vf filled(vf x, int64_t k, float value)
+static ALWAYS_INLINE vf fill_past_end(vf x, int64_t k, float value)
 {
     if (k == VL) {
         return x;
@@ -26,13 +26,13 @@ void CPU(softmax)(const dt_kernel_args *a)
         vf top = vf_set(-__builtin_inff());
         vw sum = vw_set(0);
         VF_FOR (i, k, D) {
-            top = vf_max(top, filled(vf_get(x + i, k), k, -__builtin_inff()));
+            top = vf_max(top, fill_past_end(vf_get(x + i, k), k, -__builtin_inff()));
         }
-        top = vf_set(vf_top(top));
+        top = vf_set(vf_max_element(top));
         VF_FOR (i, k, D) {
             const vf e = vf_exp(vf_get(x + i, k) - top);
             vf_put(y + i, e, k);
-            vw_add(&sum, filled(e, k, 0));
+            vw_add(&sum, fill_past_end(e, k, 0));
         }
         const vf inverse = vf_set(1.0f / vw_sum(sum));
         VF_FOR (i, k, D) {

@@ -38,7 +38,7 @@ cudaEvent_t event_of(dt_device_event *e)
 }
 
 /* "cudaMalloc(&p, bytes)" without what is in brackets: that is for readers of the source */
-int name_bytes(const char *call)
+int call_name_bytes(const char *call)
 {
     return (int)strcspn(call, "(");
 }
@@ -54,8 +54,8 @@ dt_status dt_cuda_check(cudaError_t e, const char *call, const char *file, int l
     }
     const dt_status st = e == cudaErrorMemoryAllocation ? DT_ENOMEM : DT_ECUDA;
     (void)cudaGetLastError(); /* reported here; the next launch queries its own */
-    return dt_cuda_host->fail(st, file, line, "%.*s failed: %s (%s)", name_bytes(call), call, cudaGetErrorString(e),
-                              cudaGetErrorName(e));
+    return dt_cuda_host->fail(st, file, line, "%.*s failed: %s (%s)", call_name_bytes(call), call,
+                              cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
 dt_status dt_cublas_check(cublasStatus_t e, const char *call, const char *file, int line)
@@ -64,7 +64,8 @@ dt_status dt_cublas_check(cublasStatus_t e, const char *call, const char *file, 
         return DT_OK;
     }
     const dt_status st = e == CUBLAS_STATUS_ALLOC_FAILED ? DT_ENOMEM : DT_ECUDA;
-    return dt_cuda_host->fail(st, file, line, "%.*s failed: %s", name_bytes(call), call, cublasLtGetStatusString(e));
+    return dt_cuda_host->fail(st, file, line, "%.*s failed: %s", call_name_bytes(call), call,
+                              cublasLtGetStatusString(e));
 }
 
 /* ---- questions of kernels ---------------------------------------------------------------------------------------- */
@@ -108,7 +109,7 @@ namespace
 {
 /* ---- discovery --------------------------------------------------------------------------------------------------- */
 
-dt_status count(uint32_t *n_p)
+dt_status count_devices(uint32_t *n_p)
 {
     int n = 0, driver = 0;
     const cudaError_t e = cudaGetDeviceCount(&n);
@@ -147,7 +148,7 @@ void uuid_text(const cudaUUID_t *u, char *text, size_t bytes)
              b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
-dt_status describe(uint32_t index, dt_device_info *out_p)
+dt_status describe_device(uint32_t index, dt_device_info *out_p)
 {
     cudaDeviceProp p;
     DT_CUDA(cudaGetDeviceProperties(&p, (int)index));
@@ -164,7 +165,7 @@ dt_status describe(uint32_t index, dt_device_info *out_p)
     return DT_OK;
 }
 
-void versions(dt_device_versions *out_p)
+void read_versions(dt_device_versions *out_p)
 {
     int driver = 0, runtime = 0;
     (void)cudaDriverGetVersion(&driver);
@@ -208,9 +209,9 @@ dt_status find_code(const dt_device_info *about, uint32_t *code_p)
     return DT_OK;
 }
 
-dt_status start(dt_device *d, uint32_t index)
+dt_status start_device(dt_device *d, uint32_t index)
 {
-    DT_CUDA_TRY(describe(index, &d->about));
+    DT_CUDA_TRY(describe_device(index, &d->about));
     DT_CUDA(cudaSetDevice((int)index));
     DT_CUDA(cudaFree(NULL)); /* creates the context */
     DT_CUDA(cudaDeviceGetAttribute(&d->shared_max, cudaDevAttrMaxSharedMemoryPerBlockOptin, (int)index));
@@ -222,7 +223,7 @@ dt_status start(dt_device *d, uint32_t index)
 dt_status open_device(uint32_t index, dt_device **out_p)
 {
     uint32_t n = 0;
-    DT_CUDA_TRY(count(&n));
+    DT_CUDA_TRY(count_devices(&n));
     if (index >= n) {
         return DT_CUDA_FAIL(DT_EUNSUPPORTED, "there is no GPU %u: this process sees %u, numbered from 0", index, n);
     }
@@ -230,7 +231,7 @@ dt_status open_device(uint32_t index, dt_device **out_p)
     if (d == NULL) {
         return DT_CUDA_FAIL(DT_ENOMEM, "out of memory for a device");
     }
-    const dt_status st = start(d, index);
+    const dt_status st = start_device(d, index);
     if (st < 0) {
         close_device(d);
         return st;
@@ -244,7 +245,7 @@ const dt_device_info *info(const dt_device *d)
     return &d->about;
 }
 
-dt_status memory(dt_device *d, uint64_t *free_p, uint64_t *total_p)
+dt_status read_memory(dt_device *d, uint64_t *free_p, uint64_t *total_p)
 {
     size_t left = 0, total = 0;
     DT_CUDA(cudaMemGetInfo(&left, &total));
@@ -253,7 +254,7 @@ dt_status memory(dt_device *d, uint64_t *free_p, uint64_t *total_p)
     return DT_OK;
 }
 
-dt_status peer(uint32_t from, uint32_t to, uint32_t *can_p)
+dt_status check_peer_access(uint32_t from, uint32_t to, uint32_t *can_p)
 {
     int can = 0;
     DT_CUDA(cudaDeviceCanAccessPeer(&can, (int)from, (int)to));
@@ -271,7 +272,7 @@ dt_status zero_now(void *p, size_t bytes)
     return DT_OK;
 }
 
-dt_status alloc(dt_device *d, size_t bytes, void **device_p)
+dt_status allocate_memory(dt_device *d, size_t bytes, void **device_p)
 {
     void *p = NULL;
     const cudaError_t e = cudaMalloc(&p, bytes > 0 ? bytes : 1);
@@ -292,12 +293,12 @@ dt_status alloc(dt_device *d, size_t bytes, void **device_p)
     return DT_OK;
 }
 
-void release(dt_device *d, void *device)
+void release_memory(dt_device *d, void *device)
 {
     (void)cudaFree(device);
 }
 
-dt_status pin(dt_device *d, size_t bytes, void **host_p)
+dt_status allocate_pinned(dt_device *d, size_t bytes, void **host_p)
 {
     void *p = NULL;
     DT_CUDA(cudaMallocHost(&p, bytes > 0 ? bytes : 1));
@@ -306,7 +307,7 @@ dt_status pin(dt_device *d, size_t bytes, void **host_p)
     return DT_OK;
 }
 
-void unpin(dt_device *d, void *host)
+void release_pinned(dt_device *d, void *host)
 {
     (void)cudaFreeHost(host);
 }
@@ -464,18 +465,18 @@ extern "C" DT_EXPORT const dt_device_ops *dt_device_module(const dt_device_host 
     ops.struct_size = sizeof(ops);
     ops.version = DT_DEVICE_VERSION;
     ops.name = "cuda";
-    ops.count = count;
-    ops.describe = describe;
-    ops.versions = versions;
+    ops.count = count_devices;
+    ops.describe = describe_device;
+    ops.versions = read_versions;
     ops.open = open_device;
     ops.close = close_device;
     ops.info = info;
-    ops.memory = memory;
-    ops.peer = peer;
-    ops.alloc = alloc;
-    ops.release = release;
-    ops.pin = pin;
-    ops.unpin = unpin;
+    ops.memory = read_memory;
+    ops.peer = check_peer_access;
+    ops.alloc = allocate_memory;
+    ops.release = release_memory;
+    ops.pin = allocate_pinned;
+    ops.unpin = release_pinned;
     ops.stream_create = stream_create;
     ops.stream_destroy = stream_destroy;
     ops.stream_sync = stream_sync;

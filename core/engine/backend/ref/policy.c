@@ -6,7 +6,7 @@
 #include "engine/backend/ref/ref.h"
 
 /* dy of row r, 0 where that result has no gradient */
-static double grad_of(const real *dy, int64_t r)
+static double grad_of_row(const real *dy, int64_t r)
 {
     return dy != NULL ? (double)dy[r] : 0;
 }
@@ -81,7 +81,8 @@ void REF(categorical_bwd)(const dt_kernel_args *a)
     real *dlogits = real_out(a, 0);
     for (int64_t r = 0; r < dt_view_rows(&a->in[LOGITS], 1); r++) {
         const softmax s = softmax_of(a, LOGITS, r);
-        const double g = s.action >= 0 ? grad_of(real_in(a, DLOG_PROB), r) : 0, h = grad_of(real_in(a, DENTROPY), r);
+        const double g = s.action >= 0 ? grad_of_row(real_in(a, DLOG_PROB), r) : 0,
+                     h = grad_of_row(real_in(a, DENTROPY), r);
         for (int64_t j = 0; j < s.M; j++) {
             double dz = 0;
             if (is_allowed(&s, j)) {
@@ -110,12 +111,12 @@ static normal normal_of(const dt_kernel_args *a, uint32_t first)
 }
 
 /* x limited to +-20; NaN stays */
-static double limited(double x)
+static double clamp_to_limit(double x)
 {
     return x > DT_KERNEL_EXPONENT ? DT_KERNEL_EXPONENT : x < -DT_KERNEL_EXPONENT ? -DT_KERNEL_EXPONENT : x;
 }
 
-static bool is_beyond(double x)
+static bool is_beyond_limit(double x)
 {
     return fabs(x) > DT_KERNEL_EXPONENT;
 }
@@ -127,7 +128,7 @@ void REF(gaussian)(const dt_kernel_args *a)
     for (int64_t r = 0; r < n.R; r++) {
         double sum = 0, width = 0;
         for (int64_t p = 0; p < n.P; p++) {
-            const double s = limited(n.log_std[r * n.stride + p]);
+            const double s = clamp_to_limit(n.log_std[r * n.stride + p]);
             const double z = ((double)n.action[r * n.P + p] - n.mean[r * n.P + p]) * exp(-s);
             sum -= 0.5 * z * z + s + DT_KERNEL_LOG_2PI_2;
             width += s + 0.5 + DT_KERNEL_LOG_2PI_2;
@@ -147,14 +148,14 @@ void REF(gaussian_bwd)(const dt_kernel_args *a)
     real *dmean = real_out(a, 0), *dlog_std = real_out(a, 1);
     for (int64_t i = 0; i < n.R * n.P; i++) {
         const int64_t r = i / n.P, p = i % n.P;
-        const double g = grad_of(real_in(a, DLOG_PROB), r), h = grad_of(real_in(a, DENTROPY), r);
-        const double log_std = n.log_std[r * n.stride + p], inv = exp(-limited(log_std));
+        const double g = grad_of_row(real_in(a, DLOG_PROB), r), h = grad_of_row(real_in(a, DENTROPY), r);
+        const double log_std = n.log_std[r * n.stride + p], inv = exp(-clamp_to_limit(log_std));
         const double z = ((double)n.action[i] - n.mean[i]) * inv;
         if (dmean != NULL) {
             dmean[i] = (real)(g * z * inv);
         }
         if (dlog_std != NULL) {
-            dlog_std[i] = (real)(is_beyond(log_std) ? 0 : g * (z * z - 1) + h);
+            dlog_std[i] = (real)(is_beyond_limit(log_std) ? 0 : g * (z * z - 1) + h);
         }
     }
 }
@@ -167,7 +168,7 @@ void REF(ppo_clip)(const dt_kernel_args *a)
     real *loss = real_out(a, 0), *kl = real_out(a, 1), *clipped = real_out(a, 2);
     const double low = 1 - a->attr->f[0], high = 1 + a->attr->f[1];
     for (int64_t r = 0; r < dt_view_count(&a->out[0]); r++) {
-        const double d = limited((double)log_prob[r] - old[r]), ratio = exp(d), A = advantage[r];
+        const double d = clamp_to_limit((double)log_prob[r] - old[r]), ratio = exp(d), A = advantage[r];
         const double bounded = ratio > high ? high : ratio < low ? low : ratio;
         loss[r] = (real)(ratio * A < bounded * A ? -ratio * A : -bounded * A);
         if (kl != NULL) {
@@ -187,11 +188,11 @@ void REF(ppo_clip_bwd)(const dt_kernel_args *a)
     real *dlog_prob = real_out(a, 0);
     const double low = 1 - a->attr->f[0], high = 1 + a->attr->f[1];
     for (int64_t r = 0; r < dt_view_count(&a->out[0]); r++) {
-        const double difference = (double)log_prob[r] - old[r], d = limited(difference), ratio = exp(d);
-        const double A = advantage[r], g = grad_of(real_in(a, DLOSS), r), h = grad_of(real_in(a, DKL), r);
+        const double difference = (double)log_prob[r] - old[r], d = clamp_to_limit(difference), ratio = exp(d);
+        const double A = advantage[r], g = grad_of_row(real_in(a, DLOSS), r), h = grad_of_row(real_in(a, DKL), r);
         const bool is_bounded = (A > 0 && ratio > high) || (A < 0 && ratio < low);
         const double slope = (is_bounded ? 0 : -g * ratio * A) + h * expm1(d);
-        dlog_prob[r] = (real)(is_beyond(difference) ? 0 : slope);
+        dlog_prob[r] = (real)(is_beyond_limit(difference) ? 0 : slope);
     }
 }
 
