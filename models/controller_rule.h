@@ -78,8 +78,6 @@ static inline const dt_port *rule_outputs(const void *self, uint32_t *n_p)
 
 static inline dt_status rule_params(void *self, dt_params *reg)
 {
-    (void)self;
-    (void)reg;
     return DT_OK;
 }
 

@@ -33,9 +33,6 @@ typedef struct empty {
 
 static dt_status empty_create(void *self, const dt_host *h, const void *config)
 {
-    (void)self;
-    (void)h;
-    (void)config;
     return DT_OK;
 }
 
@@ -43,7 +40,6 @@ static dt_status empty_spec(const void *self, dt_env_spec *out)
 {
     static const dt_port obs[] = {{"obs", "A 4", DT_F32, 0}};
     static const int32_t choices[] = {2};
-    (void)self;
     out->n_agents = 1;
     out->obs = obs;
     out->n_obs = 1;
@@ -55,7 +51,6 @@ static dt_status empty_spec(const void *self, dt_env_spec *out)
 
 static dt_status empty_reset(void *self, const dt_env_io *io, uint64_t seed)
 {
-    (void)seed;
     ((empty *)self)->step = 0;
     io->alive[0] = 1;
     return DT_OK;
@@ -84,10 +79,7 @@ static dt_status empty_step_many(void *const *self, uint32_t n, const dt_env_io 
     return DT_OK;
 }
 
-static void empty_destroy(void *self)
-{
-    (void)self;
-}
+static void empty_destroy(void *self) {}
 
 DT_ENV_DEFINE(empty_env, "empty", "computes nothing", "none", empty, empty, NULL,
               DT_OPS(DT_SET(create, empty_create), DT_SET(spec, empty_spec), DT_SET(reset, empty_reset),
@@ -114,7 +106,6 @@ typedef struct bench {
 
 static uint64_t seed_of(void *user, uint32_t number, uint64_t episode)
 {
-    (void)user;
     return number + episode;
 }
 

@@ -23,7 +23,6 @@ static dt_status features_frame(const dt_host *h, const dt_vehicle *v, uint32_t 
                                 float *node, int32_t *rowptr, int32_t *col, float *edge)
 {
     static dt_features_work work;
-    (void)h;
     return dt_features_frame(&work, v, n, radius_m, k_max, node, rowptr, col, edge, NULL);
 }
 

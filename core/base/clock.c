@@ -2,9 +2,7 @@
  *
  * Clocks and memory gauges. See clock.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/clock.h"
 

@@ -2,9 +2,7 @@
  *
  * Error record of the thread. See err.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/err.h"
 

@@ -2,9 +2,7 @@
  *
  * Fault points. See fault.h. No allocation here: mem.c calls this for every block.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/fault.h"
 #include "base/text.h"

@@ -2,9 +2,7 @@
  *
  * See fence.h. A block is [inaccessible page][pattern, head, user bytes, pattern][inaccessible page].
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/fence.h"
 #include "base/mem.h"
@@ -128,8 +126,6 @@ static void fence_release(void *user)
 static void handle_fault_signal(int number, siginfo_t *info, void *context)
 {
     const fenced *b = find_block(info->si_addr);
-    (void)number;
-    (void)context;
     if (b != NULL) {
         report_violation(b, atomic_load(&b->is_freed)                  ? "it used, after freeing it,"
                             : (const uint8_t *)info->si_addr < b->user ? "it accessed memory before the start of"

@@ -2,9 +2,7 @@
  *
  * File system calls that check everything. See fs.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/fs.h"
 #include "base/fs_internal.h"

@@ -2,9 +2,7 @@
  *
  * Reading files: lines, whole files, mappings. See fs.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/fs.h"
 #include "base/fs_internal.h"
@@ -56,8 +54,6 @@ static void skip_hole(FILE *f, dt_fs_line *l)
         l->bytes += (uint64_t)(next - at);
     }
 #else
-    (void)f;
-    (void)l;
 #endif
 }
 

@@ -3,9 +3,7 @@
  * SHA-256, CRC-32C, XXH64. See hash.h. Each of the first two has a portable version and, on x86-64, one of processor
  * instructions that is chosen at run time; both give the same bits, and the tests compare them.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/hash.h"
 

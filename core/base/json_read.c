@@ -7,9 +7,7 @@
  * input. Tokens are unescaped in place (the text never grows) and end in a NUL in the window itself: for a string this
  * replaces the closing quote, for a number the byte after it, which is kept in `held` until the next call.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/json.h"
 #include "base/err.h"

@@ -2,9 +2,7 @@
  *
  * JSON writer. See json.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/json.h"
 

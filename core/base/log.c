@@ -2,9 +2,7 @@
  *
  * Log lines. See log.h. One line is formatted on the stack, so logging works when memory is gone.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/log.h"
 

@@ -2,9 +2,7 @@
  *
  * See mapping.h. The handler walks a list whose nodes are never freed, only used again, and takes no lock.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/mapping.h"
 
@@ -190,7 +188,6 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 {
     const int kept = errno;
     const uintptr_t at = (uintptr_t)info->si_addr;
-    (void)context;
     for (mapping *m = atomic_load(&mappings); m != NULL && info->si_code > 0; m = m->next) {
         const uintptr_t begin = atomic_load(&m->begin), bytes = atomic_load(&m->bytes);
         if (begin == 0 || at < begin || at - begin >= bytes) {

@@ -3,9 +3,7 @@
  * Host memory. See mem.h. In front of every block is a small header with what free needs:
  *   raw ... [block_head][user bytes]     user is 64-byte aligned, the head ends where the user's bytes begin
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/mem.h"
 #include "base/err.h"

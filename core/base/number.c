@@ -2,9 +2,7 @@
  *
  * Numbers as text. See number.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/number.h"
 

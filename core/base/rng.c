@@ -2,9 +2,7 @@
  *
  * Names of streams and blocks over Philox4x32-10. See rng.h; the rounds are in dtrain/random.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/rng.h"
 #include "dtrain/random.h"

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See signals.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "base/signals.h"
@@ -66,13 +63,11 @@ static void install_hangup(void)
 
 static void handle_save_signal(int number)
 {
-    (void)number;
     atomic_store(&save_wanted, 1);
 }
 
 static void handle_continue_signal(int number)
 {
-    (void)number;
     atomic_store(&continued_s, dt_clock_s());
 }
 

@@ -2,9 +2,7 @@
  *
  * Strings. See str.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "base/str.h"
 #include "base/err.h"

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See cli.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "cli/cli.h"
@@ -31,7 +28,6 @@ static int find_verb(const char *name)
 
 static void add_verb(void *unused, const dt_verb *v)
 {
-    (void)unused;
     dt_cli_add_verb(v);
 }
 

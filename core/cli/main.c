@@ -92,23 +92,18 @@ static dt_status close_output(bool is_training)
 
 static int print_version(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
     dt_print("dtrain %s\n", PACKAGE_VERSION);
     return 0;
 }
 
 static int print_help(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
     dt_cli_help(NULL);
     return 0;
 }
 
 static int print_verb_help(int argc, char **argv)
 {
-    (void)argc;
     if (!dt_cli_is_verb(argv[2])) {
         return -1;
     }

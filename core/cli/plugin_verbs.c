@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See plugin_verbs.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "cli/plugin_verbs.h"
@@ -56,8 +53,6 @@ typedef struct visit {
 static void visit_verbs(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
 {
     const visit *w = user;
-    (void)plugin;
-    (void)component;
     for (const dt_verb *const *v = table; *v != NULL; v++) {
         w->fn(w->user, *v);
     }
@@ -91,7 +86,6 @@ static dt_status declare_section(const dt_verb_section *s, const dt_verb *v, con
 static void declare_sections(void *user, const void *table, const dt_loaded_plugin *p, const dt_loaded *component)
 {
     declaring *d = user;
-    (void)component;
     for (const dt_verb *const *v = table; *v != NULL; v++) {
         for (const dt_verb_section *s = (*v)->sections; d->st == DT_OK && s != NULL && s->name != NULL; s++) {
             d->st = declare_section(s, *v, p, d->config);
@@ -117,8 +111,6 @@ typedef struct visit_section {
 static void visit_sections(void *user, const void *table, const dt_loaded_plugin *p, const dt_loaded *component)
 {
     const visit_section *w = user;
-    (void)p;
-    (void)component;
     for (const dt_verb *const *v = table; *v != NULL; v++) {
         for (const dt_verb_section *s = (*v)->sections; s != NULL && s->name != NULL; s++) {
             w->fn(w->user, s);
@@ -163,7 +155,6 @@ static dt_status read_call_section(const dt_verb_call *c, const char *name, void
 
 static void print_call_output(const dt_verb_call *c, const char *text)
 {
-    (void)c;
     dt_print_text(text);
 }
 
@@ -184,14 +175,12 @@ static void show_progress(const dt_verb_call *c, const char *text, double left_s
 
 static void set_stoppable(const dt_verb_call *c, uint8_t is_on)
 {
-    (void)c;
     dt_signals_set_nothing_to_save(is_on == 0);
     dt_signals_install();
 }
 
 static int32_t read_stop_request(const dt_verb_call *c)
 {
-    (void)c;
     return dt_signals_stop();
 }
 

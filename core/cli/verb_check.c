@@ -211,7 +211,6 @@ static dt_status check_config(void *user, const dt_loaded_plugin *p)
 {
     const answer *w = user;
     const dt_config_lookup find = {find_component_role, list_known_ids, w->session->loader};
-    (void)p;
     return dt_config_n_phases(w->session->config) > 0 ? DT_OK : dt_config_check(w->session->config, &find);
 }
 

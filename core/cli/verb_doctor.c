@@ -50,8 +50,6 @@ static void read_dataset(void *user, const void *table, const dt_loaded_plugin *
     reader *r = user;
     const dt_dataset_ext *of = table;
     uint64_t digest = 0;
-    (void)plugin;
-    (void)component;
     if (DT_HAS(of, digest) && r->st != DT_OK) {
         r->st = of->digest(r->host, r->path, &digest);
     }
@@ -87,7 +85,6 @@ static void examine_plugin(void *user, const void *table, const dt_loaded_plugin
 {
     const patient *p = user;
     const dt_doctor_api *own = table;
-    (void)component;
     if (DT_HAS(own, check)) {
         own->check(p->host, &(dt_doctor_report){.struct_size = sizeof(dt_doctor_report),
                                                 .priv = p->doctor,

@@ -2,9 +2,7 @@
  *
  * The common part of every communicator, and the one of a single rank. See comm.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "comm/comm_impl.h"
 #include "base/clock.h"
@@ -361,18 +359,11 @@ static dt_status start_null_call(dt_comm *c, uint32_t slot)
 
 static dt_status poll_null_call(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
 {
-    (void)c;
-    (void)slot;
-    (void)waits;
     *done_p = true;
     return DT_OK;
 }
 
-static void abort_null_comm(dt_comm *c, const char *why)
-{
-    (void)c;
-    (void)why;
-}
+static void abort_null_comm(dt_comm *c, const char *why) {}
 
 static void destroy_null_comm(dt_comm *c)
 {

@@ -2,9 +2,7 @@
  *
  * The launcher of this process, and the module for MPI; see processes.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "comm/processes.h"
 

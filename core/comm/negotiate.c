@@ -2,9 +2,7 @@
  *
  * Whether all ranks have a transport between devices, before any of them uses it; see transport.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "comm/transport.h"
 

@@ -2,9 +2,7 @@
  *
  * The communicator over a transport; see processes.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "comm/comm_impl.h"
 #include "comm/peers.h"

@@ -7,9 +7,7 @@
  * in that order, and a rank that is ahead waits with at most DT_COMM_IN_FLIGHT of them.
  * A hub that failed stays failed, with one reason for all ranks. What took place before is done all the same.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "comm/comm_impl.h"
 #include "comm/rendezvous.h"

@@ -5,9 +5,7 @@
  * Nodes of a part live in a heap layout: node (height, index) of S leaves is slot (S >> height) + index, so that slot 1
  * is the root, and the sibling of slot k is k ^ 1. A slot holds the node's value, NULL: not here.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "comm/tree.h"
 #include "base/err.h"

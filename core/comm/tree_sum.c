@@ -2,9 +2,7 @@
  *
  * Sums across ranks. See tree_sum.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "comm/tree_sum.h"
 #include "base/err.h"

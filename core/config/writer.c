@@ -189,7 +189,6 @@ typedef struct origin_writer {
 
 static void write_origin(void *user, const char *path, const dt_node *n, const dt_option *o)
 {
-    (void)o;
     const origin_writer *w = user;
     dt_json_out *out = w->out;
     dt_str origin = {0};

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See layers.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "run/layers.h"
@@ -53,7 +50,6 @@ static dt_status read_files(const sources *from, dt_config *c)
 
 static dt_status read_environment(const sources *from, dt_config *c)
 {
-    (void)from;
     return dt_config_collect_error(c, dt_config_read_env(c, environ));
 }
 

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See session.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "run/session.h"
@@ -242,8 +239,6 @@ dt_status dt_session_open_loader(dt_session *s)
 
 static void use_guide_keys(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
 {
-    (void)plugin;
-    (void)component;
     dt_config_set_keys(user, table);
 }
 

@@ -40,8 +40,6 @@ static const dt_port *outputs(const void *self, uint32_t *n_p)
 
 static dt_status params(void *self, dt_params *reg)
 {
-    (void)self;
-    (void)reg;
     return DT_OK;
 }
 

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See round_report.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "round_report.h"
 
 #include <time.h>

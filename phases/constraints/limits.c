@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See limits.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "limits.h"
 
 #include "dtrain/helpers.h"

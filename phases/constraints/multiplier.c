@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See multiplier.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "multiplier.h"
 
 #include <math.h>

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See actor_critic.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "actor_critic.h"
 
 #include "dtrain/svc/graph.h"

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See learner.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "learner.h"
 #include "common/round_report.h"
 

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See stored.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "stored.h"
 
 #include <string.h>

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See trust_region.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trust_region.h"
 
 #include <math.h>

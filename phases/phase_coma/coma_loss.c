@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See coma_loss.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "coma_loss.h"
 
 #define MASKED_LOGIT    (-1e9) /* added to logits: e^ of it is 0 */

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See imagine.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "imagine.h"
 
 #include "dtrain/svc/graph.h"

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See ppo.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ppo.h"
 
 #include <math.h>
@@ -78,7 +75,6 @@ dt_status ppo_begin_round(void *self, uint64_t round)
 
 dt_status ppo_after_collect(void *self, uint64_t round, const dt_rollout_report *r)
 {
-    (void)round;
     return set_advantage_unit(self, r->advantage_std);
 }
 

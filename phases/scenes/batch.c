@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See batch.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "batch.h"
 
 enum { MOTION = 6, MOTION_SPEED = 4, MOTION_ACCEL = 5, AXES = 2 };

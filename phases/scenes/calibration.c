@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See calibration.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "calibration.h"
 #include "radii.h"
 #include "region.h"

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See evaluation.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "evaluation.h"
 #include "batch.h"
 

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See normalise.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "normalise.h"
 
 #include "dtrain/traffic/normalise.h"

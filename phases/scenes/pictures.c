@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See pictures.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "pictures.h"
 
 #include <math.h>

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See prediction.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "prediction.h"
 #include "radii.h"
 

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See radii.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "radii.h"
 
 #include <math.h>

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See region.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "region.h"
 
 #include <math.h>

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See augment.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "augment.h"
 
 #include <math.h>

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See danger.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "danger.h"
 #include "region.h"
 #include "tracks.h"

@@ -293,7 +293,6 @@ static const dt_port *list_fields(const void *self, uint32_t *n_p)
 
 static const char *const *list_symbols(const void *self, uint32_t *n_p)
 {
-    (void)self;
     *n_p = N_SYMBOLS;
     return symbols;
 }

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See following.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "following.h"
 #include "tracks.h"
 

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See lanes.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "lanes.h"
 #include "following.h"
 #include "tracks.h"

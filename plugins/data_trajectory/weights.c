@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See weights.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "weights.h"
 #include "region.h"
 #include "dtrain/helpers.h"

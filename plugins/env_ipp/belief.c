@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See belief.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "belief.h"
 
 #include "dtrain/helpers.h"

@@ -47,7 +47,6 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
 {
     rule *r = self;
     const int64_t choices = size_of(dims, n_dims, "choices");
-    (void)cfg;
     r->continuous = size_of(dims, n_dims, "continuous");
     r->K = size_of(dims, n_dims, "K");
     if (choices < 1 || r->continuous < 0 || r->K < 0) {
@@ -88,8 +87,6 @@ static const dt_port *outputs(const void *self, uint32_t *n_p)
 
 static dt_status params(void *self, dt_params *reg)
 {
-    (void)self;
-    (void)reg;
     return DT_OK;
 }
 

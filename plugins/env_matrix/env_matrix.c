@@ -91,7 +91,6 @@ static void observe(const dt_env_io *io, uint8_t is_alive)
 static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 {
     state *s = self;
-    (void)seed;
     s->step = s->n_best = 0;
     s->sum = 0;
     observe(io, 1);

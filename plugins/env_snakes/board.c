@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See board.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "board.h"
 
 #include <string.h>

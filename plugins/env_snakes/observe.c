@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See observe.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "observe.h"
 
 #include <math.h>

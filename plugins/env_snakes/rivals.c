@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See rivals.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "rivals.h"
 
 #include <math.h>

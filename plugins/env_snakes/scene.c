@@ -1,14 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See scene.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scene.h"
 
 static const float SEGMENT_M = 0.9F, BEAN_M = 0.5F;
 
 void snakes_scene_roads(const void *self, dt_scene_roads *out)
 {
-    (void)self;
     out->n = 0;
     for (uint32_t row = 0; row < CELLS_ROWS; row++) {
         for (uint32_t end = 0; end < 2; end++, out->n++) {

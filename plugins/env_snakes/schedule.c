@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See schedule.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "schedule.h"
 
 #include <math.h>

@@ -17,7 +17,6 @@ static dt_status keep_reason(const dt_host *h, dt_status st, const char *where, 
 {
     reason *r = h->priv;
     snprintf(r->text, sizeof(r->text), "%s", msg);
-    (void)where;
     return st;
 }
 

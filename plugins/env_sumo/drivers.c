@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See drivers.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "drivers.h"
 #include "scene.h"
 

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See history.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "history.h"
 
 #include <stdbool.h>

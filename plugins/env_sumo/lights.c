@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See lights.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "lights.h"
 #include "observe.h"
 #include "scene.h"

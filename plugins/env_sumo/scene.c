@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See scene.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scene.h"
 
 #include "dtrain/traffic/labels.h"

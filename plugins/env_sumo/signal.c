@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See signal.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "signal.h"
 
 #include <math.h>

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See change.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "change.h"
 
 #define EVERY_S     1.0   /* between two decisions of a driver */

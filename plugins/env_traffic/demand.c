@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See demand.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "demand.h"
 #include "junction.h"
 #include "dtrain/checked.h"

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See measure.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "measure.h"
 
 dt_status measure_init(measure *m, const sim *s)

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See netfile.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "netfile.h"
 
 #include <math.h>

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See options.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
 
 #include "formula.h"

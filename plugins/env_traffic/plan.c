@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See plan.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "plan.h"
 #include "plan_file.h"
 

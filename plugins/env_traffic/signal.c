@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See signal.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "signal.h"
 
 #define TIME_TOL 1e-9 /* s, sums of steps against whole seconds */

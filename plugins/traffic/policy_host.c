@@ -15,13 +15,11 @@
 
 static dt_status host_fail(const dt_host *h, dt_status st, const char *where, const char *msg)
 {
-    (void)h;
     return dt_fail(st, where != NULL ? where : "plugin", 0, "%s", msg != NULL ? msg : "");
 }
 
 static void host_log(const dt_host *h, int32_t level, const char *msg)
 {
-    (void)h;
     if (level <= 1) {
         fprintf(stderr, "%s: %s\n", level == 0 ? "error" : "warning", msg != NULL ? msg : "");
     }
@@ -29,19 +27,16 @@ static void host_log(const dt_host *h, int32_t level, const char *msg)
 
 static void *host_alloc(const dt_host *h, uint64_t bytes)
 {
-    (void)h;
     return dt_alloc(bytes);
 }
 
 static void host_release(const dt_host *h, void *p)
 {
-    (void)h;
     dt_free(p);
 }
 
 static const void *host_service(const dt_host *h, const char *id)
 {
-    (void)h;
     return strcmp(id, DT_SVC_FEATURES) == 0 ? &dt_features_service : NULL;
 }
 

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See services.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "traffic/services.h"
@@ -155,14 +152,12 @@ static void close_view(const dt_host *h, const dt_store_view *v)
 
 static dt_status read_rows(const dt_host *h, const dt_store_view *v, uint32_t array, int64_t from, int64_t n, void *out)
 {
-    (void)h;
     return dt_store_read(dt_store_of_view(v), array, from, n, out);
 }
 
 static dt_status digest_of(const dt_host *h, const char *path, uint64_t *digest_p)
 {
     dt_store *store = NULL;
-    (void)h;
     DT_TRY(dt_store_open(path, &store));
     *digest_p = dt_store_digest(store);
     dt_store_close(store);

@@ -142,7 +142,6 @@ static int n_missing(const char *a, const char *b, const char *sign, bool but_si
 
 static void test_golden(void **state)
 {
-    (void)state;
     dt_str now = {0};
     list(&now);
     assert_int_equal(dt_str_status(&now), DT_OK);
@@ -159,7 +158,6 @@ static void test_golden(void **state)
 
 static void test_only_appended(void **state)
 {
-    (void)state;
     dt_str now = {0};
     list(&now);
     for (int minor = 0; minor < DT_ABI_MINOR; minor++) {
@@ -174,7 +172,6 @@ static void test_only_appended(void **state)
 /* the comparison itself sees what it must see */
 static void test_comparison(void **state)
 {
-    (void)state;
     static const char before[] = "abi 1.0\n\ns size 8\ns.a at 0 size 8\nX = 1\n";
     static const char grown[] = "abi 1.1\n\ns size 16\ns.a at 0 size 8\ns.b at 8 size 8\nX = 1\n";
     static const char moved[] = "abi 1.1\n\ns size 16\ns.b at 0 size 8\ns.a at 8 size 8\nX = 2\n";

@@ -11,7 +11,6 @@
 
 static void test_sums_and_products(void **state)
 {
-    (void)state;
     int32_t i = 5;
     assert_true(dt_add_i32(INT32_MAX - 1, 1, &i));
     assert_int_equal(i, INT32_MAX);
@@ -39,7 +38,6 @@ static void test_sums_and_products(void **state)
 
 static void test_narrowing(void **state)
 {
-    (void)state;
     int32_t i = 5;
     int64_t l = 5;
     assert_false(dt_i32_of_i64(INT64_C(1) << 31, &i));
@@ -65,7 +63,6 @@ static void test_narrowing(void **state)
 
 static void test_what_is_shown(void **state)
 {
-    (void)state;
     assert_int_equal(dt_i64_within(NAN, -3, 9), -3);
     assert_int_equal(dt_i64_within(INFINITY, -3, 9), 9);
     assert_int_equal(dt_i64_within(-INFINITY, -3, 9), -3);
@@ -76,7 +73,6 @@ static void test_what_is_shown(void **state)
 
 static void test_bombs(void **state)
 {
-    (void)state;
     assert_false(dt_is_bomb(1, DT_UNPACK_ANY_BYTES));
     assert_true(dt_is_bomb(1, DT_UNPACK_ANY_BYTES + 1));
     assert_false(dt_is_bomb((uint64_t)1 << 30, (uint64_t)60 << 30));

@@ -26,7 +26,6 @@ int clock_gettime(clockid_t id, struct timespec *t)
 
 static void test_monotonic(void **state)
 {
-    (void)state;
     double a = dt_clock_s(), b = dt_clock_s();
     assert_true(b >= a);
     assert_true(a > 0);
@@ -35,7 +34,6 @@ static void test_monotonic(void **state)
 /* A process that is restored elsewhere: time continues from where it was, and then goes on. */
 static void test_goes_back(void **state)
 {
-    (void)state;
     const double a = dt_clock_s();
     offset_s = -365 * 86400;
     const double b = dt_clock_s();
@@ -51,7 +49,6 @@ static void test_goes_back(void **state)
 
 static void test_utc_shape(void **state)
 {
-    (void)state;
     char t[32], tiny[5] = "abcd";
     dt_clock_utc(t, sizeof(t));
     assert_int_equal(strlen(t), 20);
@@ -66,7 +63,6 @@ static void test_utc_shape(void **state)
 
 static void test_memory_gauges(void **state)
 {
-    (void)state;
     uint64_t now = dt_rss_bytes(), peak = dt_rss_peak_bytes();
     assert_true(now > 100000);
     assert_true(peak + 1000000 >= now);

@@ -23,7 +23,6 @@
 
 static void not_ours(int number)
 {
-    (void)number;
     _exit(3);
 }
 
@@ -69,7 +68,6 @@ static void test_tells(void **state)
               {SIGFPE, "crash: ended by SIGFPE: "},
               {SIGILL, "crash: ended by SIGILL: "}};
     char out[2][8192];
-    (void)state;
     for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
         const int status = crash(of[i].number, false, out);
         assert_true(WIFSIGNALED(status));
@@ -87,7 +85,6 @@ static void test_tells(void **state)
 static void test_leaves_others_alone(void **state)
 {
     char out[2][8192];
-    (void)state;
     const int status = crash(SIGSEGV, true, out);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 3);

@@ -15,7 +15,6 @@
 
 static void test_fail_records_text_and_place(void **state)
 {
-    (void)state;
     dt_error_clear();
     assert_string_equal(dt_error_text(), "");
     assert_string_equal(dt_error_where(), "");
@@ -27,7 +26,6 @@ static void test_fail_records_text_and_place(void **state)
 
 static void test_context_goes_in_front(void **state)
 {
-    (void)state;
     dt_status st = DT_FAIL(DT_EDATA, "cut short");
     assert_int_equal(DT_CONTEXT(st, "loading phase %s", "p1"), DT_EDATA);
     assert_string_equal(dt_error_text(), "loading phase p1: cut short");
@@ -38,7 +36,6 @@ static void test_context_goes_in_front(void **state)
 
 static void test_record_may_quote_itself(void **state)
 {
-    (void)state;
     (void)DT_FAIL(DT_EIO, "inner");
     (void)DT_FAIL(DT_EPEER, "rank 1: %s", dt_error_text());
     assert_string_equal(dt_error_text(), "rank 1: inner");
@@ -47,7 +44,6 @@ static void test_record_may_quote_itself(void **state)
 /* Names of others drive no terminal and begin no line; a text of several lines is made of records. */
 static void test_foreign_words_are_masked(void **state)
 {
-    (void)state;
     (void)DT_FAIL(DT_EDATA, "format is \"%s\"", "a\nerror owned\x1b[2J");
     assert_string_equal(dt_error_text(), "format is \"a?error owned?[2J\"");
     (void)DT_FAIL_LINES(DT_EDATA, "two errors\n%s\nand\x07", dt_error_text());
@@ -58,7 +54,6 @@ static void test_foreign_words_are_masked(void **state)
 
 static void test_long_text_is_cut(void **state)
 {
-    (void)state;
     char big[3 * DT_ERROR_TEXT_BYTES];
     memset(big, 'x', sizeof(big) - 1);
     big[sizeof(big) - 1] = '\0';
@@ -80,7 +75,6 @@ static void *worker(void *arg)
 
 static void test_records_are_per_thread_and_can_be_handed_over(void **state)
 {
-    (void)state;
     dt_error_clear();
     dt_error e;
     pthread_t t;
@@ -107,7 +101,6 @@ static dt_status tried_done(dt_status st)
 /* A positive code is a decision for the caller: DT_TRY never drops it, and DT_TRY_DONE drops the end of a stream. */
 static void test_try_drops_no_code(void **state)
 {
-    (void)state;
     assert_int_equal(tried(DT_EDATA), DT_EDATA);
     assert_int_equal(tried(DT_DONE), DT_DONE);
     assert_int_equal(tried(DT_AGAIN), DT_AGAIN);
@@ -120,7 +113,6 @@ static void test_try_drops_no_code(void **state)
 
 static void test_every_code_has_a_name(void **state)
 {
-    (void)state;
     static const dt_status codes[] = {DT_OK,     DT_DONE,      DT_AGAIN,        DT_EINVAL,  DT_ECONFIG,
                                       DT_ESHAPE, DT_ENOTFOUND, DT_EABI,         DT_EDATA,   DT_ENOMEM,
                                       DT_EIO,    DT_ECUDA,     DT_EUNSUPPORTED, DT_EPLUGIN, DT_EINTERRUPTED,

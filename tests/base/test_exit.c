@@ -17,7 +17,6 @@ static void test_documented(void **state)
     char path[4096], line[1024];
     const char *tree = getenv("DT_SRCDIR");
     size_t n = 0;
-    (void)state;
     snprintf(path, sizeof(path), "%s/docs/reference/exit-codes.md", tree != NULL ? tree : ".");
     FILE *f = fopen(path, "r");
     assert_non_null(f);
@@ -45,7 +44,6 @@ static void test_status_codes(void **state)
                {DT_ECONFIG, 2},      {DT_ESHAPE, 2},       {DT_EABI, 3},  {DT_EPLUGIN, 3}, {DT_EDATA, 4},
                {DT_EUNSUPPORTED, 5}, {DT_ECUDA, 5},        {DT_ECOMM, 6}, {DT_EPEER, 6},   {DT_EDIVERGED, 7},
                {DT_ENOTFOUND, 2},    {DT_EINTERRUPTED, 75}};
-    (void)state;
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         assert_int_equal(dt_exit_code(row[i].st), row[i].code);
         assert_non_null(dt_exit_find(row[i].code));
@@ -54,7 +52,6 @@ static void test_status_codes(void **state)
 
 static void test_predicates(void **state)
 {
-    (void)state;
     for (int code = 0; code < 256; code++) {
         assert_int_equal(dt_exit_find(code) != NULL, code <= 7 || code == 75);
         assert_int_equal(dt_exit_is_rejection(code), code >= 2 && code <= 5);

@@ -33,7 +33,6 @@ static const char *at(const char *name)
 
 static int begin(void **state)
 {
-    (void)state;
     dt_fault_reset(NULL);
     dt_error_clear();
     snprintf(top, sizeof(top), "test_fs.%ld.tmp", (long)getpid());
@@ -42,7 +41,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     dt_fault_reset(NULL);
     return dt_fs_remove_tree(top);
 }
@@ -54,7 +52,6 @@ static void put(const char *name, const char *text)
 
 static void test_mkdirs(void **state)
 {
-    (void)state;
     assert_int_equal(dt_fs_mkdirs(at("a/b//c/")), DT_OK);
     assert_true(dt_fs_is_dir(at("a/b/c")));
     assert_int_equal(dt_fs_mkdirs(at("a/b/c")), DT_OK);
@@ -70,7 +67,6 @@ static void test_mkdirs(void **state)
 
 static void test_write_atomic_replaces_or_keeps(void **state)
 {
-    (void)state;
     put("f", "old text");
     /* fail each call in turn: the name always shows the whole old or the whole new text */
     uint64_t fired = 1;
@@ -105,7 +101,6 @@ static void test_write_atomic_replaces_or_keeps(void **state)
 /* What is data is a plain file, in any folder; nothing that is opened for it waits. */
 static void test_pipe_is_no_data(void **state)
 {
-    (void)state;
     const char *const not_plain[] = {"pipe", "null"};
     assert_int_equal(mkfifo(at("pipe"), 0600), 0);
     assert_int_equal(symlink("/dev/null", at("null")), 0);
@@ -148,7 +143,6 @@ static void test_pipe_is_no_data(void **state)
 /* A text or a path that ran out of memory halfway is never written, nor what was there before touched. */
 static void test_write_text_is_whole(void **state)
 {
-    (void)state;
     dt_str path = {0}, text = {0};
     put("f", "old");
     dt_str_add(&path, at("f"));
@@ -175,7 +169,6 @@ static void test_write_text_is_whole(void **state)
 
 static void test_create_write_sync(void **state)
 {
-    (void)state;
     int fd = -1;
     assert_int_equal(dt_fs_create(at("f"), &fd), DT_OK);
     assert_int_equal(dt_fs_write(fd, "f", "abc", 3), DT_OK);
@@ -205,7 +198,6 @@ static void test_create_write_sync(void **state)
 
 static void test_read_all_limits(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t bytes = 0;
     assert_int_equal(dt_fs_read_all(at("missing"), 100, &text, &bytes), DT_ENOTFOUND);
@@ -232,7 +224,6 @@ static void test_read_all_limits(void **state)
 
 static void test_map(void **state)
 {
-    (void)state;
     const void *p = NULL;
     size_t bytes = 0;
     put("f", "mapped");
@@ -253,7 +244,6 @@ static void test_map(void **state)
 /* Room in a file without a name: zeros, ours alone, and gone with the mapping. */
 static void test_map_room(void **state)
 {
-    (void)state;
     enum { BYTES = 100000 };
     static const char *const points[] = {"fs.open:1", "fs.write:1", "fs.map:1"};
     static const char *const says[] = {"cannot open", "cannot reserve 100000 bytes in", "cannot reserve"};
@@ -282,7 +272,6 @@ static void test_map_room(void **state)
 
 static void test_rename(void **state)
 {
-    (void)state;
     put("f", "x");
     char to[512];
     snprintf(to, sizeof(to), "%s/g", top);
@@ -295,7 +284,6 @@ static void test_rename(void **state)
 
 static void test_swap(void **state)
 {
-    (void)state;
     put("f", "one");
     put("g", "two");
     char other[512], *text = NULL;
@@ -311,7 +299,6 @@ static void test_swap(void **state)
 
 static void test_list_is_sorted(void **state)
 {
-    (void)state;
     char name[16];
     for (int i = 39; i >= 0; i--) {
         snprintf(name, sizeof(name), "n%02d", i);
@@ -341,7 +328,6 @@ static void test_list_is_sorted(void **state)
 
 static void test_remove_tree(void **state)
 {
-    (void)state;
     assert_int_equal(dt_fs_mkdirs(at("t/u/v")), DT_OK);
     put("keep", "kept");
     put("t/u/f", "x");
@@ -360,7 +346,6 @@ static void test_remove_tree(void **state)
 /* Names of files for any text: safe, and different ones for different texts. */
 static void test_names_of_texts(void **state)
 {
-    (void)state;
     static const char *const texts[][2] = {
         {"town", "town"}, {"a/b", "a%2Fb"}, {"a_b", "a_b"},   {"a%2Fb", "a%252Fb"}, {"-rf", "%2Drf"}, {"..", "%2E."},
         {"", "%"},        {"%", "%25"},     {"a b", "a%20b"}, {"x-1.5+", "x-1.5+"}, {"a\n", "a%0A"},  {"*", "%2A"}};
@@ -387,7 +372,6 @@ static void test_names_of_texts(void **state)
 /* Lines longer than what is kept, and a hole of a terabyte in one: passed over without reading it. */
 static void test_lines(void **state)
 {
-    (void)state;
     enum { KEPT = 8 };
     const off_t hole = (off_t)1 << 40;
     dt_fs_line l = {0};
@@ -418,7 +402,6 @@ static void test_lines(void **state)
 /* What helps against a failed write follows from its reason, and nothing is advised where that is not known. */
 static void test_remedies(void **state)
 {
-    (void)state;
     static const struct {
         int reason;
         const char *words;
@@ -435,7 +418,6 @@ static void test_remedies(void **state)
 /* What this user may not look at is not said to be missing. */
 static void test_reach(void **state)
 {
-    (void)state;
     put("plain", "x");
     assert_int_equal(dt_fs_check_access(at("plain")), DT_OK);
     assert_int_equal(dt_fs_check_access(at("missing")), DT_OK);
@@ -460,7 +442,6 @@ static void test_reach(void **state)
 
 static void test_sync_dir(void **state)
 {
-    (void)state;
     assert_int_equal(dt_fs_sync_dir(top), DT_OK);
     assert_int_equal(dt_fs_sync_dir(at("missing")), DT_ENOTFOUND);
 }
@@ -468,7 +449,6 @@ static void test_sync_dir(void **state)
 /* A program that was moved, or installed with DESTDIR, finds what was installed with it. */
 static void test_relocate(void **state)
 {
-    (void)state;
     static const struct {
         const char *configured, *bindir, *program_dir, *expected;
     } rows[] = {

@@ -17,14 +17,12 @@ static uint8_t buf[1001];
 
 static int plain(void **state)
 {
-    (void)state;
     dt_hash_set_portable(true);
     return 0;
 }
 
 static int fast(void **state)
 {
-    (void)state;
     dt_hash_set_portable(false);
     return 0;
 }
@@ -45,7 +43,6 @@ static const char *sha_hex(const void *p, size_t bytes, size_t piece)
 
 static void test_sha256(void **state)
 {
-    (void)state;
     static const struct {
         size_t bytes;
         const char *want;
@@ -83,7 +80,6 @@ static void test_sha256(void **state)
 
 static void test_crc32c(void **state)
 {
-    (void)state;
     static const struct {
         size_t bytes;
         uint32_t want;
@@ -103,7 +99,6 @@ static void test_crc32c(void **state)
 
 static void test_hash64(void **state)
 {
-    (void)state;
     static const struct {
         size_t bytes;
         uint64_t want0, want1; /* seeds 0 and 2654435761 */
@@ -124,7 +119,6 @@ static void test_hash64(void **state)
 
 static void test_every_bit_counts(void **state)
 {
-    (void)state;
     const uint64_t want = dt_hash64(buf, 100, 0);
     const uint32_t crc = dt_crc32c(0, buf, 100);
     for (int i = 0; i < 800; i++) {

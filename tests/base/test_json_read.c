@@ -120,7 +120,6 @@ static void expect_refusal(const char *text, const char *want)
 
 static void test_structure(void **state)
 {
-    (void)state;
     expect_tokens("{}", "{ } ");
     expect_tokens(" [ ] ", "[ ] ");
     expect_tokens("{\"a\":1,\"b\":[true,false,null,\"x\"],\"c\":{\"d\":{}}}",
@@ -134,7 +133,6 @@ static void test_structure(void **state)
 
 static void test_strings(void **state)
 {
-    (void)state;
     expect_tokens("\"a\\n\\t\\\"\\\\\\/\\b\\f\\rz\"", "\"a\n\t\"\\/\b\f\rz\" ");
     expect_tokens("\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00!\"", "\"A\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80!\" ");
     expect_tokens("\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\x7f\"", "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\x7f\" ");
@@ -170,7 +168,6 @@ static void test_strings(void **state)
 
 static void test_refused_structure(void **state)
 {
-    (void)state;
     expect_refusal("", "in:1:1: ");
     expect_refusal("  \n ", "in:2:2: ");
     expect_refusal("[1,]", "in:1:4: ");
@@ -203,7 +200,6 @@ static void test_refused_structure(void **state)
 
 static void test_depth_is_limited(void **state)
 {
-    (void)state;
     char text[200];
     memset(text, '[', 100);
     text[100] = '\0';
@@ -217,7 +213,6 @@ static void test_depth_is_limited(void **state)
 
 static void test_number_syntax(void **state)
 {
-    (void)state;
     expect_tokens("[0,-0,1,-1,9223372036854775807,-9223372036854775808]",
                   "[ #0 #0 #1 #-1 #9223372036854775807 #-9223372036854775808 ] ");
     expect_tokens("[9223372036854775808,1e2,1E+2,1.0,12.5e-1]", "[ #9.2233720368547758e+18 #100 #100 #1 #1.25 ] ");
@@ -247,7 +242,6 @@ static void expect_strtod(const char *text)
 
 static void test_numbers_are_rounded_exactly(void **state)
 {
-    (void)state;
     static const char *const hard[] = {"0.1",
                                        "0.3",
                                        "2.2250738585072011e-308",
@@ -307,7 +301,6 @@ static void test_numbers_are_rounded_exactly(void **state)
 
 static void test_places(void **state)
 {
-    (void)state;
     dt_json *j = NULL;
     dt_json_token t;
     const char *text = "{\n  \"key\": [10,\n\t\"x\"]\n}";
@@ -333,7 +326,6 @@ static void test_places(void **state)
 
 static void test_skip(void **state)
 {
-    (void)state;
     dt_json *j = NULL;
     dt_json_token t;
     const char *text = "{\"a\":{\"x\":[1,{\"y\":2}]},\"b\":\"s\",\"c\":3}";
@@ -352,7 +344,6 @@ static void test_skip(void **state)
 
 static void test_long_tokens(void **state)
 {
-    (void)state;
     /* a string across many windows is whole; one above the limit is refused, without holding it */
     enum { BIG = 900000 };
     char *text = dt_alloc(3000000);
@@ -391,7 +382,6 @@ static void test_long_tokens(void **state)
 
 static void test_memory_is_bounded_by_the_window(void **state)
 {
-    (void)state;
     dt_str big = {0};
     dt_str_add(&big, "[");
     for (int i = 0; i < 100000; i++) {
@@ -416,7 +406,6 @@ static void test_memory_is_bounded_by_the_window(void **state)
 
 static void test_source_errors_come_through(void **state)
 {
-    (void)state;
     source s = {.text = "[1,2", .bytes = 4, .piece = 100, .is_failing = true};
     dt_json *j = NULL;
     dt_json_token t;
@@ -441,7 +430,6 @@ static void test_source_errors_come_through(void **state)
 /* Every prefix and every changed byte of a document: a clean answer, never a crash (sanitizers look on). */
 static void test_cut_and_changed_documents(void **state)
 {
-    (void)state;
     const char *text = "{\"samples\":[{\"id\":\"s\\u00e90\",\"t\":-1.5e-3,\"v\":[true,null,12345678901234567890]}],"
                        "\"\xE2\x82\xAC\":\"\\ud83d\\ude00\"}";
     const size_t bytes = strlen(text);

@@ -17,7 +17,6 @@
 
 static void test_writer(void **state)
 {
-    (void)state;
     dt_str s = {0};
     dt_json_out o = {.s = &s};
     dt_json_obj(&o, NULL);
@@ -44,7 +43,6 @@ static void test_writer(void **state)
 
 static void test_written_doubles_read_back(void **state)
 {
-    (void)state;
     (void)setlocale(LC_ALL, "de_DE.UTF-8"); /* where installed: a comma must not appear */
     static const double special[] = {0.0, -0.0,    1e308,         5e-324, 2.2250738585072014e-308,
                                      0.3, 1.0 / 3, 123456789.125, 1e21};

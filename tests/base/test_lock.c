@@ -22,7 +22,6 @@ static char path[64];
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(path, sizeof(path), "test_lock.%ld.tmp", (long)getpid());
     unlink(path);
     return 0;
@@ -30,14 +29,12 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     unlink(path);
     return 0;
 }
 
 static void test_one_holder(void **state)
 {
-    (void)state;
     int fd = -1, second = -1;
     char who[64];
     assert_false(dt_lock_is_held(path)); /* no such file */
@@ -68,7 +65,6 @@ static void test_one_holder(void **state)
 
 static void test_gone_with_its_holder(void **state)
 {
-    (void)state;
     int ready[2], fd = -1;
     char byte = 0;
     assert_int_equal(pipe(ready), 0);
@@ -91,7 +87,6 @@ static void test_gone_with_its_holder(void **state)
 
 static void test_no_place(void **state)
 {
-    (void)state;
     int fd = -1;
     assert_int_equal(dt_lock_acquire("no/such/folder/lock", &fd), DT_ENOTFOUND);
     assert_non_null(strstr(dt_error_text(), "no/such/folder/lock"));

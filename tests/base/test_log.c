@@ -28,19 +28,16 @@ static void sink(void *user, int level, const char *line)
 
 static void wipe(void *user)
 {
-    (void)user;
     strcat(seen.screen, "w");
 }
 
 static void redraw(void *user)
 {
-    (void)user;
     strcat(seen.screen, "r");
 }
 
 static int begin(void **state)
 {
-    (void)state;
     memset(&seen, 0, sizeof(seen));
     dt_log_sink_set(sink, &seen);
     dt_log_level_set(-1); /* quiet: standard error belongs to the test report */
@@ -50,7 +47,6 @@ static int begin(void **state)
 
 static void test_sink_gets_info_and_below_whatever_the_level(void **state)
 {
-    (void)state;
     dt_log(DT_LOG_INFO, "epoch %d", 3);
     assert_int_equal(seen.n_lines, 1);
     assert_int_equal(seen.last_level, DT_LOG_INFO);
@@ -64,7 +60,6 @@ static void test_sink_gets_info_and_below_whatever_the_level(void **state)
 
 static void test_prefix_and_control_characters(void **state)
 {
-    (void)state;
     dt_log_prefix_set("rank 1 phase1");
     dt_log(DT_LOG_WARN, "bad name \x1b[2J\x7f");
     assert_string_equal(seen.last, "warn  rank 1 phase1: bad name ?[2J?");
@@ -80,7 +75,6 @@ static void test_prefix_and_control_characters(void **state)
 
 static void test_long_lines_are_cut(void **state)
 {
-    (void)state;
     char big[9000];
     memset(big, 'x', sizeof(big) - 1);
     big[sizeof(big) - 1] = '\0';
@@ -90,7 +84,6 @@ static void test_long_lines_are_cut(void **state)
 
 static void test_screen_is_wiped_and_redrawn_around_a_visible_line(void **state)
 {
-    (void)state;
     dt_log_screen_set(wipe, redraw, NULL);
     dt_log(DT_LOG_ERROR, "hidden line");
     assert_string_equal(seen.screen, "");
@@ -102,7 +95,6 @@ static void test_screen_is_wiped_and_redrawn_around_a_visible_line(void **state)
 
 static void test_level_names(void **state)
 {
-    (void)state;
     assert_int_equal(dt_log_level_parse("error"), DT_LOG_ERROR);
     assert_int_equal(dt_log_level_parse("debug"), DT_LOG_DEBUG);
     assert_int_equal(dt_log_level_parse("loud"), -1);

@@ -23,7 +23,6 @@ static char top[64], path[96];
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(top, sizeof(top), "test_logfile.%ld.tmp", (long)getpid());
     snprintf(path, sizeof(path), "%s/a.log", top);
     return dt_fs_mkdirs(top);
@@ -31,7 +30,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     return dt_fs_remove_tree(top);
 }
 
@@ -69,7 +67,6 @@ static dt_logfile *open_log(uint64_t max_bytes, uint32_t keep)
 /* A line "a" is 23 bytes. */
 static void test_turns_over(void **state)
 {
-    (void)state;
     dt_logfile *f = open_log(50, 2);
     static const char *const line[] = {"a", "b", "c", "d", "e", "f", "g"};
     for (size_t i = 0; i < 7; i++) {
@@ -93,7 +90,6 @@ static void test_turns_over(void **state)
 
 static void test_keeps_none_or_all(void **state)
 {
-    (void)state;
     dt_logfile *f = open_log(50, 0);
     for (int i = 0; i < 5; i++) {
         dt_logfile_write_line(f, i % 2 == 0 ? "x" : "y");
@@ -112,7 +108,6 @@ static void test_keeps_none_or_all(void **state)
 
 static void test_no_place(void **state)
 {
-    (void)state;
     dt_logfile *f = NULL;
     const dt_logfile_opts o = {.max_bytes = 50, .keep = 1};
     assert_int_equal(dt_logfile_open("no/such/folder/x.log", &o, &f), DT_EIO);
@@ -133,7 +128,6 @@ static void test_no_place(void **state)
 /* Another program removes or cuts the log: it goes on, and says so once. */
 static void test_removed_meanwhile(void **state)
 {
-    (void)state;
     dt_logfile *f = open_log(0, 0);
     dt_logfile_write_line(f, "w");
     assert_false(dt_logfile_is_recreated(f));

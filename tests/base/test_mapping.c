@@ -146,7 +146,6 @@ static int overwrite(bool in_place, bool crashes)
 
 static void test_overwritten(void **state)
 {
-    (void)state;
     const int changed = overwrite(true, false), replaced = overwrite(false, false);
     const int crashed = overwrite(true, true), by_itself = overwrite(false, true);
     assert_true(WIFEXITED(changed) && WEXITSTATUS(changed) == 1);
@@ -165,7 +164,6 @@ static bool put_byte(int byte)
 /* Times that change without the content are no change, again and again; the next change of the content is one. */
 static void test_touched(void **state)
 {
-    (void)state;
     const pid_t pid = fork();
     if (pid == 0) {
         const struct timespec other[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};

@@ -21,7 +21,6 @@
 
 static int reset(void **state)
 {
-    (void)state;
     dt_fault_reset(NULL);
     return 0;
 }
@@ -36,7 +35,6 @@ static void check_zero(const unsigned char *p, size_t bytes)
 
 static void test_blocks_are_zeroed_aligned_and_counted(void **state)
 {
-    (void)state;
     static const size_t sizes[] = {0, 1, 63, 64, 65, 4096, 262143, 262144, 1000001};
     uint64_t live = dt_alloc_live_bytes(), calls = dt_alloc_count();
     for (size_t round = 0; round < 2; round++) {
@@ -56,7 +54,6 @@ static void test_blocks_are_zeroed_aligned_and_counted(void **state)
 
 static void test_realloc_keeps_the_bytes(void **state)
 {
-    (void)state;
     uint64_t live = dt_alloc_live_bytes();
     char *p = dt_realloc(NULL, 3);
     assert_non_null(p);
@@ -77,7 +74,6 @@ static void test_realloc_keeps_the_bytes(void **state)
 
 static void test_sizes_cannot_overflow(void **state)
 {
-    (void)state;
     size_t out = 7;
     assert_false(dt_mul_size(SIZE_MAX / 2, 3, &out));
     assert_true(dt_mul_size(6, 7, &out));
@@ -92,7 +88,6 @@ static void test_sizes_cannot_overflow(void **state)
 
 static void test_strdup(void **state)
 {
-    (void)state;
     assert_null(dt_strdup(NULL));
     char *s = dt_strdup("words");
     assert_string_equal(s, "words");
@@ -103,7 +98,6 @@ static void test_strdup(void **state)
 
 static void test_arena_is_zeroed_and_given_back(void **state)
 {
-    (void)state;
     uint64_t live = dt_alloc_live_bytes();
     void *p = NULL;
     const uint64_t mapped = dt_arena_live_bytes();
@@ -126,7 +120,6 @@ static void test_arena_is_zeroed_and_given_back(void **state)
 /* What touching the first so many bytes makes resident is what was said: at most, as huge pages may have run out. */
 static void test_touched_is_told(void **state)
 {
-    (void)state;
     enum { BYTES = 5000001 };
     const size_t page = dt_arena_bytes(1), used[] = {0, 1, 100000, 2097152, 2097153, 4194305, BYTES};
     static unsigned char in[BYTES / 4096 + 1];
@@ -153,7 +146,6 @@ static void test_touched_is_told(void **state)
 
 static void test_fault_modes(void **state)
 {
-    (void)state;
     dt_fault_reset("a.b:2,c:1+");
     assert_false(dt_fault("a.b"));
     assert_true(dt_fault("a.b"));
@@ -175,7 +167,6 @@ static void test_fault_modes(void **state)
 
 static void test_bad_specifications_are_named_and_ignored(void **state)
 {
-    (void)state;
     static const char *const bad[] = {
         "alloc",   "alloc:",   ":3",        "alloc:0",
         "alloc:x", "alloc:1?", "alloc:1+!", "a-name-that-is-far-too-long-for-any-fault-point-at-all:1"};
@@ -189,7 +180,6 @@ static void test_bad_specifications_are_named_and_ignored(void **state)
 
 static void test_kill_mode_kills(void **state)
 {
-    (void)state;
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -206,7 +196,6 @@ static void test_kill_mode_kills(void **state)
 
 static void test_environment_names_faults(void **state)
 {
-    (void)state;
     /* main set DTRAIN_FAULT before the first visit of all */
     void *first = dt_alloc(8), *second = dt_alloc(8), *third = dt_alloc(8);
     assert_non_null(first);

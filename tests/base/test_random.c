@@ -16,7 +16,6 @@
 /* words are those of the blocks, in order */
 static void test_words(void **state)
 {
-    (void)state;
     static const uint32_t key[2] = {0x55667788, 0x11223344};
     dt_random r;
     memset(&r, 0xff, sizeof(r));
@@ -37,7 +36,6 @@ static void test_words(void **state)
 
 static void test_streams_differ(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t seed, stream;
     } name[] = {{1, 0}, {2, 0}, {1, 1}, {1, UINT64_C(1) << 32}, {UINT64_C(1) << 32, 0}};
@@ -55,7 +53,6 @@ static void test_streams_differ(void **state)
 
 static void test_moments(void **state)
 {
-    (void)state;
     enum { N = 100000 };
     dt_random r;
     dt_random_init(&r, 42, 0);
@@ -81,7 +78,6 @@ static void test_moments(void **state)
 
 static void test_below(void **state)
 {
-    (void)state;
     dt_random r;
     dt_random_init(&r, 3, 0);
     int count[7] = {0};

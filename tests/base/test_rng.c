@@ -16,7 +16,6 @@
 
 static void test_known_answers(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t counter[4], key[2], want[4];
     } rows[] = {
@@ -37,7 +36,6 @@ static void test_known_answers(void **state)
 
 static void test_block_is_what_the_header_says(void **state)
 {
-    (void)state;
     const dt_rng_key key = {
         .seed = 0x1122334455667788, .phase = 3, .op = 9, .step = 0x500000006, .sample = 0x700000008};
     uint32_t k[4], want[4], got[4];
@@ -53,7 +51,6 @@ static void test_block_is_what_the_header_says(void **state)
 
 static void test_every_part_of_the_key_matters(void **state)
 {
-    (void)state;
     const dt_rng_key base = {.seed = 1, .phase = 1, .op = 1, .step = 1, .sample = 1};
     dt_rng_key keys[6] = {base, base, base, base, base, base};
     keys[1].seed = 2;
@@ -72,7 +69,6 @@ static void test_every_part_of_the_key_matters(void **state)
 
 static void test_uniform_and_normal_moments(void **state)
 {
-    (void)state;
     const dt_rng_key key = {.seed = 42};
     enum { N = 100000 };
     double u_sum = 0, u_square = 0, g_sum = 0, g_square = 0;
@@ -94,7 +90,6 @@ static void test_uniform_and_normal_moments(void **state)
 
 static void test_permutation_is_one_to_one(void **state)
 {
-    (void)state;
     static const uint64_t sizes[] = {1, 2, 3, 4, 5, 7, 16, 17, 100, 1000, 4096, 5000};
     uint8_t hit[5000];
     for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
@@ -112,7 +107,6 @@ static void test_permutation_is_one_to_one(void **state)
 
 static void test_permutations_differ_and_mix(void **state)
 {
-    (void)state;
     /* over many keys every position of 0..6 meets every index about equally often */
     enum { N = 7, KEYS = 7000 };
     int count[N][N] = {{0}};

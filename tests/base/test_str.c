@@ -22,7 +22,6 @@
 
 static void test_growing(void **state)
 {
-    (void)state;
     dt_str s = {0};
     assert_string_equal(dt_str_text(&s), "");
     for (int i = 0; i < 1000; i++) {
@@ -43,7 +42,6 @@ static void test_growing(void **state)
 
 static void test_out_of_memory_sticks(void **state)
 {
-    (void)state;
     dt_str s = {0};
     dt_fault_reset("alloc:1");
     dt_str_add(&s, "lost");
@@ -58,7 +56,6 @@ static void test_out_of_memory_sticks(void **state)
 
 static void test_glob(void **state)
 {
-    (void)state;
     assert_true(dt_glob_match("*", ""));
     assert_true(dt_glob_match("perception.*", "perception.layer0.weight"));
     assert_true(dt_glob_match("*.weight", "a.b.weight"));
@@ -74,7 +71,6 @@ static void test_glob(void **state)
 
 static void test_edit_distance(void **state)
 {
-    (void)state;
     assert_int_equal(dt_edit_distance("", ""), 0);
     assert_int_equal(dt_edit_distance("", "abc"), 3);
     assert_int_equal(dt_edit_distance("kitten", "sitting"), 3);
@@ -89,7 +85,6 @@ static void test_edit_distance(void **state)
 
 static void test_did_you_mean(void **state)
 {
-    (void)state;
     static const char *const keys[] = {"epochs", "learning_rate", "weight_decay", "lr", NULL};
     assert_string_equal(dt_suggest_word("epoch", keys), "epochs");
     assert_string_equal(dt_suggest_word("learnin_rat", keys), "learning_rate");
@@ -101,7 +96,6 @@ static void test_did_you_mean(void **state)
 
 static void test_whole_numbers(void **state)
 {
-    (void)state;
     int64_t v = 0;
     assert_true(dt_parse_whole("9223372036854775807", &v) && v == INT64_MAX);
     assert_true(dt_parse_whole("0x10", &v) && v == 16);
@@ -117,7 +111,6 @@ static void test_whole_numbers(void **state)
 
 static void test_integers(void **state)
 {
-    (void)state;
     int64_t v = 0;
     assert_true(dt_parse_i64("0", &v) && v == 0);
     assert_true(dt_parse_i64("-12", &v) && v == -12);
@@ -148,7 +141,6 @@ static void test_integers(void **state)
 
 static void test_floats(void **state)
 {
-    (void)state;
     (void)setlocale(LC_ALL, "de_DE.UTF-8"); /* a comma locale, where installed, must change nothing */
     double v = 0;
     assert_true(dt_parse_f64("1.5", &v) && v == 1.5);
@@ -167,7 +159,6 @@ static void test_floats(void **state)
 /* Numbers of few digits are read without strtod, to the same bits. */
 static void test_parse_short(void **state)
 {
-    (void)state;
     static const char *const edges[] = {"0",   "-0",  "-0.0", "0.000000000000000", "000000000000001.5",
                                         "5.",  "-.5", "0.1",  "9007199254740992",  "9007199254740993",
                                         "0.3", "1.",  "-7",   "123456789.1234567", "999999999999999.9"};
@@ -192,7 +183,6 @@ static void test_parse_short(void **state)
 
 static void test_utf8(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t bytes;

@@ -23,14 +23,12 @@ static char path[64];
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(path, sizeof(path), "test_trace.%ld.tmp", (long)getpid());
     return 0;
 }
 
 static int end(void **state)
 {
-    (void)state;
     dt_trace_fini();
     return unlink(path);
 }
@@ -82,7 +80,6 @@ static char *written(uint64_t want_n)
 
 static void test_spans(void **state)
 {
-    (void)state;
     pthread_t t[2];
     uint32_t number[] = {1, 2};
     const uint64_t before = dt_alloc_count();
@@ -131,7 +128,6 @@ static void test_spans(void **state)
 
 static void test_no_place(void **state)
 {
-    (void)state;
     uint64_t n = 0, dropped = 0;
     assert_int_equal(dt_trace_write("no/such/folder/t.json", NULL, 0, &n, &dropped), DT_EIO);
     assert_non_null(strstr(dt_error_text(), "no/such/folder/t.json"));

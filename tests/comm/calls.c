@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See calls.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "calls.h"
 
 #include <pthread.h>
@@ -45,7 +42,6 @@ static dt_status swap_pieces(dt_comm *c, uint32_t round)
 
 dt_status dt_calls_all(dt_comm *c, void *user)
 {
-    (void)user;
     const uint32_t rank = dt_comm_rank(c), size = dt_comm_size(c);
     for (uint32_t round = 0; round < 200; round++) {
         uint32_t mine[3] = {rank, round, rank * round}, all[3 * DT_CALLS_MAX_RANKS] = {0};
@@ -205,7 +201,6 @@ static dt_status fly(dt_comm *c, one_call *o, uint32_t round)
 
 dt_status dt_calls_in_flight(dt_comm *c, void *user)
 {
-    (void)user;
     one_call *o = dt_alloc_n(DT_COMM_IN_FLIGHT, sizeof(*o));
     dt_status st = o != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
     for (uint32_t round = 0; round < 12 && st == DT_OK; round++) {

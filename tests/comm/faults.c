@@ -449,7 +449,6 @@ static bool run_seed(uint64_t seed, tally *t, void (*tell)(void *user, const cha
 
 static void say(void *user, const char *line)
 {
-    (void)user;
     puts(line);
 }
 

@@ -84,7 +84,6 @@ static void await_stopped(const dt_board *b, uint32_t rank, bool want)
 
 static void test_what_one_writes_the_other_sees(void **state)
 {
-    (void)state;
     dt_board *b = make(), *other = NULL;
     assert_int_equal(dt_board_open(dt_board_path(b), &other), DT_OK);
     assert_int_equal(dt_board_ranks(other), RANKS);
@@ -116,7 +115,6 @@ static void test_what_one_writes_the_other_sees(void **state)
 
 static void test_a_rank_beyond_is_nobody(void **state)
 {
-    (void)state;
     dt_board *b = make();
     dt_board_call call = {.number = 1};
     dt_board_mark_joined(b, RANKS);
@@ -138,7 +136,6 @@ static void test_a_rank_beyond_is_nobody(void **state)
 
 static void test_the_newest_calls_stay(void **state)
 {
-    (void)state;
     enum { CALLS = DT_BOARD_CALLS + 10 };
     static dt_board_call out[DT_BOARD_CALLS];
     dt_board *b = make();
@@ -160,7 +157,6 @@ static void test_the_newest_calls_stay(void **state)
 
 static void test_calls_as_text(void **state)
 {
-    (void)state;
     char text[64];
     dt_board_describe_call(&(dt_board_call){.op = "barrier", .root = UINT32_MAX}, text, sizeof(text));
     assert_string_equal(text, "barrier");
@@ -176,7 +172,6 @@ static void test_calls_as_text(void **state)
 
 static void test_a_process_that_is_held_or_gone(void **state)
 {
-    (void)state;
     dt_board *b = make();
     const pid_t child = child_as(b, 2);
     assert_true(seen(b, 2).state == DT_BOARD_HERE && seen(b, 2).process == child);
@@ -193,7 +188,6 @@ static void test_a_process_that_is_held_or_gone(void **state)
 
 static void test_what_is_left_is_ended(void **state)
 {
-    (void)state;
     dt_board *b = make();
     const pid_t one = child_as(b, 0), two = child_as(b, 2);
     dt_board_mark_left(b, 2, 0); /* it said so, and did not end */
@@ -218,7 +212,6 @@ static void refuses_path(const char *path, const char *why)
 
 static void test_nothing_else_is_a_board(void **state)
 {
-    (void)state;
     char path[128], nonce[32];
     dt_board *b = make();
     const char *proc = strchr(dt_board_path(b), ':');
@@ -257,7 +250,6 @@ static void test_nothing_else_is_a_board(void **state)
 
 static void test_a_system_without_shared_memory(void **state)
 {
-    (void)state;
     struct rlimit before, none;
     dt_board *b = NULL;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -273,7 +265,6 @@ static void test_a_system_without_shared_memory(void **state)
 
 static void test_too_little_memory(void **state)
 {
-    (void)state;
     dt_board *b = NULL, *good = make();
     assert_int_equal(dt_board_create(UINT32_MAX, &b), DT_ENOMEM); /* more than addresses there are */
     assert_non_null(strstr(dt_error_text(), "cannot map "));
@@ -288,7 +279,6 @@ static void test_too_little_memory(void **state)
 
 static void test_nothing_stays_open(void **state)
 {
-    (void)state;
     const uint64_t live = dt_alloc_live_bytes();
     const int before = dup(0);
     close(before);

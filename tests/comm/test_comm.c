@@ -72,7 +72,6 @@ static void expect_end(uint32_t rank, dt_status st, const char *text)
 
 static void test_every_call_on_every_size(void **state)
 {
-    (void)state;
     for (uint32_t ranks = 1; ranks <= MAX_RANKS; ranks++) {
         run_ranks(ranks, 30, dt_calls_all, NULL);
         for (uint32_t r = 0; r < ranks; r++) {
@@ -83,7 +82,6 @@ static void test_every_call_on_every_size(void **state)
 
 static void test_many_are_under_way_and_end_in_any_order(void **state)
 {
-    (void)state;
     const uint64_t live = dt_alloc_live_bytes();
     for (uint32_t ranks = 1; ranks <= MAX_RANKS; ranks++) {
         run_ranks(ranks, 30, dt_calls_in_flight, NULL);
@@ -96,7 +94,6 @@ static void test_many_are_under_way_and_end_in_any_order(void **state)
 
 static void test_imagined_ranks_meet_nobody(void **state)
 {
-    (void)state;
     dt_comm *c = NULL;
     assert_int_equal(dt_comm_create_planned(1, 1, 1, &c), DT_OK);
     assert_true(dt_comm_size(c) == 1 && dt_comm_barrier(c) == DT_OK);
@@ -112,7 +109,6 @@ static void test_imagined_ranks_meet_nobody(void **state)
 
 static void test_null_is_a_single_rank(void **state)
 {
-    (void)state;
     dt_comm *c = NULL;
     assert_int_equal(dt_comm_create_null(&c), DT_OK);
     assert_int_equal(dt_calls_all(c, NULL), DT_OK);
@@ -136,7 +132,6 @@ static void test_null_is_a_single_rank(void **state)
 
 static void test_steady_calls_allocate_nothing(void **state)
 {
-    (void)state;
     dt_comm *c = NULL;
     assert_int_equal(dt_comm_create_simulated(1, 10, &c), DT_OK);
     uint64_t before = dt_alloc_count();
@@ -159,7 +154,6 @@ static dt_status disagree(dt_comm *c, void *user)
 
 static void test_agreement_takes_the_worst_and_names_it(void **state)
 {
-    (void)state;
     dt_status mine[3] = {DT_OK, DT_EDATA, DT_EIO};
     run_ranks(3, 10, disagree, mine);
     expect_end(0, DT_EIO, "rank 2: trouble of rank 2");
@@ -194,7 +188,6 @@ static dt_status leave_early(dt_comm *c, void *user)
 
 static void test_a_rank_that_leaves_wakes_the_others(void **state)
 {
-    (void)state;
     for (uint32_t round = 0; round < 100; round++) {
         uint32_t quitter = round % 4;
         double t0 = dt_clock_s();
@@ -210,7 +203,6 @@ static void test_a_rank_that_leaves_wakes_the_others(void **state)
 
 static void test_all_that_is_under_way_ends_when_a_rank_does(void **state)
 {
-    (void)state;
     static const char *const want[] = {"rank 1 left: the loss is not finite", "rank 1 left: aborted: enough",
                                        "rank 1 left: aborted: enough", "waiting for rank 1"};
     for (int kind = 0; kind < 4; kind++) {
@@ -229,13 +221,11 @@ static void test_all_that_is_under_way_ends_when_a_rank_does(void **state)
 
 static dt_status finish_without_a_word(dt_comm *c, void *user)
 {
-    (void)user;
     return dt_comm_rank(c) == 1 ? DT_OK : dt_comm_barrier(c);
 }
 
 static void test_a_missing_rank_is_named_at_the_time_limit(void **state)
 {
-    (void)state;
     double t0 = dt_clock_s();
     run_ranks(3, 0.15, finish_without_a_word, NULL);
     double waited = dt_clock_s() - t0;
@@ -251,7 +241,6 @@ static void test_a_missing_rank_is_named_at_the_time_limit(void **state)
 
 static void test_calls_that_do_not_match_are_named_on_every_rank(void **state)
 {
-    (void)state;
     static const char *const want[][2] = {
         {"rank 0 called all_gather of 8 bytes", "rank 2 called all_gather of 16 bytes"},
         {"rank 0 called all_gather of 8 bytes", "rank 2 called barrier"},
@@ -275,7 +264,6 @@ static void test_calls_that_do_not_match_are_named_on_every_rank(void **state)
 
 static void test_creation(void **state)
 {
-    (void)state;
     dt_comm *c[3];
     assert_int_equal(dt_comm_create_simulated(0, 1, c), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "0 ranks"));

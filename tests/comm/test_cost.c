@@ -21,7 +21,6 @@ static dt_world_end end[512];
 
 static void test_the_formulas(void **state)
 {
-    (void)state;
     const dt_cost_links l = {.latency_s = 1e-5, .bytes_per_s = 1e9};
     const dt_cost_model m = {.parameters = 1e6, .step_s = 0.08, .bucket_bytes = 1e6, .leaves = 8};
     dt_cost_step p;
@@ -118,7 +117,6 @@ static dt_status take_steps(dt_comm *c, void *user)
 
 static void test_a_world_with_these_links_agrees(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t ranks;
         double parameters, bucket, latency, per_s, step;
@@ -156,7 +154,6 @@ static void test_a_world_with_these_links_agrees(void **state)
 
 static dt_status measure_body(dt_comm *c, void *user)
 {
-    (void)user;
     dt_cost_measured m;
     double seconds = -1;
     const dt_cost_model model = {.parameters = 20000, .step_s = 1, .bucket_bytes = 16384, .leaves = 2};
@@ -171,7 +168,6 @@ static dt_status measure_body(dt_comm *c, void *user)
 
 static void test_an_exchange_on_any_number_of_ranks(void **state)
 {
-    (void)state;
     const uint64_t live = dt_alloc_live_bytes(), mapped = dt_arena_live_bytes();
     for (uint32_t ranks = 1; ranks <= 6; ranks++) {
         const dt_world_desc d = {.ranks = ranks, .timeout_s = 10};

@@ -142,7 +142,6 @@ static void begin(const pair *a, uint32_t rank, uint64_t number)
 
 static void test_ranks_of_a_machine_share_a_board(void **state)
 {
-    (void)state;
     const uint64_t live = dt_alloc_live_bytes();
     pair a;
     pair_meet(&a);
@@ -163,7 +162,6 @@ static void test_ranks_of_a_machine_share_a_board(void **state)
 
 static void test_who_leaves_says_why_once(void **state)
 {
-    (void)state;
     words_reset();
     dt_peers *p = peers_of(0, 3, NULL);
     assert_false(dt_peers_has_exited(p));
@@ -177,7 +175,6 @@ static void test_who_leaves_says_why_once(void **state)
 
 static void test_who_hears_that_a_rank_left_says_so(void **state)
 {
-    (void)state;
     static const struct {
         const char *word, *want;
     } cases[] = {{"!the disk is full", "rank 2 left: the disk is full"},
@@ -202,7 +199,6 @@ static void test_who_hears_that_a_rank_left_says_so(void **state)
 
 static void test_who_is_asked_answers_once(void **state)
 {
-    (void)state;
     words_reset();
     dt_peers *p = peers_of(0, 3, NULL);
     will_hear(1, "?");
@@ -241,7 +237,6 @@ static void lose_rank_1(const pair *a)
 
 static void test_a_process_that_is_gone_is_named(void **state)
 {
-    (void)state;
     pair a;
     pair_meet(&a);
     lose_rank_1(&a);
@@ -258,7 +253,6 @@ static void test_a_process_that_is_gone_is_named(void **state)
 
 static void test_a_rank_that_has_not_come_is_blamed(void **state)
 {
-    (void)state;
     pair a;
     pair_meet(&a);
     begin(&a, 0, 7);
@@ -279,7 +273,6 @@ static void test_a_rank_that_has_not_come_is_blamed(void **state)
 
 static void test_a_gone_or_held_rank_is_blamed(void **state)
 {
-    (void)state;
     pair a;
     pair_meet(&a);
     lose_rank_1(&a);
@@ -306,7 +299,6 @@ static void test_a_gone_or_held_rank_is_blamed(void **state)
 
 static void test_where_all_are_there_nothing_arrives(void **state)
 {
-    (void)state;
     pair a;
     pair_meet(&a);
     begin(&a, 0, 7);
@@ -319,7 +311,6 @@ static void test_where_all_are_there_nothing_arrives(void **state)
 
 static void test_who_left_meanwhile_is_told_instead(void **state)
 {
-    (void)state;
     pair a;
     pair_meet(&a);
     begin(&a, 1, 7);
@@ -339,7 +330,6 @@ static void test_who_left_meanwhile_is_told_instead(void **state)
 /* Of other machines is known what they say: a second is left for it. */
 static void test_ranks_that_are_not_seen(void **state)
 {
-    (void)state;
     words_reset();
     dt_peers *p = peers_of(0, 5, NULL);
     will_hear(3, ".");
@@ -352,7 +342,6 @@ static void test_ranks_that_are_not_seen(void **state)
 
 static void test_too_little_memory(void **state)
 {
-    (void)state;
     const uint64_t live = dt_alloc_live_bytes();
     const dt_transport_info info = {.size = 1};
     dt_peers *p = NULL;
@@ -379,7 +368,6 @@ static void test_too_little_memory(void **state)
 
 static void test_a_meeting_that_fails(void **state)
 {
-    (void)state;
     dt_comm *c[RANKS];
     assert_int_equal(dt_comm_create_simulated(RANKS, 10, c), DT_OK);
     dt_comm_abandon(c[1], "it never came");
@@ -394,7 +382,6 @@ static void test_a_meeting_that_fails(void **state)
 
 static void test_without_shared_memory(void **state)
 {
-    (void)state;
     dt_comm *c = NULL;
     assert_int_equal(dt_comm_create_null(&c), DT_OK);
     words_reset();

@@ -64,7 +64,6 @@ static void test_knows(void **state)
 {
     char text[2][DT_SUSPENSION_TEXT_BYTES];
     double s = 0, ago = 0;
-    (void)state;
     stop_child(1300, true, text);
     assert_int_equal(sscanf(text[0],
                             "; this rank itself was stopped by a signal (SIGSTOP) for up to %lf s, until %lf s ago", &s,
@@ -78,7 +77,6 @@ static void test_says_nothing_else(void **state)
 {
     char text[2][DT_SUSPENSION_TEXT_BYTES];
     dt_suspension s = {0};
-    (void)state;
     stop_child(1300, false, text); /* who never looked does not know since when */
     assert_string_equal(text[0], "");
     assert_true(dt_suspension_check(&s, dt_clock_s()) == 0);
@@ -90,7 +88,6 @@ static void test_says_nothing_else(void **state)
 /* Twice within one collective: both together. Less than a second is none. */
 static void test_adds_up(void **state)
 {
-    (void)state;
     char text[DT_SUSPENSION_TEXT_BYTES];
     double whole = 0, ago = 0;
     dt_suspension s = {0};

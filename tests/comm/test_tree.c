@@ -58,7 +58,6 @@ static double plain_sum_f64(uint32_t begin, uint32_t end, size_t i)
 
 static int fill(void **state)
 {
-    (void)state;
     for (uint32_t s = 0; s < MAX_LEAVES; s++) {
         for (size_t i = 0; i < COUNT; i++) {
             leaf_table[s][i] = leaf_value(s, i);
@@ -267,7 +266,6 @@ static void shuffle(uint32_t *order, uint32_t n, uint64_t seed)
 
 static void test_any_number_of_ranks_gives_the_same_bits(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < sizeof(leaf_counts) / sizeof(leaf_counts[0]); k++) {
         const uint32_t S = leaf_counts[k];
         float want[COUNT];
@@ -291,7 +289,6 @@ static void test_any_number_of_ranks_gives_the_same_bits(void **state)
 
 static void test_the_order_of_summation_matters_here(void **state)
 {
-    (void)state;
     /* the test above would prove nothing if a plain running sum had the same bits */
     int n_different = 0;
     for (size_t i = 0; i < COUNT; i++) {
@@ -306,7 +303,6 @@ static void test_the_order_of_summation_matters_here(void **state)
 
 static void test_any_size_travels_whole(void **state)
 {
-    (void)state;
     float want[COUNT];
     double want_f64[N_SCALARS];
     for (size_t i = 0; i < COUNT; i++) {
@@ -345,7 +341,6 @@ static void check_near(float got, uint32_t leaves, size_t i)
 
 static void test_a_fast_sum_is_near_and_the_same_again(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t leaves, ranks;
         size_t count;
@@ -378,7 +373,6 @@ static void test_a_fast_sum_is_near_and_the_same_again(void **state)
 
 static void test_a_fast_sum_of_one_rank_is_the_exact_one(void **state)
 {
-    (void)state;
     float want[COUNT];
     double want_f64[N_SCALARS];
     uint32_t order[MAX_LEAVES];
@@ -408,7 +402,6 @@ static float rounded_sum(uint32_t half, uint32_t begin, uint32_t end, bool is_ro
 
 static void test_halves_give_the_same_bits_on_any_number_of_ranks(void **state)
 {
-    (void)state;
     double want_f64[N_SCALARS];
     for (uint32_t half = DT_HALF_BF16; half <= DT_HALF_FP16; half++) {
         for (size_t k = 0; k < sizeof(leaf_counts) / sizeof(leaf_counts[0]); k++) {
@@ -469,7 +462,6 @@ static void *switch_as_rank(void *arg)
 /* What is sent as halves may be sent whole for a while: losses' differences want it. */
 static void test_halves_may_be_left_for_a_while(void **state)
 {
-    (void)state;
     dt_comm *comms[2];
     pthread_t threads[2];
     rank_job jobs[2];
@@ -515,7 +507,6 @@ static void *join_as_rank(void *arg)
 
 static void test_a_rank_without_nodes_takes_part(void **state)
 {
-    (void)state;
     enum { RANKS = 3, N = 5000 };
     static float lent[N];
     for (int mode = 0; mode < 3; mode++) {
@@ -571,7 +562,6 @@ static void *run_worker(void *arg)
 
 static void test_workers_in_any_order_give_the_same_bits(void **state)
 {
-    (void)state;
     static float buffers[MAX_LEAVES][COUNT];
     dt_comm *c = NULL;
     assert_int_equal(dt_comm_create_null(&c), DT_OK);
@@ -608,7 +598,6 @@ static void test_workers_in_any_order_give_the_same_bits(void **state)
 
 static void test_leaves_in_order_keep_few_buffers(void **state)
 {
-    (void)state;
     /* one worker, leaves 0, 1, 2...: at most log2(S) + 1 buffers are ever held (binary counter) */
     dt_tree *t = NULL;
     float value[MAX_LEAVES];
@@ -632,7 +621,6 @@ static void test_leaves_in_order_keep_few_buffers(void **state)
 
 static void test_parts_are_sums_of_their_own(void **state)
 {
-    (void)state;
     dt_tree *t = NULL;
     float value[4];
     dt_tree_merge m;
@@ -662,7 +650,6 @@ static void test_parts_are_sums_of_their_own(void **state)
 /* Each way that small weights can be, on fp32 and on halves. */
 static void test_weights_change_no_bit(void **state)
 {
-    (void)state;
     enum { S = 16 };
     for (uint32_t half = DT_HALF_NONE; half <= DT_HALF_BF16; half++) {
         float want[COUNT];
@@ -693,7 +680,6 @@ static void test_weights_change_no_bit(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     dt_tree *t = NULL;
     assert_int_equal(create(6, 1, 0, 1, &t), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "1 to 4096"));

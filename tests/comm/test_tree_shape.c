@@ -18,7 +18,6 @@ enum { MAX_RANKS = 8 };
 
 static void test_slices_cover_a_range_in_units(void **state)
 {
-    (void)state;
     static const dt_range ranges[] = {{0, 0}, {0, 1}, {64, 1024}, {64, 1088}, {1000000, 2000001}, {128, 3 * 1024 + 64}};
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
         for (uint32_t R = 1; R <= 7; R++) {
@@ -51,7 +50,6 @@ static void deal(uint32_t leaves, uint32_t ranks, const uint32_t *weight, const 
 
 static void test_weights_deal_leaves_by_largest_remainders(void **state)
 {
-    (void)state;
     deal(8, 3, (uint32_t[]){2, 1, 1}, (uint32_t[]){4, 2, 2});
     deal(8, 3, (uint32_t[]){1, 1, 1}, (uint32_t[]){3, 3, 2});        /* equal remainders: lower ranks */
     deal(16, 4, (uint32_t[]){5, 3, 1, 1}, (uint32_t[]){8, 5, 2, 1}); /* 8, 4.8, 1.6, 1.6 */
@@ -73,7 +71,6 @@ static void test_weights_deal_leaves_by_largest_remainders(void **state)
 
 static void test_the_most_nodes_of_a_rank(void **state)
 {
-    (void)state;
     const uint32_t begin[] = {0, 1, 4095, 4096};
     dt_tree_shape shape = {.leaves = 4096, .ranks = 3};
     assert_int_equal(dt_tree_max_nodes(&shape), 11);

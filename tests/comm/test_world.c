@@ -80,7 +80,6 @@ static dt_status call_once(dt_comm *c, void *user)
 
 static void test_the_clock_agrees_with_the_formulas(void **state)
 {
-    (void)state;
     const double alpha = 1e-5, per_s = 1e9;
     static const uint32_t sizes[] = {1, 2, 3, 8, 64};
     for (uint32_t i = 0; i < 5; i++) {
@@ -101,7 +100,6 @@ static void test_the_clock_agrees_with_the_formulas(void **state)
 
 static dt_status work_in_turns(dt_comm *c, void *user)
 {
-    (void)user;
     for (int i = 0; i < 5; i++) {
         DT_TRY(dt_world_work(c, dt_comm_rank(c) == 2 ? 0.3 : 0.1));
         DT_TRY(dt_comm_barrier(c));
@@ -111,7 +109,6 @@ static dt_status work_in_turns(dt_comm *c, void *user)
 
 static void test_the_slowest_sets_the_pace(void **state)
 {
-    (void)state;
     dt_world_desc d = {.ranks = 4, .timeout_s = 10};
     assert_true(fabs(run(&d, work_in_turns, NULL).seconds - 1.5) < 1e-9);
     for (uint32_t r = 0; r < 4; r++) {
@@ -123,7 +120,6 @@ static void test_the_slowest_sets_the_pace(void **state)
 
 static void test_every_call_as_on_every_communicator(void **state)
 {
-    (void)state;
     for (uint32_t ranks = 1; ranks <= DT_CALLS_MAX_RANKS; ranks += 3) {
         dt_world_desc d = {
             .seed = ranks,
@@ -149,7 +145,6 @@ static void test_every_call_as_on_every_communicator(void **state)
 
 static dt_status ten_barriers(dt_comm *c, void *user)
 {
-    (void)user;
     for (int i = 0; i < 10; i++) {
         DT_TRY(dt_world_work(c, 0.01));
         DT_TRY(dt_comm_barrier(c));
@@ -159,7 +154,6 @@ static dt_status ten_barriers(dt_comm *c, void *user)
 
 static void test_each_mishap_ends_as_it_should(void **state)
 {
-    (void)state;
     dt_fate f = {.kind = DT_FATE_DIES, .rank = 1, .visit = 9, .where = DT_WORLD_POINTS};
     dt_world_desc d = {
         .seed = 3, .ranks = 4, .timeout_s = 2, .detect_s = 0.5, .links = {.latency_s = 1e-4}, .fate = &f, .n_fates = 1};
@@ -198,7 +192,6 @@ static void test_each_mishap_ends_as_it_should(void **state)
 
 static void test_a_seed_does_the_same_again(void **state)
 {
-    (void)state;
     dt_world_desc d = {.ranks = 7, .timeout_s = 9, .links = {.latency_s = 1e-5, .jitter = 1}};
     uint64_t last = 0;
     for (d.seed = 1; d.seed < 6; d.seed++) {
@@ -211,7 +204,6 @@ static void test_a_seed_does_the_same_again(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     dt_world_report out = {.end = end};
     dt_fate f = {.rank = 9};
     const dt_world_desc bad[] = {
@@ -245,7 +237,6 @@ static void test_refusals(void **state)
 
 static void test_hundreds_of_ranks(void **state)
 {
-    (void)state;
     dt_world_desc d = {.ranks = 400, .timeout_s = 9, .links = {.latency_s = 1e-5}};
     run(&d, ten_barriers, NULL);
     for (uint32_t r = 0; r < 400; r++) {

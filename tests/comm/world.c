@@ -3,9 +3,7 @@
  * See world.h. The rank that runs holds the turn, and everything here belongs to it; it hands the turn on under the
  * lock and waits until it comes back.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "world.h"
 #include "base/hash.h"

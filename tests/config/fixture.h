@@ -34,7 +34,6 @@ static inline const char *at(const char *name)
 
 static inline int begin(void **state)
 {
-    (void)state;
     snprintf(top, sizeof(top), "test_config.%ld.tmp", (long)getpid());
     dt_error_clear();
     bytes_before = dt_alloc_live_bytes();
@@ -43,7 +42,6 @@ static inline int begin(void **state)
 
 static inline int end(void **state)
 {
-    (void)state;
     return dt_fs_remove_tree(top) != DT_OK || dt_alloc_live_bytes() != bytes_before; /* nothing is left behind */
 }
 

@@ -6,7 +6,6 @@
 
 static void test_precedence(void **state)
 {
-    (void)state;
     dt_config *c = from("training = { epochs = 3; learning_rate = 0.3; beta1 = 0.3; momentum = 0.3; };\n"
                         "phases = ( { plugin = \"p\"; } );\n");
     put("profile.cfg", "training = { epochs = 2; weight_decay = 0.2; };");
@@ -44,7 +43,6 @@ static void test_precedence(void **state)
 
 static void test_phases(void **state)
 {
-    (void)state;
     dt_config *c = from("training = { epochs = 3; };\n"
                         "phases = ( { plugin = \"first\"; init = \"random\"; freeze = [ \"controller\", \"shield\" ];\n"
                         "             stop = { epochs = 50; time = 1.5; }; training = { epochs = 5; }; },\n"
@@ -106,7 +104,6 @@ static void test_phases(void **state)
 
 static void test_unknown(void **state)
 {
-    (void)state;
     refuses("\ntraining = { epoch = 3; };",
             "run.cfg:2: unknown key; did you mean \"epochs\"? training has the keys epochs,");
     refuses("trainig = { epochs = 3; };",
@@ -133,7 +130,6 @@ static void test_unknown(void **state)
 
 static void test_types_and_ranges(void **state)
 {
-    (void)state;
     refuses("training = { epochs = \"ten\"; };", "training.epochs = \"ten\" at test_config.");
     refuses("training = { epochs = \"ten\"; };", "[1, 1000000]");
     refuses("training = { epochs = \"10\"; };", "training.epochs = \"10\" at");
@@ -159,7 +155,6 @@ static void test_types_and_ranges(void **state)
 
 static void test_groups_against_values(void **state)
 {
-    (void)state;
     unreadable("training = 5;", DT_ECONFIG, "run.cfg:1: ");
     dt_config *c = from("training = { epochs = 5; };");
     put("second.cfg", "training = { epochs = { from = 1; }; };");
@@ -169,7 +164,6 @@ static void test_groups_against_values(void **state)
 
 static void test_loss_scaling(void **state)
 {
-    (void)state;
     refuses("amp = { initial_scale = 60000.0; };", "amp.initial_scale = 60000");
     refuses("amp = { growth_factor = 1.5; };", "amp.growth_factor = 1.5");
     refuses("amp = { backoff_factor = 0.7; };", "amp.backoff_factor");
@@ -183,7 +177,6 @@ static void test_loss_scaling(void **state)
 
 static void test_later_work(void **state)
 {
-    (void)state;
     refuses("engine = { reduction = \"quick\"; };", "engine.reduction = \"quick\"");
     refuses("comm = { ranks = 2; };", "comm.backend = \"sim\"");
     refuses("comm = { backend = \"sim\"; ranks = 300; };", "300");
@@ -221,7 +214,6 @@ static void test_later_work(void **state)
 /* a reader corrects a file once: all errors, each once, a section's unknown keys last */
 static void test_all_errors(void **state)
 {
-    (void)state;
     dt_config *c = from("training = { epochs = 0; epoch = 3;\n optimizer = \"adamv\"; };\nsead = 3;\n"
                         "data = { shards = 6; };\n"
                         "phases = ( { init = 5; stop = { epoch = 1; steps = -1; }; data = { batch = 0; }; },\n"
@@ -300,7 +292,6 @@ static uint64_t bytes_to_refuse(int n_keys)
  * configuration's memory, which grows by pieces of some thousand. */
 static void test_counted_errors_cost_nothing(void **state)
 {
-    (void)state;
     enum { PIECE = 16384 };
     const uint64_t few = bytes_to_refuse(20), many = bytes_to_refuse(900);
     assert_in_range(many, 0, few + PIECE);
@@ -309,7 +300,6 @@ static void test_counted_errors_cost_nothing(void **state)
 /* A name with a line end begins no line of the message. */
 static void test_names_begin_no_line(void **state)
 {
-    (void)state;
     dt_config *c = from("data = { batch = \"x\nerror owned\"; };");
     assert_refused(dt_config_check(c, NULL), DT_ECONFIG, "data.batch = \"x?error owned\" at ");
     assert_null(strchr(dt_error_text(), '\n'));
@@ -318,7 +308,6 @@ static void test_names_begin_no_line(void **state)
 
 static void test_bad_assignments(void **state)
 {
-    (void)state;
     dt_config *c = fresh();
     assert_refused(dt_config_set(c, "training.epochs"), DT_ECONFIG, "expected section.key=value");
     assert_refused(dt_config_set(c, "=3"), DT_ECONFIG, "expected section.key=value");
@@ -351,7 +340,6 @@ static const dt_option widget_table[] = {DT_OPTION(widget, hidden, DT_OPT_I64, "
 
 static dt_status find_component(void *user, dt_config *c, const char *id, const char **role_p)
 {
-    (void)user;
     if (strcmp(id, "widget") != 0) {
         return DT_FAIL(DT_ENOTFOUND, "no component %s", id);
     }
@@ -361,14 +349,12 @@ static dt_status find_component(void *user, dt_config *c, const char *id, const 
 
 static const char *const *known_ids(void *user)
 {
-    (void)user;
     static const char *const ids[] = {"widget", NULL};
     return ids;
 }
 
 static void test_components(void **state)
 {
-    (void)state;
     dt_config_lookup lookup = {find_component, known_ids, NULL};
     dt_config *c = from("widget = { hidden = 9; }; models = { gadget = \"widget\"; };");
     assert_int_equal(dt_config_check(c, &lookup), DT_OK);
@@ -415,7 +401,6 @@ static const dt_option solver_table[] = {
     DT_OPTION(solver_config, rounds, DT_OPT_I64, "10", NULL, 1, 100, NULL, "rounds"), DT_OPTION_END};
 static dt_status find_solver(void *user, dt_config *c, const char *id, const char **role_p)
 {
-    (void)user;
     *role_p = NULL;
     return strcmp(id, "solver") == 0 ? dt_config_declare_phase(c, id, solver_table, "libsolver") : DT_ENOTFOUND;
 }
@@ -423,7 +408,6 @@ static dt_status find_solver(void *user, dt_config *c, const char *id, const cha
 /* From the file that names it, not from where the program runs; an id and what a command says stay as they are. */
 static void test_plugins_by_path(void **state)
 {
-    (void)state;
     dt_config *c = fresh();
     put("run.cfg",
         "phases = ( { plugin = \"./x/solver.so\"; }, { plugin = \"solver\"; }, { plugin = \"/x/solver.so\"; } );\n");
@@ -443,7 +427,6 @@ static void test_plugins_by_path(void **state)
 
 static void test_groups_of_a_phase(void **state)
 {
-    (void)state;
     const dt_config_lookup lookup = {.component = find_solver};
     dt_config *c = fresh();
     put("profile.cfg", "training = { epochs = 5; };\n"
@@ -532,7 +515,6 @@ static dt_status read_all(dt_config **c_p)
 
 static void test_memory(void **state)
 {
-    (void)state;
     put("run.cfg", "seed = 1; training = { freeze = [\"a\"]; };\nphases = ( { plugin = \"p\"; } );\n");
     for (int i = 1;; i++) {
         char spec[32];

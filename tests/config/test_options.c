@@ -28,7 +28,6 @@ static const dt_option table[] = {
 
 static void test_every_member(void **state)
 {
-    (void)state;
     assert_int_equal(dt_option_table_check(table, sizeof(all)), DT_OK);
     assert_int_equal(dt_option_table_check(NULL, 0), DT_OK);
     dt_config *c = fresh();
@@ -75,7 +74,6 @@ static void test_every_member(void **state)
 
 static void test_bounds(void **state)
 {
-    (void)state;
     static const struct {
         const char *set, *says; /* says NULL: accepted */
     } cases[] = {
@@ -133,7 +131,6 @@ static void table_refused(const dt_option *t, const char *piece)
 
 static void test_bad_tables(void **state)
 {
-    (void)state;
     table_refused((const dt_option[]){O(narrow, DT_OPT_I64, "1", 0, 9, NULL), DT_OPTION_END},
                   "option narrow is a integer and needs a member of 8 bytes, its member has 4");
     table_refused((const dt_option[]){O(count, DT_OPT_I64, "ten", 0, 9, NULL), DT_OPTION_END},
@@ -161,7 +158,6 @@ static void test_bad_tables(void **state)
 
 static void test_required(void **state)
 {
-    (void)state;
     dt_option need[] = {O(name, DT_OPT_STR, NULL, 0, 0, NULL), DT_OPTION_END};
     need[0].flags = DT_OPT_REQUIRED;
     assert_int_equal(dt_option_table_check(need, sizeof(all)), DT_OK);
@@ -180,7 +176,6 @@ static void test_required(void **state)
 /* every key of every host section: the default parses, both bounds are accepted, one step outside is refused */
 static void test_host_sections(void **state)
 {
-    (void)state;
     static const char *const sections[] = {"data", "training", "amp", "checkpoint", "engine", "comm", "env"};
     char out[512], set[256];
     int n_bounds = 0;
@@ -237,7 +232,6 @@ static dt_status read_whole(dt_config *c, const char *section)
 /* What options of a section must be to each other, on both sides of each bound. */
 static void test_options_of_one_another(void **state)
 {
-    (void)state;
     static const struct {
         const char *section, *set[4];
         const char *refused; /* the key that is named; NULL: it is accepted */

@@ -8,7 +8,6 @@
 
 static void test_every_type(void **state)
 {
-    (void)state;
     dt_config *c = from("\xef\xbb\xbfseed = 7; # comment, after a byte order mark\n"
                         "training = { epochs = 0x10; learning_rate = 1e-4; // another\n"
                         "  gradient_clip : 2; /* and 99999999999 here\n 3000000000 */ optimizer = \"sg\" \"d\"; };\n"
@@ -45,7 +44,6 @@ static void choose(const char *key, const char *word, dt_training_opts *t, dt_da
 
 static void test_choices(void **state)
 {
-    (void)state;
     dt_training_opts t;
     dt_data_opts d;
     dt_comm_opts w;
@@ -63,7 +61,6 @@ static void test_choices(void **state)
 /* libconfig forgets a string that stands where its grammar has none; it never sees one */
 static void test_refused_without_leaks(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"a = 1; b \"lost\";", "\"lost\" = 1;",   "a = [ 1 \"lost\" ];",
                                         "a = { \"lost\" };",  "a = 1 \"lost\";", "a = ( 1, { b = 2 \"lost\"; } );"};
     dt_config *c = fresh();
@@ -84,7 +81,6 @@ static void test_refused_without_leaks(void **state)
 /* a word ends at a comment, as for libconfig */
 static void test_comments_behind_words(void **state)
 {
-    (void)state;
     dt_config *c = from("training = { epochs = 3// three\n; momentum = 0.5/* half */; eps = 1e-9#so\n; };");
     dt_training_opts t;
     assert_int_equal(dt_config_training(c, -1, &t), DT_OK);
@@ -97,7 +93,6 @@ static void test_comments_behind_words(void **state)
 
 static void test_wide_integers(void **state)
 {
-    (void)state;
     dt_config *c = from("seed = 9007199254740992L; checkpoint = { every_steps = 3000000000L; };");
     dt_root_opts root;
     assert_int_equal(dt_config_root(c, &root), DT_OK);
@@ -114,7 +109,6 @@ static void test_wide_integers(void **state)
 
 static void test_syntax(void **state)
 {
-    (void)state;
     unreadable("seed = 1;\ntraining = { epochs = ; };\n", DT_ECONFIG, "run.cfg:2: syntax error");
     assert_says("a value is missing after epochs =, before ;");
     assert_says("the line: training = { epochs = ; };");
@@ -137,7 +131,6 @@ static void test_syntax(void **state)
 /* The line that is to blame, and what to do, for the mistakes that people make. */
 static void test_what_is_missing(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *at, *says;
     } of[] = {
@@ -177,7 +170,6 @@ static void test_what_is_missing(void **state)
 /* What a group or a file holds is bounded before anybody looks through its keys for each key. */
 static void test_too_many_settings(void **state)
 {
-    (void)state;
     dt_str text = {0};
     for (int i = 0; i <= 1000; i++) {
         dt_str_addf(&text, "k%d = 1;\n", i);
@@ -208,7 +200,6 @@ static void test_too_many_settings(void **state)
 
 static void test_includes(void **state)
 {
-    (void)state;
     assert_int_equal(dt_fs_mkdirs(at("parts/deep")), DT_OK);
     put("parts/train.cfg", "training = {\n  @include \"deep/epochs.cfg\" # inner\n  learning_rate = 0.5;\n};\n");
     put("parts/deep/epochs.cfg", "\nepochs = 3;");

@@ -29,7 +29,6 @@ static void written(dt_config *c, dt_str *out)
 
 static void test_round_trip(void **state)
 {
-    (void)state;
     static const char *const defaults[] = {"training.epochs=77", "training.beta2=0.25", NULL};
     dt_config *c = from(text);
     assert_int_equal(dt_config_set(c, "training.beta1=0.75"), DT_OK); /* beats the first phase's override */
@@ -65,7 +64,6 @@ static void test_round_trip(void **state)
 
 static void test_origin(void **state)
 {
-    (void)state;
     dt_config *c = from(text);
     assert_int_equal(dt_config_set_option(c, "data.batch", "32", "--set"), DT_OK);
     assert_int_equal(dt_config_check(c, NULL), DT_OK);
@@ -106,7 +104,6 @@ static void hash_after(const char *set, const char *config, char out[65])
 
 static void test_hash(void **state)
 {
-    (void)state;
     static const char plain[] = "phases = ( { plugin = \"p\"; } ); training = { epochs = 3; beta1 = 0.5; };";
     static const char *const same[] = {"engine.threads=3",    "engine.reuse=false",       "checkpoint.every_seconds=9",
                                        "comm.backend=sim",    "data.prefetch=0",          "data.store=/elsewhere",
@@ -130,7 +127,6 @@ static void test_hash(void **state)
 
 static void test_differences(void **state)
 {
-    (void)state;
     static const char plain[] = "phases = ( { plugin = \"p\"; } ); training = { epochs = 3; beta1 = 0.5; };";
     static const struct {
         const char *set, *names;

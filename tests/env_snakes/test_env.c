@@ -123,7 +123,6 @@ static void follow(rig *r, uint32_t rule)
 
 static void test_spec(void **state)
 {
-    (void)state;
     static const char *const set[][3] = {{NULL},
                                          {"features=numbers26", NULL},
                                          {"features=numbers30", "advice=true", NULL},
@@ -151,7 +150,6 @@ static void test_spec(void **state)
 /* One seed one game, whatever came before; another seed another game. */
 static void test_same(void **state)
 {
-    (void)state;
     static const char *const set[] = {"opponent=random", "side=random", "features=planes", NULL};
     rig a, b;
     rig_open(&a, set);
@@ -186,7 +184,6 @@ static void test_same(void **state)
 /* Greedy against greedy and random by advice: the sums of rewards and the metrics of a game say the same. */
 static void test_scores(void **state)
 {
-    (void)state;
     static const char *const sides[] = {"side=first", "side=second", "side=random"};
     for (int side = 0; side < 3; side++) {
         const char *const set[] = {"advice=true", "opponent=l1", sides[side], NULL};
@@ -219,7 +216,6 @@ static void test_scores(void **state)
 /* Agents of the other team that do what a rule would do play the game of that rule, and earn from their side of it. */
 static void test_self_play(void **state)
 {
-    (void)state;
     static const char *const sides[] = {"side=first", "side=second", "side=random"};
     for (int side = 0; side < 3; side++) {
         rig rule, self;
@@ -258,7 +254,6 @@ static void test_self_play(void **state)
 /* What one team's lead is the other's arrears; and a share of games, in which the rest is as without. */
 static void test_self_play_share(void **state)
 {
-    (void)state;
     rig rule, some;
     uint32_t n = 0;
     rig_open(&rule, (const char *const[]){"features=numbers26", NULL});
@@ -296,7 +291,6 @@ static void test_self_play_share(void **state)
 /* Every term alone, against what the game's own numbers say it is; and all of them together are their sum. */
 static void test_terms(void **state)
 {
-    (void)state;
     static const char *const one[][3] = {
         {"reward_own=1", NULL, NULL},
         {"reward_own=0", "reward_score=1", NULL},
@@ -364,7 +358,6 @@ static void test_terms(void **state)
 /* The action backwards is forbidden and no other, and the heading in the observation says which. */
 static void test_mask(void **state)
 {
-    (void)state;
     enum { HEADING = 36 + 4 };
     rig r;
     rig_open(&r, (const char *const[]){"mask_back=true", "opponent=evasion", "max_steps=50", NULL});
@@ -395,7 +388,6 @@ static void test_mask(void **state)
 
 static void test_scene(void **state)
 {
-    (void)state;
     dt_scene_vehicle vehicle[64];
     dt_scene_point point[8];
     rig r;
@@ -429,7 +421,6 @@ static void test_scene(void **state)
 /* The rival follows from the number of the episode. */
 static void test_schedule(void **state)
 {
-    (void)state;
     static const char *const set[] = {"schedule=curriculum", "schedule_episodes=20", "max_steps=1", NULL};
     static const uint32_t want[] = {RIVAL_RANDOM, RIVAL_RANDOM, RIVAL_L1, RIVAL_L1, RIVAL_L1, RIVAL_L1, RIVAL_L3};
     rig r;
@@ -446,7 +437,6 @@ static void test_schedule(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     static const int32_t wrong[] = {4, -1, INT32_MAX, INT32_MIN};
     rig r;
     rig_open(&r, NULL);

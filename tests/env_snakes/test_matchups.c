@@ -54,7 +54,6 @@ static void play(const matchup *m, uint64_t seed, double out[NUMBERS])
 
 static void test_table(void **state)
 {
-    (void)state;
     const char *asked = getenv("DT_SNAKES_GAMES");
     const int games = asked != NULL ? atoi(asked) : 1000;
     assert_true(games >= 100);
@@ -86,7 +85,6 @@ static void test_table(void **state)
 
 static void test_schedules(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t kind;
         uint32_t at[9]; /* after 0, 2, 6, 8, 9, 12, 17, 19 and 20 of 20 episodes */

@@ -114,7 +114,6 @@ static void check_step(board *b, records *r)
 
 static void test_games(void **state)
 {
-    (void)state;
     board b = {.n_beans = 0};
     records r;
     uint32_t games = 0, steps = 0, died = 0, ate = 0, over = 0;
@@ -169,7 +168,6 @@ static void exchange(const board *b, board *out)
 
 static void test_views(void **state)
 {
-    (void)state;
     records r;
     uint32_t n = 0;
     for (records_open(&r, "views.txt"); records_next(&r); n++) {
@@ -197,7 +195,6 @@ static void test_views(void **state)
 /* Neighbours of sets by bits are those of cells. */
 static void test_spread(void **state)
 {
-    (void)state;
     dt_random random;
     dt_random_init(&random, 1, 0);
     for (uint32_t t = 0; t < 400 + CELLS; t++) {
@@ -221,7 +218,6 @@ static void test_spread(void **state)
 /* By hand: a snake in a dead end of three cells, beans beyond and across the edge. */
 static void test_paths(void **state)
 {
-    (void)state;
     static const uint8_t own[] = {1, 0, 19}, wall[] = {21, 22, 23, 24, 4, 184, 183, 182, 181},
                          far[3][3] = {{90, 91, 92}, {110, 111, 112}, {130, 131, 132}};
     const observe_kind k = {.kind = OBSERVE_PATHS, .max_steps = 200};
@@ -251,7 +247,6 @@ static void test_paths(void **state)
 /* By hand: planes of 5 times 5 cells around a head at row 0, column 1, and the numbers of the game. */
 static void test_planes(void **state)
 {
-    (void)state;
     static const uint8_t place[BOARD_SNAKES][9] = {{1, 0, 19},      {21, 22, 23, 24, 4, 184, 183, 182, 181},
                                                    {90, 91, 92},    {39, 38, 37},
                                                    {198, 199, 179}, {150, 151, 152}};
@@ -292,7 +287,6 @@ static void test_planes(void **state)
 /* A bean is one's own where no other snake is there as soon; far away from all else. */
 static void test_own_beans(void **state)
 {
-    (void)state;
     static const uint8_t own[] = {42, 41, 40},
                          far[4][3] = {{122, 121, 120}, {126, 125, 124}, {142, 141, 140}, {146, 145, 144}};
     static const uint8_t other[2][3] = {{48, 49, 50}, {49, 50, 51}};
@@ -344,7 +338,6 @@ static void place_on_way(board *b, uint32_t last, uint8_t action[BOARD_SNAKES])
 /* A game is over when snakes and five beans do not fit any more; one segment less, and they do just so. */
 static void test_full_board(void **state)
 {
-    (void)state;
     for (uint32_t more = 0; more < 2; more++) {
         uint8_t action[BOARD_SNAKES];
         board b;
@@ -371,7 +364,6 @@ static void near_share(uint32_t is, double n, double p)
 
 static void test_begin(void **state)
 {
-    (void)state;
     enum { N = 20000 };
     uint32_t bean[CELLS] = {0}, direction[CELLS_DIRECTIONS] = {0}, same = 0;
     for (uint64_t seed = 0; seed < N; seed++) {
@@ -406,7 +398,6 @@ static void test_begin(void **state)
 /* Long random games: sets and lists agree, scores telescope, an action backwards becomes each of the others. */
 static void test_chance(void **state)
 {
-    (void)state;
     enum { GAMES = 300, STEPS = 200 };
     uint32_t turned[CELLS_DIRECTIONS] = {0}, backwards = 0;
     for (uint64_t seed = 0; seed < GAMES; seed++) {

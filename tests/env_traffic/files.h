@@ -39,7 +39,6 @@ static inline void store(const char *name, const char *text)
 
 static inline int make_folder(void **test)
 {
-    (void)test;
     const char *build = getenv("DT_BUILDDIR");
     snprintf(folder, sizeof(folder), "%s/tests/env_traffic/net-XXXXXX", build != NULL ? build : ".");
     load("corner.net.xml", net_text);
@@ -49,7 +48,6 @@ static inline int make_folder(void **test)
 
 static inline int remove_folder(void **test)
 {
-    (void)test;
     char command[2 * TEXT];
     snprintf(command, sizeof(command), "rm -r '%s'", folder);
     return system(command);

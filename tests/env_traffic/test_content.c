@@ -56,7 +56,6 @@ static void check_row(const content *row, dt_status st, int n, const char *messa
 
 static void test_demand(void **test)
 {
-    (void)test;
     static const content all[] = {
         /* times */
         {"<vehicle id='v' depart='0:02:10'>" ROUTE "</vehicle>", READ, 1, NULL},
@@ -270,7 +269,6 @@ static void test_demand(void **test)
 /* Of the edges of zones and junctions those count between which the way is the quickest. */
 static void test_zones(void **test)
 {
-    (void)test;
     static const struct {
         const char *trip, *edges[4];
     } all[] = {
@@ -308,7 +306,6 @@ static void test_zones(void **test)
 /* Files that include others, by paths that begin where they are. */
 static void test_includes(void **test)
 {
-    (void)test;
     static const struct {
         const char *text;
         dt_status status;
@@ -344,7 +341,6 @@ static void test_includes(void **test)
 /* Vehicles that begin close to a line stop at its red light, and touch no vehicle past it. */
 static void test_begin_at_line(void **test)
 {
-    (void)test;
     static const char *const begins[] = {
         "departPos='last' departSpeed='max'",  "departPos='last'",
         "departPos='189.6' departSpeed='max'", "departPos='189.6'",
@@ -385,7 +381,6 @@ static void test_begin_at_line(void **test)
 /* Letters G and O yield to none, whatever the junction says; o yields. */
 static void test_letters(void **test)
 {
-    (void)test;
     static const struct {
         const char *state;
         int yields;
@@ -413,7 +408,6 @@ static void test_letters(void **test)
 /* Programs that never show green run as they are: nobody passes at r and u; one that cannot stop passes at y. */
 static void test_closed(void **test)
 {
-    (void)test;
     static const struct {
         const char *state;
         int passes; /* turns after a stop, too */
@@ -446,7 +440,6 @@ static void test_closed(void **test)
 /* A junction with lights and without right of way has no requests. */
 static void test_no_requests(void **test)
 {
-    (void)test;
     static char text[FILE_MAX], half[FILE_MAX];
     char message[MOCK_TEXT];
     replace(net_text, "type=\"traffic_light\"", "type=\"traffic_light_unregulated\"", half);
@@ -462,7 +455,6 @@ static void test_no_requests(void **test)
 /* Roots that SUMO takes as well; files of another kind are rejected. */
 static void test_roots(void **test)
 {
-    (void)test;
     static const struct {
         const char *root;
         int outcome;
@@ -486,7 +478,6 @@ typedef struct net_content {
 
 static void test_network(void **test)
 {
-    (void)test;
     static const net_content all[] = {
         /* lanes inside junctions: the id counts */
         {"lane id=\":m_0_0\" index=\"0\"", "lane id=\":m_0_0\" index=\"7\"", READ, NULL},

@@ -240,7 +240,6 @@ static const char *const *const worlds[] = {
 
 static void test_same_seed_same_bits(void **test)
 {
-    (void)test;
     for (size_t k = 0; k < sizeof(worlds) / sizeof(worlds[0]); k++) {
         rig a, b;
         rig_open(&a, worlds[k]);
@@ -258,7 +257,6 @@ static void test_same_seed_same_bits(void **test)
 
 static void test_ring_is_seen_as_it_is(void **test)
 {
-    (void)test;
     static const char *const set[] = {"vehicles=10", "length_m=200", "jitter_m=0", "penetration=0.1", NULL};
     rig r;
     rig_open(&r, set);
@@ -298,7 +296,6 @@ static void test_ring_is_seen_as_it_is(void **test)
 
 static void test_a_collision_terminates(void **test)
 {
-    (void)test;
     static const char *const set[] = {"vehicles=5", "length_m=150", "penetration=0.4", "agents=2", NULL};
     rig r;
     rig_open(&r, set);
@@ -329,7 +326,6 @@ static void test_a_collision_terminates(void **test)
 /* An agent moves between lanes as it says, where the mask lets it, and not otherwise. */
 static void test_lanes_as_actions(void **test)
 {
-    (void)test;
     static const char *const set[] = {"scenario=bottleneck", "agents=4", "penetration=1",    "lane_actions=true",
                                       "flow_vph=60",         "lanes=3",  "arrivals=uniform", NULL};
     rig r;
@@ -410,7 +406,6 @@ static int check_gaps(const rig *r, const int *lane)
 /* Two lanes of which the left one ends: what is ahead and beside, against the positions of all. */
 static void test_what_shields_read(void **test)
 {
-    (void)test;
     static const char *const set[] = {"scenario=bottleneck",
                                       "agents=40",
                                       "penetration=0.5",
@@ -481,7 +476,6 @@ static void test_what_shields_read(void **test)
 
 static void test_signals_as_agents(void **test)
 {
-    (void)test;
     static const char *const set[] = {
         "scenario=grid", "control=signals", "rows=2",     "cols=3",          "episode_s=300",
         "flow_vph=600",  "starvation_s=30", "action_s=5", "max_green_s=600", NULL};
@@ -533,7 +527,6 @@ static void test_signals_as_agents(void **test)
 /* Rewards of all signals together are the delay, apart from what is lost on the way out of the network. */
 static void test_reward_is_delay(void **test)
 {
-    (void)test;
     static const char *const set[] = {"scenario=intersection", "control=signals", "episode_s=600", "baseline=true",
                                       NULL};
     rig r;
@@ -553,7 +546,6 @@ static void test_reward_is_delay(void **test)
 /* Formulas see the same traffic as the observations and the built-in rewards. */
 static void test_formulas(void **test)
 {
-    (void)test;
     enum { SIGNAL, TABLE, STEPS = 30, COLUMNS = 13 };
     enum { QUEUE, EXIT, PRESSURE, WAITING, DIFF, DELAY, THROUGHPUT, CHANGES, SHOWN, VEHICLES, RELATIVE, LONGEST, NEAR };
     static const char row[] =
@@ -616,7 +608,6 @@ static void test_formulas(void **test)
 /* Signals and vehicles at once: each has its own choices, and of the others one alone. */
 static void test_both_as_agents(void **test)
 {
-    (void)test;
     enum { AGENTS = 40, LEVELS = 7, EGO = 5, SIGNAL = 8, NEIGHBOUR = 10, PHASES = 4 };
     static const char *const set[] = {"scenario=intersection",
                                       "end_at_collision=false",
@@ -694,7 +685,6 @@ static void test_both_as_agents(void **test)
 
 static void test_who_leaves_is_truncated(void **test)
 {
-    (void)test;
     static const char *const set[] = {"scenario=merge", "agents=40",    "penetration=1", "baseline=true",
                                       "flow_vph=600",   "ramp_vph=100", "episode_s=400", NULL};
     rig r;
@@ -734,7 +724,6 @@ static void refuse(const char *const *set, dt_status st, const char *text)
 
 static void test_refusals(void **test)
 {
-    (void)test;
     refuse((const char *const[]){"action_s=0.7", NULL}, DT_ECONFIG, "not a multiple of dt_s = 0.5");
     refuse((const char *const[]){"episode_s=1", "action_s=5", NULL}, DT_ECONFIG, "shorter than one action of 5 s");
     refuse((const char *const[]){"vehicles=100", NULL}, DT_ECONFIG,
@@ -767,7 +756,6 @@ static void count_call(void *user)
 /* 22 vehicles at rest on a circle, 10 of them agents; what is told about them changes nothing. */
 static void test_how_it_looks(void **state)
 {
-    (void)state;
     static const char *const set[] = {"scenario=ring", "control=vehicles", "vehicles=22", "length_m=230",
                                       "agents=10",     "action_s=1",       "dt_s=0.25",   "jitter_m=0",
                                       "episode_s=60",  "penetration=1",    NULL};
@@ -834,7 +822,6 @@ static void test_how_it_looks(void **state)
 /* Who brakes gently for a red light, or the queue at it, is in no danger, though the time to it shrinks to nothing. */
 static void test_risk_of_stopping(void **test)
 {
-    (void)test;
     for (double gap = 0.1; gap < 60; gap *= 1.5) {
         assert_true(dt_scene_risk(gap, sqrt(2 * 2.9 * gap)) == 0);              /* stops at 2.9 m/s^2 */
         assert_true(dt_scene_risk(gap, -1) == 0 && dt_scene_risk(gap, 0) == 0); /* nothing closes in */
@@ -847,7 +834,6 @@ static void test_risk_of_stopping(void **test)
 
 static void test_out_of_memory_anywhere(void **test)
 {
-    (void)test;
     const dt_component *c = mock_load("plugins", "env_traffic", "env_traffic");
     static const char *const set[] = {"scenario=merge", NULL};
     void *config = mock_config(c, set), *self = calloc(1, c->state_size);

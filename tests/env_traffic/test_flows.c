@@ -81,7 +81,6 @@ static void try_row(const row *w)
 
 static void test_combinations(void **test)
 {
-    (void)test;
     static char table[FILE_MAX];
     load("flows.txt", table);
     store("corner.net.xml", net_text);

@@ -12,7 +12,6 @@ enum { BIG_MAX = 1 << 20 };
 
 static void test_bad_numbers_of_nets(void **test)
 {
-    (void)test;
     static const bad_file bad[] = {
         {"length=\"192.80\"", "length=\"nan\"", "length \"nan\" is not a number", DT_EDATA},
         {"length=\"192.80\"", "length=\"1e400\"", "length \"1e400\" is not a number", DT_EDATA},
@@ -32,7 +31,6 @@ static void test_bad_numbers_of_nets(void **test)
 /* What names lead to must be what is looked for there. */
 static void test_bad_references(void **test)
 {
-    (void)test;
     static const bad_file bad[] = {
         {"to=\"c_east\" fromLane=\"0\" toLane=\"0\" via=\":c_2_0\"",
          "to=\":c_0\" fromLane=\"0\" toLane=\"0\" via=\":c_2_0\"", "leads from a road to \":c_0\", which is inside",
@@ -50,7 +48,6 @@ static void test_bad_references(void **test)
 /* A junction without right of way that a signal of one of its connections makes a part of it. */
 static void test_missing_requests(void **test)
 {
-    (void)test;
     static char changed[FILE_MAX], more[FILE_MAX], last[FILE_MAX];
     char message[MOCK_TEXT];
     replace(net_text, "id=\"c\" type=\"traffic_light\"", "id=\"c\" type=\"unregulated\"", changed);
@@ -65,7 +62,6 @@ static void test_missing_requests(void **test)
 /* Paths over lanes that lead to themselves. */
 static void test_circles(void **test)
 {
-    (void)test;
     static const bad_file bad[] = {
         {"<connection from=\":c_2\" to=\"c_east\" fromLane=\"0\" toLane=\"0\"",
          "<connection from=\":c_2\" to=\"c_east\" fromLane=\"0\" toLane=\"0\" via=\":c_2_0\"",
@@ -113,7 +109,6 @@ static char *make_long_net(int n_points, int n_paths, int is_circle)
 /* 64 rounds of 32768 points for each of 1024 paths are 2^31 points: one more than an int32 counts to. */
 static void test_sums_do_not_wrap(void **test)
 {
-    (void)test;
     char message[MOCK_TEXT];
     char *text = make_long_net(32768, 1024, 1);
     assert_int_equal(try_files(text, routes_text, message), DT_EDATA);
@@ -175,7 +170,6 @@ static int64_t count_compared(const char *text)
 /* 48 paths of 32767 pieces each meet: 1.9e11 pieces would be passed to find the points of all pairs, minutes. */
 static void test_long_paths_are_not_walked(void **test)
 {
-    (void)test;
     char *text = make_wide_net(48, 32768);
     const int64_t n = count_compared(text);
     assert_true(n > 0 && n < 200000000);
@@ -184,7 +178,6 @@ static void test_long_paths_are_not_walked(void **test)
 
 static void test_connections_of_a_lane(void **test)
 {
-    (void)test;
     char message[MOCK_TEXT];
     char *text = make_long_net(2, NET_MAX_LINKS + 1, 0);
     assert_int_equal(try_files(text, short_routes, message), DT_EDATA);
@@ -261,7 +254,6 @@ static char *make_many_links(int n)
 /* As many links as SUMO takes: each has its own light, and foes across all words of their masks. */
 static void test_many_links(void **test)
 {
-    (void)test;
     static const char routes[] = "<routes><vehicle id='v' depart='300' departLane='3'><route edges='a0 b0'/></vehicle>"
                                  "<vehicle id='w' depart='300' departLane='60'><route edges='a3 b3'/></vehicle>"
                                  "</routes>";
@@ -301,7 +293,6 @@ static void test_many_links(void **test)
 /* Every kind of element that is not simulated is told once; 100000 kinds are not, nor is each compared with all. */
 static void test_kinds_of_elements(void **test)
 {
-    (void)test;
     char message[MOCK_TEXT], part[32], *text = malloc(BIG_MAX);
     size_t at = 0;
     assert_non_null(text);
@@ -322,7 +313,6 @@ static void test_kinds_of_elements(void **test)
 /* Expat begins an element again with every piece of it: one of 256 MB would take hours. */
 static void test_endless_element(void **test)
 {
-    (void)test;
     enum { MANY = 6 << 20 };
     char message[MOCK_TEXT], *text = malloc(MANY + 16);
     assert_non_null(text);
@@ -357,7 +347,6 @@ static dt_status try_long_lanes(int n, char *message)
 
 static void test_room_is_bounded(void **test)
 {
-    (void)test;
     char message[MOCK_TEXT];
     assert_int_equal(try_long_lanes(3000, message), DT_OK); /* 266 MB; by their length alone they had 50 GB */
     assert_int_equal(try_long_lanes(8400, message), DT_ECONFIG);
@@ -368,7 +357,6 @@ static void test_room_is_bounded(void **test)
 /* A net of so many junctions has 1 GB and more: nothing is allocated. */
 static void test_net_is_bounded(void **test)
 {
-    (void)test;
     size_t bytes;
     const net_size large = {.lanes = 1000, .edges = 500, .links = 300000, .junctions = 300000};
     const net_size city = {.lanes = 100000, .edges = 50000, .links = 100000, .junctions = 20000, .pieces = 1000000};
@@ -380,7 +368,6 @@ static void test_net_is_bounded(void **test)
 /* Flows that would never end, or that ask for more vehicles than can be counted. */
 static void test_bad_flows(void **test)
 {
-    (void)test;
     static const bad_file bad[] = {
         {"period=\"5\"", "period=\"0\"", "period 0 is outside", DT_EDATA},
         {"period=\"5\"", "period=\"1e-300\"", "period 1e-300 is outside", DT_EDATA},
@@ -407,7 +394,6 @@ static void test_bad_flows(void **test)
 /* So many vehicles in so short a time that their period vanishes next to the hour: t + period == t. */
 static void test_flow_that_stands_still(void **test)
 {
-    (void)test;
     static char changed[FILE_MAX];
     char message[MOCK_TEXT];
     replace(routes_text, "begin=\"100\" end=\"400\" number=\"20\"",
@@ -418,7 +404,6 @@ static void test_flow_that_stands_still(void **test)
 
 static void test_too_many_vehicles(void **test)
 {
-    (void)test;
     char message[MOCK_TEXT], flow[256], *text = malloc(BIG_MAX);
     size_t at = 0;
     assert_non_null(text);
@@ -437,7 +422,6 @@ static void test_too_many_vehicles(void **test)
 /* Nobody needs a network of 400 MB that is 400 kB long. */
 static void test_bomb(void **test)
 {
-    (void)test;
     char path[2 * TEXT], message[MOCK_TEXT];
     char *blank = malloc(BIG_MAX);
     assert_non_null(blank);
@@ -471,7 +455,6 @@ static void test_bomb(void **test)
 /* What lies in memory is read as a file is, messages and all. */
 static void test_from_memory(void **test)
 {
-    (void)test;
     mock_host host;
     const xml_text good = {"a.net.xml", net_text, strlen(net_text)},
                    routes = {"a.rou.xml", routes_text, strlen(routes_text)};
@@ -495,7 +478,6 @@ static void test_from_memory(void **test)
 /* In the place of a file: a pipe that nobody writes to, a device without an end, a folder. */
 static void test_no_plain_file(void **test)
 {
-    (void)test;
     mock_host host;
     char path[2 * TEXT];
     const dt_component *c = mock_load("plugins", "env_traffic", "env_traffic");

@@ -110,7 +110,6 @@ static double travel(double d, double v, double want)
  * acceleration that ends before, or behind, where the paths meet. */
 static void test_occupied(void **state)
 {
-    (void)state;
     static const struct {
         double rest, v, want;
     } c[] = {{20, 10, 10}, {20, 8, 12}, {5, 4, 12}, {40, 9, 6}};
@@ -152,7 +151,6 @@ static void test_occupied(void **state)
 /* Room behind the junction: for its length and the standstill gap, and the same for each on the way there. */
 static void test_room_behind(void **state)
 {
-    (void)state;
     sim_rig r;
     open_empty(&r, lights);
     sim *s = &r.sim;
@@ -182,7 +180,6 @@ static void test_room_behind(void **state)
  * rear of c and it. */
 static void test_gap_with_a_light(void **state)
 {
-    (void)state;
     sim_rig r;
     open_empty(&r, lights);
     sim *s = &r.sim;
@@ -211,7 +208,6 @@ static void test_gap_with_a_light(void **state)
 /* Where both come into the same lane, the follower has to become as slow as c is by then: (v - v_c) / (2 b) more. */
 static void test_gap_of_a_merge(void **state)
 {
-    (void)state;
     sim_rig r;
     open_empty(&r, lights);
     sim *s = &r.sim;
@@ -258,7 +254,6 @@ static double comes_s(double rest, double enters_s, double share)
  * that the other one brakes the longer it has stood. */
 static void test_gap_without_a_light(void **state)
 {
-    (void)state;
     static const double stood[] = {0, 30, 90, 400};
     sim_rig r;
     open_empty(&r, no_lights);
@@ -315,7 +310,6 @@ static void test_gap_without_a_light(void **state)
 
 static void test_yellow_and_red(void **state)
 {
-    (void)state;
     sim_rig r;
     open_empty(&r, lights);
     sim *s = &r.sim;
@@ -340,7 +334,6 @@ static void test_yellow_and_red(void **state)
 /* A phase is shown from min_green_s on and until max_green_s; what two phases share stays green between them. */
 static void test_stages(void **state)
 {
-    (void)state;
     static const char *const set[] = {PLAIN,        "control=signals", "min_green_s=5", "max_green_s=40",
                                       "yellow_s=3", "all_red_s=1",     "dt_s=0.5",      NULL};
     sim_rig r;
@@ -383,7 +376,6 @@ static void test_stages(void **state)
 
 static void test_leader_across(void **state)
 {
-    (void)state;
     sim_rig r;
     open_empty(&r, no_lights);
     sim *s = &r.sim;
@@ -416,7 +408,6 @@ static void test_leader_across(void **state)
 /* Of two that merge at the same distance one follows the other, and not both each other. */
 static void test_tie_of_a_merge(void **state)
 {
-    (void)state;
     sim_rig r;
     double free[2], tied[2];
     open_empty(&r, no_lights);
@@ -457,7 +448,6 @@ static void test_tie_of_a_merge(void **state)
 /* At red a driver stops 1 m before the line; on its way it brakes as for a standing vehicle s0 + 1 m before it. */
 static void test_stop_at_the_line(void **state)
 {
-    (void)state;
     sim_rig r;
     open_empty(&r, lights);
     sim *s = &r.sim;
@@ -489,7 +479,6 @@ static void test_stop_at_the_line(void **state)
 
 static void test_observed(void **state)
 {
-    (void)state;
     static const char *const set[] = {PLAIN, "penetration=1", "agents=8", "control=vehicles", NULL};
     static float ego[8][EGO_FEATURES], ahead[8][AHEAD_ROWS][PAIR_FEATURES];
     sim_rig r;
@@ -532,7 +521,6 @@ static void test_observed(void **state)
 /* Vehicles within detector_m and near_m of the line, standing ones, and where the first is. */
 static void test_detected(void **state)
 {
-    (void)state;
     static const char *const set[] = {PLAIN, "control=signals", "detector_m=60", "near_m=20", NULL};
     sim_rig r;
     open_empty(&r, set);

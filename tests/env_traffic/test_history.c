@@ -113,7 +113,6 @@ static const char *const merge[] = {"scenario=merge", "dt_s=0.1",         "agent
 
 static void test_sequences_are_what_was(void **test)
 {
-    (void)test;
     sim_rig r;
     history p;
     int n_whole = 0, n_part = 0, n_ahead = 0;
@@ -156,7 +155,6 @@ static void test_sequences_are_what_was(void **test)
 /* Between steps motion is straight: on a straight road at constant acceleration a, dt of 0.5 s errs by a dt^2 / 8. */
 static void test_between_steps(void **test)
 {
-    (void)test;
     static const char *const set[] = {"scenario=merge", "dt_s=0.5",         "agents=8",
                                       "penetration=1",  "max_vehicles=500", NULL};
     sim_rig r;
@@ -184,7 +182,6 @@ static void test_between_steps(void **test)
 
 static void test_episodes_are_apart(void **test)
 {
-    (void)test;
     sim_rig r;
     history p;
     static const char *const ring[] = {"dt_s=0.1", "agents=8", "penetration=0.5", NULL};

@@ -26,7 +26,6 @@ static const char *const *const busy[] = {
 
 static void test_nobody_is_lost_or_hurt(void **test)
 {
-    (void)test;
     for (size_t k = 0; k < sizeof(busy) / sizeof(busy[0]); k++) {
         sim_rig r;
         rig_open(&r, busy[k]);
@@ -55,7 +54,6 @@ static double webster(double c, double l, double q, double x)
  * line and not behind each other, and drive at the limit until they are there. */
 static void test_delay_at_a_fixed_signal(void **test)
 {
-    (void)test;
     static const char *const flow[] = {"flow_vph=3000", "flow_vph=250", "flow_vph=350", "flow_vph=450"};
     double capacity = 0; /* 1/s and approach */
     for (int k = 0; k < 4; k++) {
@@ -83,7 +81,6 @@ static void test_delay_at_a_fixed_signal(void **test)
 /* Whatever is asked for, in any order: no conflicting greens, no skipped yellow or all-red, no short green. */
 static void test_signals_by_construction(void **test)
 {
-    (void)test;
     static const char *const lanes[] = {"lanes=1", "lanes=2", "lanes=3"};
     for (int n = 0; n < 3; n++) {
         const char *set[] = {"scenario=intersection", "control=signals", lanes[n], "max_green_s=40", NULL};
@@ -133,7 +130,6 @@ static void test_signals_by_construction(void **test)
 /* The counter itself sees what must not be. */
 static void test_conflicting_greens_are_seen(void **test)
 {
-    (void)test;
     const char *set[] = {"scenario=intersection", "control=signals", NULL};
     sim_rig r;
     rig_open(&r, set);
@@ -147,7 +143,6 @@ static void test_conflicting_greens_are_seen(void **test)
 
 static void test_paths_cross_where_they_should(void **test)
 {
-    (void)test;
     const char *set[] = {"scenario=intersection", "lanes=1", NULL};
     sim_rig r;
     rig_open(&r, set);

@@ -34,7 +34,6 @@ static int32_t link_between(const net *n, double x0, double y0, double x1, doubl
 static void test_numbers(void **test)
 {
     static char changed[FILE_MAX];
-    (void)test;
     for (int i = 0; i < N_NUMBER_TEXTS; i++) {
         char message[MOCK_TEXT], speed[200];
         snprintf(speed, sizeof(speed), "speed=\"%s\"", number_texts[i].text);
@@ -48,7 +47,6 @@ static void test_numbers(void **test)
 
 static void test_net_is_kept(void **test)
 {
-    (void)test;
     sim_rig r;
     open_corner(&r, NULL);
     const net *n = &r.sim.net;
@@ -132,7 +130,6 @@ static void try_program(const char *offset, const char *begin, double zero_s)
 
 static void test_program_of_the_file(void **test)
 {
-    (void)test;
     static const struct {
         const char *offset, *begin;
         double zero_s;
@@ -147,7 +144,6 @@ static void test_program_of_the_file(void **test)
 /* All of the demand is there, drives its way, and nobody is hurt. */
 static void test_demand_of_the_file(void **test)
 {
-    (void)test;
     sim_rig r;
     open_corner(&r, (const char *const[]){"episode_s=1000", NULL});
     sim *s = &r.sim;
@@ -187,7 +183,6 @@ static void test_demand_of_the_file(void **test)
 /* Who is due while the last step goes on is demand, and waits: the trip "turn" at 10.5 s. */
 static void test_due_in_the_last_second(void **test)
 {
-    (void)test;
     sim_rig r;
     open_corner(&r, (const char *const[]){"episode_s=11", "dt_s=1", NULL});
     int64_t due = 0;
@@ -205,7 +200,6 @@ static void test_due_in_the_last_second(void **test)
 /* A vehicle waiting for a full lane does not block those waiting for another lane of the edge. */
 static void test_lanes_of_insertion(void **test)
 {
-    (void)test;
     store("corner.net.xml", net_text);
     store("corner.rou.xml", "<routes><route id='r' edges='m_c c_east'/>"
                             "<flow id='many' route='r' departLane='0' begin='100' end='100' number='60'/>"
@@ -223,7 +217,6 @@ static void test_lanes_of_insertion(void **test)
 /* Where and how fast a vehicle begins on an empty lane, or after one that stands 60 m from the start of the edge. */
 static void test_how_vehicles_begin(void **test)
 {
-    (void)test;
     static const struct {
         const char *attributes;
         double x, v; /* negative: it does not enter */
@@ -286,7 +279,6 @@ static void test_how_vehicles_begin(void **test)
 /* At a stop sign all stop; at a junction without any rule nobody looks. */
 static void test_stop_signs(void **test)
 {
-    (void)test;
     static char changed[FILE_MAX];
     replace(net_text, "dir=\"r\" state=\"m\"", "dir=\"r\" state=\"s\"", changed);
     store("corner.net.xml", changed);
@@ -320,7 +312,6 @@ static void test_stop_signs(void **test)
 /* Compressed files are the same files. */
 static void test_compressed(void **test)
 {
-    (void)test;
     sim_rig r;
     open_corner(&r, NULL);
     rig_run(&r, 600);
@@ -345,7 +336,6 @@ static void test_compressed(void **test)
 
 static void test_bad_nets(void **test)
 {
-    (void)test;
     static const bad_file bad[] = {
         {"<location ", "<location <", "not well-formed XML", DT_EDATA},
         {"<net ", "<network ", "is not the <net> of a SUMO network", DT_EDATA},
@@ -374,7 +364,6 @@ static void test_bad_nets(void **test)
 
 static void test_bad_routes(void **test)
 {
-    (void)test;
     static const bad_file bad[] = {
         {"edges=\"south_c c_north\"", "edges=\"south_c c_norht\"", "edge \"c_norht\" is not in", DT_EDATA},
         {"edges=\"south_c c_north\"", "edges=\"south_c west_m\"", "edge \"south_c\" does not lead to \"west_m\"",
@@ -399,7 +388,6 @@ static void test_bad_routes(void **test)
 
 static void test_nobody_drives(void **test)
 {
-    (void)test;
     char message[MOCK_TEXT];
     static char closed[FILE_MAX];
     assert_int_equal(try_files(net_text, "<routes><vType id=\"car\"/></routes>", message), DT_ECONFIG);
@@ -415,7 +403,6 @@ static void test_nobody_drives(void **test)
 /* What is left out is said, with its line. */
 static void test_what_is_left_out(void **test)
 {
-    (void)test;
     char message[MOCK_TEXT], where[64];
     static char changed[FILE_MAX];
     static char cars[FILE_MAX]; /* the last line of the log is seen here: nothing about lorries */
@@ -432,7 +419,6 @@ static void test_what_is_left_out(void **test)
 /* Files and settings that are not there. */
 static void test_settings(void **test)
 {
-    (void)test;
     static const struct {
         const char *set[6];
         const char *says;
@@ -461,7 +447,6 @@ static void test_settings(void **test)
 
 static void test_memory(void **test)
 {
-    (void)test;
     store("corner.net.xml", net_text);
     store("corner.rou.xml", routes_text);
     const dt_component *c = mock_load("plugins", "env_traffic", "env_traffic");

@@ -74,7 +74,6 @@ static void compare(const sim *s, counts *c)
 
 static void test_on_straight_roads(void **state)
 {
-    (void)state;
     static const char *const set[] = {"scenario=merge", "length_m=1000",     "lanes=2",
                                       "flow_vph=3000",  "penetration=0.5",   "agents=64",
                                       "episode_s=600",  "lane_actions=true", NULL};

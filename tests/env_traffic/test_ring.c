@@ -34,7 +34,6 @@ static double paper_krauss(const paper_driver *d, double v, double v0, double s,
 
 static void test_formulas_are_those_of_the_papers(void **test)
 {
-    (void)test;
     static const char *const model[] = {"model=idm", "model=krauss"};
     static const paper_driver d = {.T = 1.3, .a = 1.1, .b = 2.3, .s0 = 2};
     static const double speed[] = {0, 0.3, 5, 12, 19.9, 33}, want[] = {8.3, 20, 36};
@@ -88,7 +87,6 @@ static double equilibrium(const paper_driver *d, double gap)
 
 static void test_equilibrium_and_fundamental_diagram(void **test)
 {
-    (void)test;
     static const char *const counts[] = {"vehicles=4", "vehicles=10", "vehicles=20", "vehicles=40", "vehicles=60"};
     for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
         const char *set[] = {counts[k],        "length_m=500",   "limit_mps=15", "jitter_m=0",    "headway_s=1.6",
@@ -118,7 +116,6 @@ static void test_equilibrium_and_fundamental_diagram(void **test)
  * collision, and who brakes hard in it, is counted. */
 static void test_steps_and_counts(void **test)
 {
-    (void)test;
     static const char *const model[] = {"model=idm", "model=krauss"};
     for (int m = 0; m < 2; m++) {
         const char *set[] = {model[m],       "vehicles=22",   "length_m=230", "limit_mps=30", "dt_s=0.5",
@@ -195,7 +192,6 @@ static double measured_rate(sim_rig *r, double v, double after)
 
 static void test_waves_grow_where_theory_says_so(void **test)
 {
-    (void)test;
     /* the same traffic with sluggish and with quick drivers */
     static const char *const accel[] = {"accel_mps2=0.6", "accel_mps2=2.5"};
     for (int k = 0; k < 2; k++) {
@@ -231,7 +227,6 @@ static double mean_speed(const tally *from, const tally *to)
 
 static void test_one_vehicle_damps_waves(void **test)
 {
-    (void)test;
     const char *set[] = {"vehicles=22",  "length_m=260", "limit_mps=30",   "penetration=0.0455", "dt_s=0.1",
                          "action_s=0.1", "accel_mps2=1", "decel_mps2=1.5", "headway_s=1",        NULL};
     sim_rig r;
@@ -261,7 +256,6 @@ static void test_one_vehicle_damps_waves(void **test)
 
 static void test_no_collisions_of_pure_idm(void **test)
 {
-    (void)test;
     /* waves all along, coarse steps, two seeds; 10 h of traffic */
     const char *set[] = {"vehicles=22", "length_m=200", "limit_mps=30", "accel_mps2=0.7", "dt_s=0.5", NULL};
     sim_rig r;
@@ -278,7 +272,6 @@ static void test_no_collisions_of_pure_idm(void **test)
 
 static void test_a_collision_is_counted(void **test)
 {
-    (void)test;
     const char *set[] = {"vehicles=5", "length_m=200", "penetration=0.2", NULL};
     sim_rig r;
     rig_open(&r, set);
@@ -299,7 +292,6 @@ static void test_a_collision_is_counted(void **test)
 
 static void test_krauss_keeps_its_distance(void **test)
 {
-    (void)test;
     const char *set[] = {"model=krauss", "vehicles=20", "length_m=400", "sigma=0", "jitter_m=0", "dt_s=0.5", NULL};
     sim_rig r;
     rig_open(&r, set);
@@ -320,7 +312,6 @@ static void test_krauss_keeps_its_distance(void **test)
 
 static void test_steps_allocate_nothing(void **test)
 {
-    (void)test;
     sim_rig r;
     rig_open(&r, NULL);
     r.host.fail_alloc = 1; /* would be NULL, and used */

@@ -48,7 +48,6 @@ static const char *const *const busy[] = {
 
 static void test_nobody_is_lost_or_hurt(void **test)
 {
-    (void)test;
     for (size_t k = 0; k < sizeof(busy) / sizeof(busy[0]); k++) {
         sim_rig r;
         rig_open(&r, busy[k]);
@@ -66,7 +65,6 @@ static void test_nobody_is_lost_or_hurt(void **test)
 /* Poisson and uniform arrivals have the rate that was asked for, and a free road lets all of them in. */
 static void test_demand_has_its_rate(void **test)
 {
-    (void)test;
     static const char *const kinds[] = {"arrivals=poisson", "arrivals=uniform"};
     for (int k = 0; k < 2; k++) {
         const char *set[] = {"scenario=bottleneck", kinds[k], "flow_vph=900", "episode_s=36000", NULL};
@@ -89,7 +87,6 @@ static void test_demand_has_its_rate(void **test)
  * drop), and not much less. */
 static void test_capacity_of_a_lane(void **test)
 {
-    (void)test;
     static const char *const set[] = {
         "scenario=bottleneck", "lanes=2", "flow_vph=4000", "episode_s=7200", "headway_s=1.5", "accel_mps2=1.5", NULL};
     sim_rig r;
@@ -109,7 +106,6 @@ static void test_capacity_of_a_lane(void **test)
 
 static void test_who_is_slow_is_overtaken(void **test)
 {
-    (void)test;
     static const char *const set[] = {"scenario=merge", "lanes=2", "length_m=2000", "ramp_vph=0", NULL};
     sim_rig r;
     rig_open(&r, set);

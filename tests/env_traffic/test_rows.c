@@ -148,8 +148,6 @@ static char said[16384]; /* all that was logged */
 
 static void hear(const dt_host *h, int32_t level, const char *line)
 {
-    (void)h;
-    (void)level;
     snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s\n", line);
 }
 
@@ -220,7 +218,6 @@ static void test_rows(void **test)
     char line[LINE_BYTES];
     uint64_t plain[2] = {0};
     int is_begun = 0, wrong = 0, tables = 0;
-    (void)test;
     read_page();
     FILE *in = open_of_tree("tests/env_traffic/rows.txt");
     while (fgets(line, sizeof(line), in) != NULL) {

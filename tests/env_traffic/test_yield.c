@@ -48,7 +48,6 @@ static void put_stop_signs(char *text)
 
 static void test_waiting(void **test)
 {
-    (void)test;
     static const junction_case all[] = {
         {"tee.net.xml", {"w e 400", "e w 400", "s w 150"}, 2.79, 5.67, 0},              /* left into a main road */
         {"tee.net.xml", {"w e 600", "e w 600", "s e 150"}, 1.93, 4.95, 0},              /* right into it */
@@ -97,7 +96,6 @@ static void test_waiting(void **test)
 /* A side street whose main road is empty: drivers slow down until they see that, and a queue of them moves on. */
 static void test_no_opposing_traffic(void **test)
 {
-    (void)test;
     static const junction_case all[] = {{"cross.net.xml", {"s n 900"}, 0, 5.20, 0}, /* of SUMO, as above */
                                         {"cross.net.xml", {"s n 1200"}, 0, 7.03, 0},
                                         {"tee.net.xml", {"s w 1000"}, 0, 6.12, 0},
@@ -121,7 +119,6 @@ static void test_no_opposing_traffic(void **test)
 /* Standing first for 300 s is counted once; not at a light that stays red. */
 static void test_stuck(void **test)
 {
-    (void)test;
     load("corner.net.xml", net_text);
     store("corner.net.xml", net_text);
     store("corner.rou.xml", "<routes><vehicle id='v' depart='650'><route edges='south_c c_north'/></vehicle></routes>");

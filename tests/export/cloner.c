@@ -52,7 +52,6 @@ static dt_status data_create(void *self, const dt_host *h, const void *cfg)
 
 static const dt_port *data_fields(const void *self, uint32_t *n_p)
 {
-    (void)self;
     *n_p = 2;
     return fields;
 }
@@ -60,14 +59,12 @@ static const dt_port *data_fields(const void *self, uint32_t *n_p)
 static const char *const *data_symbols(const void *self, uint32_t *n_p)
 {
     static const char *const symbols[] = {"A"};
-    (void)self;
     *n_p = 1;
     return symbols;
 }
 
 static dt_status data_count(const void *self, uint64_t *n_p)
 {
-    (void)self;
     *n_p = SAMPLES;
     return DT_OK;
 }
@@ -91,10 +88,7 @@ static dt_status data_read(void *self, const uint64_t *index, const uint64_t *ke
     return DT_OK;
 }
 
-static void nothing(void *self)
-{
-    (void)self;
-}
+static void nothing(void *self) {}
 
 static const dt_data_ops data_ops = {.struct_size = sizeof(dt_data_ops),
                                      .create = data_create,
@@ -122,14 +116,12 @@ static dt_status model_create(void *self, const dt_host *h, const void *cfg, con
 
 static const dt_port *model_inputs(const void *self, uint32_t *n_p)
 {
-    (void)self;
     *n_p = 1;
     return model_in;
 }
 
 static const dt_port *model_outputs(const void *self, uint32_t *n_p)
 {
-    (void)self;
     *n_p = 2;
     return model_out;
 }
@@ -137,14 +129,12 @@ static const dt_port *model_outputs(const void *self, uint32_t *n_p)
 static dt_status model_params(void *self, dt_params *reg)
 {
     const int64_t w[] = {CHOICES, OBS}, v[] = {1, OBS};
-    (void)self;
     DT_TRY_H(reg->add(reg, "w", w, 2, DT_INIT_FAN_IN, 1.0));
     return reg->add(reg, "v", v, 2, DT_INIT_FAN_IN, 1.0);
 }
 
 static dt_status model_forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
-    (void)self;
     out[0] = dt_linear(g, in[0], g->api->param(g, "w"), NULL);
     out[1] = dt_merge(g, dt_linear(g, in[0], g->api->param(g, "v"), NULL));
     return g->api->status(g);

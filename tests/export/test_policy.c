@@ -206,7 +206,6 @@ static void refused(dt_policy *p, const dt_policy_io *io, dt_status want, const 
 
 static void test_describe(void **state)
 {
-    (void)state;
     recorder r;
     dt_policy *p = plain(&r, false);
     const dt_policy_info *x = dt_policy_describe(p);
@@ -227,7 +226,6 @@ static void test_describe(void **state)
 /* Rows that do not act are left out and get zeros; bounds and masks hold. */
 static void test_act(void **state)
 {
-    (void)state;
     recorder r;
     dt_policy *p = plain(&r, false);
     step s = {.obs = {1, 2, 5, 4, -7, -8, 0.5f, -1}, .act_i = {9, 9, 9, 9}};
@@ -262,7 +260,6 @@ static void test_act(void **state)
 /* (x - mean) * scale within +- 3 comes before the first op. */
 static void test_normalised(void **state)
 {
-    (void)state;
     recorder r;
     dt_policy *p = plain(&r, true);
     step s = {.obs = {1.25f, 12, 100, -100, 0, 10, 1, 10}};
@@ -282,7 +279,6 @@ static void test_normalised(void **state)
 /* A step input is exported as it was set last. */
 static void test_step_inputs(void **state)
 {
-    (void)state;
     static const float bias[] = {0.5f, -4};
     recorder r;
     begin(&r);
@@ -309,7 +305,6 @@ static void test_step_inputs(void **state)
 /* A shield cuts choices and moves actions, and is overruled where it permits nothing. */
 static void test_shield(void **state)
 {
-    (void)state;
     recorder r;
     begin(&r);
     dt_graph *g = r.graph;
@@ -340,7 +335,6 @@ static void test_shield(void **state)
 /* Squashed into the bounds, -1 and 2. */
 static void test_squash(void **state)
 {
-    (void)state;
     recorder r;
     begin(&r);
     dt_graph *g = r.graph;
@@ -370,7 +364,6 @@ static void test_squash(void **state)
 /* Indices of places count rows; who was truncated has one, who is gone has not. */
 static void test_index(void **state)
 {
-    (void)state;
     recorder r;
     begin(&r);
     dt_graph *g = r.graph;
@@ -399,7 +392,6 @@ static void test_index(void **state)
 /* The observation before this one, zeros for who has just come; normalised where there is one. */
 static void test_memory(void **state)
 {
-    (void)state;
     recorder r;
     begin(&r);
     r.how[F_OBS].mean = mean;
@@ -436,7 +428,6 @@ static void test_memory(void **state)
 
 static void test_steady(void **state)
 {
-    (void)state;
     recorder r;
     dt_policy *p = plain(&r, true);
     step s = {.obs = {1, 2, 3, 4, 5, 6, 7, 8}};
@@ -454,7 +445,6 @@ static void test_steady(void **state)
 
 static void test_refused_steps(void **state)
 {
-    (void)state;
     recorder r;
     dt_policy *p = plain(&r, false);
     step s = {.obs = {0}};
@@ -503,7 +493,6 @@ static void write_text(const char *text)
 
 static void test_refused_files(void **state)
 {
-    (void)state;
     (void)unlink(path);
     unreadable(DT_ENOTFOUND, path);
     assert_int_equal(dt_fs_write_atomic(path, "no header at all", 16), DT_OK);
@@ -539,7 +528,6 @@ static void test_refused_files(void **state)
  * left behind under DT_KEEP_ONNX, and compares with the formula that is written out below. */
 static void test_axis_ops(void **state)
 {
-    (void)state;
     recorder r;
     begin(&r);
     dt_graph *g = r.graph;
@@ -576,7 +564,6 @@ static void test_axis_ops(void **state)
 /* What would be asked of a phase from step to step, and ops that ONNX has not; nothing is left half written. */
 static void test_refused_exports(void **state)
 {
-    (void)state;
     recorder r;
     dt_bundle b;
     begin(&r);
@@ -603,14 +590,12 @@ static void test_refused_exports(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
     snprintf(path, sizeof(path), "test-policy-%d.safetensors", (int)getpid());
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     (void)unlink(path);
     return 0;
 }

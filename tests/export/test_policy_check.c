@@ -99,7 +99,6 @@ static void replace(const char *text, const char *old, const char *with, char ou
 
 static void test_good(void **state)
 {
-    (void)state;
     dt_policy *p = NULL;
     char why[512] = "";
     assert_int_equal(load(good, &p, why, sizeof(why)), DT_OK);
@@ -158,7 +157,6 @@ static void refuse_all(const change *c, size_t n)
 
 static void test_symbols(void **state)
 {
-    (void)state;
     static const change c[] = {
         {"\"name\":\"B\",\"most\":1", "\"name\":\"N\",\"most\":1", DT_EDATA, "symbol \"N\" is not a name of its own"},
         {"\"name\":\"A\",\"most\":4", "\"name\":\"A\",\"most\":0", DT_EDATA, "0 places, expected 1 to"},
@@ -174,7 +172,6 @@ static void test_symbols(void **state)
 /* Sums that wrap; more than a buffer holds. */
 static void test_actions(void **state)
 {
-    (void)state;
     static const change c[] = {
         {"\"heads\":[1,2]", "\"heads\":[2147483647,2147483647,5]", DT_EDATA, "more than 65536 choices together"},
         {"\"heads\":[1,2]", "\"heads\":[65535,2]", DT_EDATA, "more than 65536 choices together"},
@@ -194,7 +191,6 @@ static void test_actions(void **state)
 
 static void test_bounds(void **state)
 {
-    (void)state;
     static const float bad[][2] = {{2, 1}, {NAN, 1}, {0, NAN}};
     const float good_low = low[0], good_high = high[0];
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -221,7 +217,6 @@ static void test_bounds(void **state)
 
 static void test_numbers(void **state)
 {
-    (void)state;
     dt_policy *p = NULL;
     char why[512] = "";
     b[1] = INFINITY;
@@ -233,7 +228,6 @@ static void test_numbers(void **state)
 /* A mask wider than its buffer, a history of what has other rows, rows that no environment shows. */
 static void test_inputs(void **state)
 {
-    (void)state;
     static const change c[] = {
         {"\"name\":\"present\"", "\"name\":\"obs_history\"", DT_EDATA, "two inputs are called \"obs_history\""},
         {"\"mask\",\"dims\":\"A 3\"", "\"mask\",\"dims\":\"A 2\"", DT_EDATA, "node 11: binary"},
@@ -270,7 +264,6 @@ static void test_inputs(void **state)
 /* Indices point into what they count, as pointers or as rows; the ones that say nobody only where that is known. */
 static void test_indices(void **state)
 {
-    (void)state;
     static const change c[] = {
         {"\"dims\":\"E\",\"dtype\":\"i32\",\"kind\":\"given\",\"counts\":\"N\"",
          "\"dims\":\"E\",\"dtype\":\"i32\",\"kind\":\"given\",\"counts\":\"E\"", DT_EDATA,
@@ -323,7 +316,6 @@ static void test_indices(void **state)
 
 static void test_outputs(void **state)
 {
-    (void)state;
     static const change c[] = {
         {"\"name\":\"logits\",\"value\":26", "\"name\":\"logits\",\"value\":24", DT_EDATA,
          "output logits is of another"},
@@ -354,7 +346,6 @@ static void test_outputs(void **state)
 
 static void test_attributes(void **state)
 {
-    (void)state;
     static const change c[] = {
         {"\"i\":[0,1]}", "\"i\":[9223372036854775807,9223372036854775807]}", DT_EDATA, "slice: columns"},
         {"\"i\":[0,1]}", "\"i\":[-1,1]}", DT_EDATA, "slice: columns"},
@@ -377,7 +368,6 @@ static void test_attributes(void **state)
 /* What would not fit is said before it is asked for. */
 static void test_memory(void **state)
 {
-    (void)state;
     static const change c[] = {
         {"\"name\":\"N\",\"most\":8", "\"name\":\"N\",\"most\":2147483647", DT_EUNSUPPORTED, "needs more than 1024 MB"},
         {"\"name\":\"N\",\"most\":8", "\"name\":\"N\",\"most\":50000000", DT_EUNSUPPORTED, "needs more than 1024 MB"},
@@ -392,7 +382,6 @@ static void test_memory(void **state)
 
 static void test_without_checksum(void **state)
 {
-    (void)state;
     dt_policy *p = NULL;
     char why[512] = "";
     is_sealed = false;
@@ -405,7 +394,6 @@ static void test_without_checksum(void **state)
 /* Any prefix of the file, and any byte of its header turned around. */
 static void test_damaged(void **state)
 {
-    (void)state;
     size_t n = 0;
     uint8_t *bytes = make_file(good, &n);
     dt_policy *p = NULL;
@@ -428,14 +416,12 @@ static void test_damaged(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
     snprintf(path, sizeof(path), "test-policy-check-%d.safetensors", (int)getpid());
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     (void)unlink(path);
     return 0;
 }

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See fuzz.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "fuzz/fuzz.h"
@@ -82,8 +79,6 @@ int fuzz_is_chosen(const uint8_t *bytes, size_t n)
     }
     return (x ^ x >> 16) % 8 == 0;
 #else
-    (void)bytes;
-    (void)n;
     return 1;
 #endif
 }

@@ -33,10 +33,7 @@ static void *take(input *in, size_t bytes)
     return p;
 }
 
-static void forget(const dt_store *store)
-{
-    (void)store;
-}
+static void forget(const dt_store *store) {}
 
 static void follow(const dt_store_view *v)
 {

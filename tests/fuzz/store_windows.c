@@ -24,15 +24,11 @@ const dt_plugin *data_trajectory_LTX_dt_plugin_entry(void);
 
 static dt_status host_fail(const dt_host *h, dt_status st, const char *where, const char *msg)
 {
-    (void)h;
-    (void)where;
     return DT_FAIL(st, "%s", msg);
 }
 
 static void host_log(const dt_host *h, int32_t level, const char *msg)
 {
-    (void)h;
-    (void)level;
     fuzz_touch_text(msg);
 }
 
@@ -40,19 +36,16 @@ static void host_log(const dt_host *h, int32_t level, const char *msg)
 static void *host_alloc(const dt_host *h, uint64_t bytes)
 {
     enum { MOST_BYTES = 16 << 20 };
-    (void)h;
     return bytes <= MOST_BYTES ? dt_alloc(bytes) : NULL;
 }
 
 static void host_release(const dt_host *h, void *p)
 {
-    (void)h;
     dt_free(p);
 }
 
 static dt_status store_open(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out)
 {
-    (void)h;
     dt_store *s = NULL;
     DT_TRY(dt_store_open_cached(path, cache_bytes, &s));
     *out = dt_store_view_of(s);
@@ -61,14 +54,12 @@ static dt_status store_open(const dt_host *h, const char *path, uint64_t cache_b
 
 static void store_close(const dt_host *h, const dt_store_view *v)
 {
-    (void)h;
     dt_store_close((dt_store *)(uintptr_t)dt_store_of_view(v));
 }
 
 static dt_status store_read(const dt_host *h, const dt_store_view *v, uint32_t array, int64_t from, int64_t n,
                             void *out)
 {
-    (void)h;
     return dt_store_read(dt_store_of_view(v), array, from, n, out);
 }
 
@@ -76,7 +67,6 @@ static const void *host_service(const dt_host *h, const char *id)
 {
     static const dt_store_api store = {
         .struct_size = sizeof(store), .open = store_open, .close = store_close, .read = store_read};
-    (void)h;
     return strcmp(id, DT_SVC_STORE) == 0      ? (const void *)&store
            : strcmp(id, DT_SVC_FEATURES) == 0 ? (const void *)&dt_features_service
                                               : NULL;

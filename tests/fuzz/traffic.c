@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See traffic.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "fuzz/fuzz.h"
@@ -16,34 +13,26 @@ enum { MOST_METRES = 20000, MOST_LANES = 400 }; /* of lanes that are simulated *
 
 static dt_status host_fail(const dt_host *h, dt_status st, const char *where, const char *msg)
 {
-    (void)h;
-    (void)where;
     return DT_FAIL(st, "%s", msg);
 }
 
 static void host_log(const dt_host *h, int32_t level, const char *msg)
 {
-    (void)h;
-    (void)level;
     fuzz_touch_text(msg);
 }
 
 static void *host_alloc(const dt_host *h, uint64_t bytes)
 {
-    (void)h;
     return dt_alloc(bytes);
 }
 
 static void host_release(const dt_host *h, void *p)
 {
-    (void)h;
     dt_free(p);
 }
 
 static const void *host_service(const dt_host *h, const char *id)
 {
-    (void)h;
-    (void)id;
     return NULL;
 }
 

@@ -13,7 +13,6 @@
 static dt_status host_fail(const dt_host *h, dt_status st, const char *where, const char *msg)
 {
     mock_host *m = (mock_host *)(uintptr_t)h;
-    (void)where;
     m->status = st;
     snprintf(m->message, sizeof(m->message), "%s", msg);
     return st;
@@ -22,7 +21,6 @@ static dt_status host_fail(const dt_host *h, dt_status st, const char *where, co
 static void host_log(const dt_host *h, int32_t level, const char *msg)
 {
     mock_host *m = (mock_host *)(uintptr_t)h;
-    (void)level;
     snprintf(m->log, sizeof(m->log), "%s", msg);
 }
 
@@ -288,7 +286,6 @@ static dt_status graph_status(const dt_graph *graph)
 static dt_status graph_model(dt_graph *graph, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                              uint32_t n_out)
 {
-    (void)m;
     for (uint32_t i = 0; i < n_in; i++) {
         if (in[i].tensor == NULL) {
             graph_error((mock_graph *)graph, "no value for", in[i].name);
@@ -303,7 +300,6 @@ static dt_status graph_model(dt_graph *graph, dt_model *m, const dt_named *in, u
 static dt_status graph_model_as(dt_graph *graph, dt_model *m, const char *shadow, const dt_named *in, uint32_t n_in,
                                 dt_named *out, uint32_t n_out)
 {
-    (void)shadow;
     return graph_model(graph, m, in, n_in, out, n_out);
 }
 
@@ -331,10 +327,7 @@ static uint32_t graph_purpose(const dt_graph *graph)
     return g->purpose != 0 ? g->purpose : (uint32_t)DT_FOR_TRAINING;
 }
 
-static void graph_mark(dt_graph *graph)
-{
-    (void)graph;
-}
+static void graph_mark(dt_graph *graph) {}
 
 static const dt_graph_api graph_api = {.struct_size = sizeof(dt_graph_api),
                                        .op = graph_op,

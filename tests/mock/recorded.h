@@ -28,7 +28,6 @@ static int n_recorded;
 
 static inline void record_scalar(const dt_host *h, const char *name, double value)
 {
-    (void)h;
     assert_true(n_recorded < MOST_RECORDED);
     snprintf(recorded[n_recorded].name, sizeof(recorded[0].name), "%s", name);
     recorded[n_recorded++].value = value;

@@ -102,7 +102,6 @@ static void check_mlp(const char *const *set, int layers, bool is_shared, bool i
 
 static void test_mlp_computes(void **state)
 {
-    (void)state;
     check_mlp((const char *const[]){"hidden=8", NULL}, 2, false, false, 0);
     check_mlp((const char *const[]){"hidden=8", "layers=0", "critic_layers=2", NULL}, 0, false, false, 0);
     check_mlp((const char *const[]){"hidden=8", "trunk=shared", "activation=relu", "log_std_init=-0.5", NULL}, 2, true,
@@ -111,7 +110,6 @@ static void test_mlp_computes(void **state)
 
 static void test_ports_follow_the_actions(void **state)
 {
-    (void)state;
     static const dt_dim discrete[] = {{"D", 4}, {"choices", 2}, {"continuous", 0}, {"K", 0}, {"W", 1}};
     static const dt_dim continuous[] = {{"D", 3}, {"continuous", 1}};
     bench b;
@@ -150,7 +148,6 @@ static void test_ports_follow_the_actions(void **state)
 /* Phases with a critic of its own ask for no value, and for a deviation that depends on what is seen. */
 static void test_no_value_and_a_spread(void **state)
 {
-    (void)state;
     static const dt_dim dims[] = {{"D", D}, {"continuous", CONTINUOUS}, {"values", 0}, {"spread", 1}};
     bench b;
     float obs[AGENTS][D], log_std[AGENTS * CONTINUOUS];
@@ -185,7 +182,6 @@ static void test_no_value_and_a_spread(void **state)
 /* the size of orthonormal rows tells the gain; biases are 0 */
 static void test_first_values(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         int columns;
@@ -211,7 +207,6 @@ static void test_first_values(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     static const dt_dim none[] = {{"D", 4}, {"choices", 0}, {"continuous", 0}};
     static const dt_dim blind[] = {{"choices", 2}};
     static const dt_dim now[] = {{"D", 4}, {"choices", 2}, {"W", 1}};
@@ -298,7 +293,6 @@ static void check_lstm(const char *const *set, double forget_bias, bool has_enco
 
 static void test_lstm_computes(void **state)
 {
-    (void)state;
     check_lstm((const char *const[]){"hidden=8", "encoder=7", NULL}, 1, true);
     check_lstm((const char *const[]){"hidden=8", "encoder=0", "forget_bias=0", NULL}, 0, false);
 }
@@ -364,7 +358,6 @@ static void check_rule(const char *id, const char *const *set, int columns, int 
 
 static void test_rules_of_signals(void **state)
 {
-    (void)state;
     check_rule("controller_fixed", NULL, 5, 3, 0);
     check_rule("controller_fixed", NULL, 13, 3, 0); /* a program does not mind who waits */
     check_rule("controller_max_pressure", NULL, 8, 2, 60);
@@ -379,7 +372,6 @@ static void test_rules_of_signals(void **state)
 
 static void test_idm(void **state)
 {
-    (void)state;
     static const dt_dim dims[] = {{"D", 0}, {"choices", 0}, {"continuous", 2}, {"K", 11}, {"ego", 9}};
     float ego[AGENTS * 9], mean[AGENTS * 2];
     bench b;
@@ -398,7 +390,6 @@ static void test_idm(void **state)
 
 static void test_snakes(void **state)
 {
-    (void)state;
     static const dt_dim dims[] = {{"D", 26}, {"choices", 4}, {"continuous", 0}, {"K", 11}, {"advice", 24}};
     static const char *const rule[] = {"rule=random", "rule=l1", "rule=l2", "rule=l3", "rule=l4", "rule=evasion"};
     float advice[AGENTS * 24], logits[AGENTS * 4];
@@ -420,7 +411,6 @@ static void test_snakes(void **state)
 /* where no value is wanted, the first output is the action */
 static void test_rules_without_values(void **state)
 {
-    (void)state;
     static const dt_dim signals[] = {{"choices", 4}, {"phases", 13}, {"values", 0}};
     static const dt_dim cars[] = {{"continuous", 1}, {"ego", 9}, {"values", 0}};
     static const dt_dim snakes[] = {{"choices", 4}, {"advice", 24}, {"values", 0}};
@@ -441,7 +431,6 @@ static void test_rules_without_values(void **state)
 
 static void test_rules_refuse_other_worlds(void **state)
 {
-    (void)state;
     static const dt_dim cartpole[] = {{"D", 4}, {"choices", 2}};
     static const dt_dim narrow[] = {{"choices", 4}, {"phases", 2}};
     static const dt_dim slow[] = {{"continuous", 1}, {"ego", 8}};

@@ -88,7 +88,6 @@ static void check(const char *id, const char *const *set, int layers, bool is_ta
 
 static void test_critics_compute(void **state)
 {
-    (void)state;
     check("critic_mlp", (const char *const[]){"hidden=8", NULL}, 2, false);
     check("critic_mlp", (const char *const[]){"hidden=8", "layers=1", "activation=tanh", NULL}, 1, true);
     check("critic_mlp", (const char *const[]){"layers=0", NULL}, 0, false);
@@ -97,7 +96,6 @@ static void test_critics_compute(void **state)
 
 static void test_ports_and_parameters(void **state)
 {
-    (void)state;
     static const dt_dim one[] = {{"D", D}, {"P", P}, {"Q", 1}};
     bench b;
     bench_open(&b, "critic_mlp", NULL, all_dims, 3);
@@ -121,7 +119,6 @@ static void test_ports_and_parameters(void **state)
 
 static void test_temperature(void **state)
 {
-    (void)state;
     bench b;
     float log_alpha = 0;
     bench_open(&b, "temperature", (const char *const[]){"initial=0.25", NULL}, NULL, 0);
@@ -142,7 +139,6 @@ static void refuse(const char *id, const dt_dim *dims)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     static const dt_dim blind[] = {{"D", 0}, {"P", P}, {"Q", 1}}, idle[] = {{"D", D}, {"P", 0}, {"Q", 1}},
                         none[] = {{"D", D}, {"P", P}, {"Q", 0}}, many[] = {{"D", D}, {"P", P}, {"Q", 9}};
     static const char *const ids[] = {"critic_mlp", "critic_quadratic"};

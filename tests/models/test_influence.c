@@ -338,14 +338,12 @@ static void check_signals(const char *const *set, bool is_shared, bool has_row, 
 
 static void test_signals_compute(void **state)
 {
-    (void)state;
     check_signals((const char *const[]){"hidden=6", "policy_gain=0.7", NULL}, false, false, 1);
     check_signals((const char *const[]){"hidden=6", "trunk=shared", "row=true", "rule=0.25", NULL}, true, true, 0.25);
 }
 
 static void test_signals_ports(void **state)
 {
-    (void)state;
     static const dt_dim mixed[] = {{"choices", P}, {"continuous", 2}, {"phases", F}};
     static const dt_dim alone[] = {{"choices", P}, {"phases", 5}, {"neighbour", 3}};
     bench b;
@@ -375,7 +373,6 @@ static void test_signals_ports(void **state)
 /* phases in another order give the same logits in that order and the same values */
 static void test_phases_may_change_places(void **state)
 {
-    (void)state;
     static const int place[P] = {2, 0, 3, 1};
     bench b;
     outputs o, other;
@@ -400,7 +397,6 @@ static void test_phases_may_change_places(void **state)
 
 static void test_signals_may_change_places(void **state)
 {
-    (void)state;
     static const int place[SIGNALS] = {2, 0, 1};
     bench b;
     outputs o, other;
@@ -426,7 +422,6 @@ static void test_signals_may_change_places(void **state)
 /* The weights of a net of 4 phases serve one of 6, whose signals lack two. */
 static void test_phases_that_are_not_there(void **state)
 {
-    (void)state;
     bench b, wide;
     outputs o, other;
     junctions j = new_junctions(), more = {.phases = MORE_PHASES};
@@ -455,7 +450,6 @@ static void test_phases_that_are_not_there(void **state)
 /* Traffic at a neighbour counts, traffic at others does not. */
 static void test_only_neighbours_count(void **state)
 {
-    (void)state;
     bench b;
     outputs o, other;
     junctions j = new_junctions(), busy = j;
@@ -663,14 +657,12 @@ static void check_vehicles(bool is_seeing)
 
 static void test_vehicles_compute(void **state)
 {
-    (void)state;
     check_vehicles(false);
     check_vehicles(true);
 }
 
 static void test_vehicles_ports(void **state)
 {
-    (void)state;
     static const dt_dim flat[] = {{"D", EGO}, {"continuous", 1}, {"ego", EGO}, {"nodes", NODE}};
     bench b;
     open_wide(&b, NULL, flat, 4);
@@ -692,7 +684,6 @@ static void test_vehicles_ports(void **state)
 /* Where all look at all alike, each gets (n - 1) / n of the others' attention; one that draws it all gets 1 of each. */
 static void test_influence_is_a_share(void **state)
 {
-    (void)state;
     static const char *const set[] = {"hidden=6", "layers=1", "policy_gain=0", NULL};
     bench b;
     outputs o;
@@ -721,7 +712,6 @@ static void test_influence_is_a_share(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     static const dt_dim cartpole[] = {{"D", 4}, {"choices", 2}};
     static const dt_dim blind[] = {{"D", 9}, {"continuous", 1}, {"ego", 9}};
     static const dt_dim narrow[] = {{"choices", 4}, {"phases", 4}};

@@ -118,7 +118,6 @@ static void check_recompute(const char *id, const char *const *set, double saved
 
 static void test_recompute(void **state)
 {
-    (void)state;
     check_recompute("risk_gnn", (const char *const[]){"hidden=32", "heads=4", "layers=4", NULL}, 0.3);
     check_recompute("risk_gnn", (const char *const[]){"hidden=32", "heads=4", "layers=4", "layer=transformer", NULL},
                     0.4);
@@ -211,7 +210,6 @@ static void run_world(const char *id, const char *const *set, float motion[STEPS
 /* Every world model begins as constant velocity; its uncertainty grows with time. */
 static void test_untrained_worlds_are_constant_velocity(void **state)
 {
-    (void)state;
     static const char *const ids[] = {"world_constant_velocity", "world_lstm", "world_gru"};
     static const char *const free_one[] = {"futures=1", "kinematic=false", NULL}, *const kinematic_one[] = {
                                                                                       "futures=1", "kinematic=true",
@@ -247,7 +245,6 @@ static void test_untrained_worlds_are_constant_velocity(void **state)
 /* Kinematic vehicles go where they head, and not backwards: the last layer says how fast and where to. */
 static void test_kinematic_vehicles(void **state)
 {
-    (void)state;
     enum { COLUMNS = 4 * FUTURE };
     static const char *const set[] = {"futures=1", "kinematic=true", NULL};
     float motion[STEPS][N_SEQ][6] = {{{0}}}, future[N_SEQ][FUTURE][2], bias[COLUMNS] = {0};
@@ -271,7 +268,6 @@ static void test_kinematic_vehicles(void **state)
 /* Several futures, and what sums them up. */
 static void test_several_futures(void **state)
 {
-    (void)state;
     enum { K = 3, COLUMNS = 4 * K * FUTURE + K };
     static const char *const set[] = {"futures=3", "kinematic=true", NULL};
     static const char *const ids[] = {"world_lstm", "world_gru"};
@@ -315,7 +311,6 @@ static void test_several_futures(void **state)
  * left, and straight on. Of several futures the first keeps its speed. */
 static void test_untrained_worlds_follow_their_lane(void **state)
 {
-    (void)state;
     static const char *const ids[] = {"world_lstm", "world_gru"}, *const three[] = {"futures=3", NULL};
     float motion[STEPS][N_SEQ][6] = {{{0}}}, future[N_SEQ][FUTURE][2], futures[N_SEQ][3][FUTURE][2];
     float path[N_SEQ][PATH][4];
@@ -354,7 +349,6 @@ static void test_untrained_worlds_follow_their_lane(void **state)
 /* Along a lane what the last layer says counts little at first: 5 m/s faster, and 2.5 m/s to the left, after 2 s. */
 static void test_worlds_change_speed_steadily_on_a_lane(void **state)
 {
-    (void)state;
     enum { COLUMNS = 4 * FUTURE };
     float motion[STEPS][N_SEQ][6] = {{{0}}}, future[N_SEQ][FUTURE][2], bias[COLUMNS] = {0};
     float path[N_SEQ][PATH][4] = {{{0}}};
@@ -390,7 +384,6 @@ static void test_worlds_change_speed_steadily_on_a_lane(void **state)
 /* A temperature is added to the logarithms of all deviations, of one future and of several, and reported as it is. */
 static void test_temperature_widens(void **state)
 {
-    (void)state;
     static const char *const one[] = {"futures=1", "calibrated=true", NULL}, *const two[] = {"futures=2",
                                                                                              "calibrated=true", NULL};
     float motion[STEPS][N_SEQ][6] = {{{0}}}, spread[2][N_SEQ][FUTURE][2], spreads[2][N_SEQ][2][FUTURE][2];
@@ -418,7 +411,6 @@ static void test_temperature_widens(void **state)
 /* Who points aside of the lane goes on aside, 0.7 s of it in all: here 0.1 and -0.2 of the way. One future, and two. */
 static void test_worlds_turn_into_their_lane(void **state)
 {
-    (void)state;
     static const char *const ids[] = {"world_lstm", "world_gru"}, *const two[] = {"futures=2", NULL};
     float motion[STEPS][N_SEQ][6] = {{{0}}}, future[N_SEQ][FUTURE][2], futures[N_SEQ][2][FUTURE][2];
     float path[N_SEQ][PATH][4] = {{{0}}};
@@ -452,7 +444,6 @@ static void test_worlds_turn_into_their_lane(void **state)
 
 static void test_risk_gnn(void **state)
 {
-    (void)state;
     check_model("risk_gnn", (const char *const[]){"hidden=16", "heads=4", "layers=2", NULL});
     check_model("risk_gnn", (const char *const[]){"hidden=16", "heads=4", "layers=2", "layer=transformer", NULL});
     check_model("risk_gnn", NULL);
@@ -460,7 +451,6 @@ static void test_risk_gnn(void **state)
 
 static void test_world_models(void **state)
 {
-    (void)state;
     check_model("world_lstm", (const char *const[]){"hidden=8", "head=6", NULL});
     check_model("world_gru", (const char *const[]){"hidden=8", "head=6", "layers=1", NULL});
     check_model("world_lstm", (const char *const[]){"hidden=8", "head=6", "futures=8", "kinematic=true", NULL});

@@ -110,7 +110,6 @@ static void assert_param(bench *b, const char *name, int64_t rows, int64_t cols)
 
 static void test_gnn_guide_is_graph_attention(void **test)
 {
-    (void)test;
     bench b;
     assert_int_equal(bench_open(&b, "risk_gnn", NULL, NULL, 0), DT_OK);
     uint32_t n = 0;
@@ -154,7 +153,6 @@ static void test_gnn_guide_is_graph_attention(void **test)
 
 static void test_gnn_15m_is_a_transformer_of_the_documented_size(void **test)
 {
-    (void)test;
     bench b;
     const char *const set[] = {"preset=15m", NULL};
     assert_int_equal(bench_open(&b, "risk_gnn", set, NULL, 0), DT_OK);
@@ -169,7 +167,6 @@ static void test_gnn_15m_is_a_transformer_of_the_documented_size(void **test)
 
 static void test_gnn_options_win_over_the_preset(void **test)
 {
-    (void)test;
     bench b;
     const char *const set[] = {"preset=15m", "layer=gat", "hidden=96", "heads=4", "layers=1", "pose=false", NULL};
     assert_int_equal(bench_open(&b, "risk_gnn", set, NULL, 0), DT_OK);
@@ -186,7 +183,6 @@ static void test_gnn_options_win_over_the_preset(void **test)
 /* The fixed one is the net as it ever was; the other one has four constants more. */
 static void test_gnn_normalised_has_constants(void **test)
 {
-    (void)test;
     bench b;
     int64_t total[2];
     for (int i = 0; i < 2; i++) {
@@ -210,7 +206,6 @@ static void test_gnn_normalised_has_constants(void **test)
 /* No dropout, no key: the port is asked for only when it is used. */
 static void test_dropout_asks_for_a_key(void **test)
 {
-    (void)test;
     static const char *const ids[] = {"risk_gnn", "world_lstm", "world_gru"};
     static const char *const keys[] = {"row_key", "seq_key", "seq_key"};
     const char *const none[] = {"dropout=0", NULL};
@@ -234,7 +229,6 @@ static void test_dropout_asks_for_a_key(void **test)
 
 static void test_gnn_refuses_heads_that_do_not_divide_hidden(void **test)
 {
-    (void)test;
     bench b;
     const char *const set[] = {"hidden=100", NULL};
     assert_int_equal(bench_open(&b, "risk_gnn", set, NULL, 0), DT_ECONFIG);
@@ -246,7 +240,6 @@ static void test_gnn_refuses_heads_that_do_not_divide_hidden(void **test)
 
 static void test_world_models_share_their_ports(void **test)
 {
-    (void)test;
     static const char *const ids[] = {"world_lstm", "world_gru", "world_constant_velocity"};
     for (uint32_t i = 0; i < 3; i++) {
         bench b;
@@ -270,7 +263,6 @@ static void test_world_models_share_their_ports(void **test)
 
 static void test_world_lstm_parameters(void **test)
 {
-    (void)test;
     bench b;
     assert_int_equal(bench_open(&b, "world_lstm", NULL, world_dims, 4), DT_OK);
     bench_record(&b);
@@ -307,7 +299,6 @@ static void test_world_lstm_parameters(void **test)
 
 static void test_world_gru_parameters(void **test)
 {
-    (void)test;
     bench b;
     assert_int_equal(bench_open(&b, "world_gru", NULL, world_dims, 4), DT_OK);
     bench_record(&b);
@@ -321,7 +312,6 @@ static void test_world_gru_parameters(void **test)
 
 static void test_world_constant_velocity_has_nothing_to_train(void **test)
 {
-    (void)test;
     bench b;
     assert_int_equal(bench_open(&b, "world_constant_velocity", NULL, world_dims, 4), DT_OK);
     bench_record(&b);
@@ -331,7 +321,6 @@ static void test_world_constant_velocity_has_nothing_to_train(void **test)
 
 static void test_world_names_the_missing_dimension(void **test)
 {
-    (void)test;
     bench b;
     assert_int_equal(bench_open(&b, "world_lstm", NULL, world_dims, 3), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "dt_ms"));

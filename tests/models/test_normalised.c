@@ -122,7 +122,6 @@ static void assert_alike(const seen *a, const seen *b)
 /* Before they are set nothing changes, but that 2.5, 5 m/s^2, is the hardest acceleration. */
 static void test_constants_begin_as_nothing(void **state)
 {
-    (void)state;
     for (int i = 0; i < 8; i++) {
         const bool has_pose = i % 2 == 0;
         const char *layer = layers[i / 2 % 2];
@@ -148,7 +147,6 @@ static void test_constants_begin_as_nothing(void **state)
 /* (x + shift) scale, column by column: the plain net sees the same of features that are so already. */
 static void test_features_are_shifted_and_scaled(void **state)
 {
-    (void)state;
     static const float shift[WIDE] = {0, 0, -0.5F, 0, 0, 0, 0.25F, -1, 0};
     static const float scale[WIDE] = {0.125F, 0.125F, 2, 0.4F, 1, 1, 4, 0.5F, 1};
     /* of edges the slots read all columns but the last, and in metres */
@@ -179,7 +177,6 @@ static void test_features_are_shifted_and_scaled(void **state)
  * is from attention alone. */
 static void test_slots_stay_in_metres(void **state)
 {
-    (void)state;
     static const float none[EDGE] = {0, 0, 0, 0};
     static const float *const value[CONSTANTS] = {NULL, NULL, NULL, none};
     scene s, farther;
@@ -199,7 +196,6 @@ static void test_slots_stay_in_metres(void **state)
 
 static void test_constants_have_no_gradient(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         double of_constants = 0, of_others = 0;
         scene s;

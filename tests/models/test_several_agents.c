@@ -84,7 +84,6 @@ static void check_critic(const char *const *set, bool has_state, int layers, dou
 
 static void test_critic_of_others(void **unused)
 {
-    (void)unused;
     check_critic((const char *const[]){"layers=0", NULL}, true, 0, NULL);
     check_critic((const char *const[]){"layers=1", "hidden=6", NULL}, true, 1, relu);
     check_critic((const char *const[]){"layers=1", "hidden=6", "activation=tanh", NULL}, true, 1, tanh);
@@ -94,7 +93,6 @@ static void test_critic_of_others(void **unused)
 static void test_critic_needs_others(void **unused)
 {
     bench b;
-    (void)unused;
     assert_int_equal(bench_create(&b, "critic_others", NULL, dims, 2), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "others 0, choices 4: critic_others needs"));
     b.ops->destroy(b.self);
@@ -140,7 +138,6 @@ static void test_controller_of_a_field(void **unused)
     bench b;
     float obs[AGENTS][D], moves[AGENTS][CHOICES][2], logits[AGENTS][CHOICES];
     double want[CHOICES];
-    (void)unused;
     open_bench(&b, "controller_field", set);
     fill(&obs[0][0], AGENTS * D, 1);
     fill(&moves[0][0][0], AGENTS * CHOICES * 2, 2);
@@ -163,7 +160,6 @@ static void test_controller_of_a_field(void **unused)
 static void test_controller_elsewhere(void **unused)
 {
     bench b;
-    (void)unused;
     assert_int_equal(bench_create(&b, "controller_field", NULL, dims, 2), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "controller_field acts in env_ipp"));
     b.ops->destroy(b.self);

@@ -178,7 +178,6 @@ static void check_closed_form(double euler_s, double slack)
 
 static void test_closed_form(void **state)
 {
-    (void)state;
     check_closed_form(0, 0);
     check_closed_form(0.5, 1.5);
 }
@@ -251,7 +250,6 @@ static void play(road *w, double tau, int substeps, double euler_s, double more,
 
 static void test_nobody_is_hit(void **state)
 {
-    (void)state;
     static const char *const thin[] = {"gap_m=0.3", NULL}, *const soft[] = {"gap_m=0.3", "alpha=0.3", NULL};
     static road w;
     play(&w, 0.5, 1, 0, 0, thin, 0.3);
@@ -269,7 +267,6 @@ static void test_nobody_is_hit(void **state)
 /* h(x') >= (1 - alpha) h(x) against the hardest braking ahead, and no stricter than that */
 static void test_discrete_barrier(void **state)
 {
-    (void)state;
     static float ahead[AGENTS][ROWS][PAIR];
     const double alpha = 0.25, gap_m = 1, tau = 0.5;
     shield s;
@@ -306,7 +303,6 @@ static void test_discrete_barrier(void **state)
 /* Where braking is not enough: both bounds below what the agent can do, so that the host brakes its hardest. */
 static void test_infeasible_is_hardest_braking(void **state)
 {
-    (void)state;
     static float ahead[AGENTS][ROWS][PAIR];
     static const float pairs[4][PAIR] = {{2, 0, 9, 12, 3, 0.5F, 0},   /* far too fast */
                                          {-1, 5, 9, 5, 3, 0.5F, 0},   /* touching */
@@ -344,7 +340,6 @@ static void test_infeasible_is_hardest_braking(void **state)
 
 static void test_lanes(void **state)
 {
-    (void)state;
     static float ahead[AGENTS][ROWS][PAIR], beside[AGENTS][SIDES][PAIR];
     static const double gap_m = 1, change = 0.2, rear = -1;
     shield s;
@@ -414,7 +409,6 @@ static void write_lights(float phases[PHASES][FACTS], const light *l)
 
 static void test_signals(void **state)
 {
-    (void)state;
     static const struct {
         light light[PHASES];
         uint8_t allow[PHASES];
@@ -491,7 +485,6 @@ static void check_rows(const float *allow, const float want[PHASES], bool infeas
  * in time up to 46 s for the longest wait, up to 36 s for the one after that, and so on. */
 static void test_signals_in_time(void **state)
 {
-    (void)state;
     static const dt_dim dims[] = {{"choices", PHASES}, {"phases", FACTS}, {"service", SERVICE}};
     static const struct {
         light light[PHASES];
@@ -543,7 +536,6 @@ static void test_signals_in_time(void **state)
 /* Policies that ask for whatever is permitted, at random or with favourites: nobody waits for ever. */
 static void test_nobody_starves(void **state)
 {
-    (void)state;
     enum { ACTION = 10, STARVATION = 60 };
     static float phases[AGENTS][PHASES][FACTS];
     shield s;
@@ -582,7 +574,6 @@ static void test_nobody_starves(void **state)
 
 static void test_learned_barrier_tightens(void **state)
 {
-    (void)state;
     static const char *const on[] = {"learned=true", NULL}, *const off[] = {"hidden=8", NULL};
     static float near[AGENTS][ROWS][PAIR], far[AGENTS][ROWS][PAIR];
     shield s;
@@ -646,7 +637,6 @@ static bool keeps_away(const float *p, const float *foreseen, double a, double c
 /* The bound is the largest such a, but at least -c. */
 static void test_look_ahead(void **state)
 {
-    (void)state;
     static float ahead[AGENTS][ROWS][PAIR], foreseen[AGENTS][2 * F];
     static const char *const on[] = {"look_ahead_mps2=0.5", "look_ahead_z=0.5", NULL};
     shield s;
@@ -702,7 +692,6 @@ static void test_look_ahead(void **state)
 
 static void test_ports_and_refusals(void **state)
 {
-    (void)state;
     static const dt_dim cartpole[] = {{"D", 4}, {"choices", 2}};
     static const dt_dim narrow[] = {{"choices", 4}, {"phases", 8}};
     static const dt_dim two[] = {{"continuous", 2}, {"ahead", PAIR}};

@@ -135,7 +135,6 @@ static void check(const scene *s)
 
 static void test_every_slot(void **state)
 {
-    (void)state;
     scene s = {.size = {0, 0, 1}};
     node(&s);
     edge(&s, 0, 0, 0); /* itself */
@@ -156,7 +155,6 @@ static void test_every_slot(void **state)
 
 static void test_ties_and_thresholds(void **state)
 {
-    (void)state;
     scene s = {.size = {0, 0, 1}};
     node(&s);
     edge(&s, 0, 0, 0);
@@ -174,7 +172,6 @@ static void test_ties_and_thresholds(void **state)
 
 static void test_alone_and_without_edges(void **state)
 {
-    (void)state;
     scene s = {.size = {0, 0, 1}};
     node(&s); /* no edge, not even to itself */
     node(&s);

@@ -73,7 +73,6 @@ static inline dt_status host_turn(dt_status st)
 
 static inline dt_status host_wire(const dt_host *h, const dt_wiring_desc *d, dt_wiring **out)
 {
-    (void)h;
     fake.flags = d->flags;
     snprintf(fake.phase, sizeof(fake.phase), "%s", d->phase);
     *out = &fake.wiring;
@@ -84,7 +83,6 @@ static inline dt_status host_bind(dt_wiring *w, const dt_model_request *want, dt
 {
     char *text = fake.bound[fake.n_bound];
     const size_t room = sizeof(fake.bound[0]);
-    (void)w;
     int n = snprintf(text, room, "%s:", want->role);
     for (uint32_t i = 0; i < want->n_dims; i++) {
         n += snprintf(text + n, room - (size_t)n, " %s=%lld", want->dims[i].name, (long long)want->dims[i].size);
@@ -109,13 +107,11 @@ static inline uint32_t host_count_models(const dt_wiring *w, dt_model **out, uin
 
 static inline uint32_t host_instances(const dt_env *e)
 {
-    (void)e;
     return fake.instances;
 }
 
 static inline const char *host_env_id(const dt_env *e)
 {
-    (void)e;
     return "test";
 }
 
@@ -150,7 +146,6 @@ static inline dt_status host_report(dt_rollout *r, dt_train *t)
 
 static inline dt_status host_replay(const dt_host *h, dt_rollout *r, const dt_replay_desc *d, dt_replay **out)
 {
-    (void)h;
     assert_ptr_equal(r, &fake.rollout);
     fake.replay = *d;
     *out = (dt_replay *)(void *)&fake.replay;
@@ -164,7 +159,6 @@ static inline dt_data *host_data(dt_replay *p)
 
 static inline dt_status host_add(dt_replay *p)
 {
-    (void)p;
     host_say("a");
     fake.kept += fake.report.env_steps;
     return host_turn(fake.add);
@@ -172,26 +166,22 @@ static inline dt_status host_add(dt_replay *p)
 
 static inline dt_status host_draw(dt_replay *p)
 {
-    (void)p;
     host_say("d");
     return host_turn(fake.draw);
 }
 
 static inline uint64_t host_kept(const dt_replay *p)
 {
-    (void)p;
     return fake.kept;
 }
 
 static inline uint64_t host_drawn(const dt_replay *p)
 {
-    (void)p;
     return fake.batch;
 }
 
 static inline dt_status host_priority(dt_replay *p, const float *error, uint64_t n)
 {
-    (void)p;
     host_say("p");
     assert_true(n <= HOST_MOST);
     memcpy(fake.priority, error, n * sizeof(*error));
@@ -203,7 +193,6 @@ static inline dt_status host_priority(dt_replay *p, const float *error, uint64_t
 
 static inline dt_status host_train(const dt_host *h, const dt_train_desc *d, dt_train **out)
 {
-    (void)h;
     fake.train = *d;
     memcpy(fake.group, d->group, d->n_groups * sizeof(fake.group[0]));
     memcpy(fake.shadow, d->target, d->n_targets * sizeof(fake.shadow[0]));
@@ -219,7 +208,6 @@ static inline void host_destroy(dt_train *t)
 
 static inline dt_status host_set(dt_train *t, const char *name, const float *value, uint32_t n)
 {
-    (void)t;
     assert_true(n <= HOST_MOST);
     snprintf(fake.set_name, sizeof(fake.set_name), "%s", name);
     memcpy(fake.set_value, value, n * sizeof(*value));
@@ -229,7 +217,6 @@ static inline dt_status host_set(dt_train *t, const char *name, const float *val
 
 static inline dt_status host_set_acting(dt_train *t, const char *name, const float *value, uint32_t n)
 {
-    (void)t;
     assert_true(n <= HOST_MOST);
     snprintf(fake.acting_name, sizeof(fake.acting_name), "%s", name);
     memcpy(fake.acting_value, value, n * sizeof(*value));
@@ -238,7 +225,6 @@ static inline dt_status host_set_acting(dt_train *t, const char *name, const flo
 
 static inline dt_status host_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *per_epoch)
 {
-    (void)t;
     *step = fake.step;
     *steps = fake.steps;
     *per_epoch = fake.per_round;
@@ -248,7 +234,6 @@ static inline dt_status host_position(const dt_train *t, uint64_t *step, uint64_
 static inline dt_status host_step(dt_train *t, uint32_t groups, dt_step_report *r)
 {
     char text[16];
-    (void)t;
     snprintf(text, sizeof(text), "u%u", groups);
     host_say(text);
     r->step = ++fake.step;
@@ -262,7 +247,6 @@ static inline dt_status host_step(dt_train *t, uint32_t groups, dt_step_report *
 static inline dt_status host_evaluate(dt_train *t, dt_data *d, void *user,
                                       dt_status (*each)(void *user, const dt_rows *r))
 {
-    (void)t;
     host_say("e");
     assert_ptr_equal(d, &fake.replay);
     fake.at = fake.error;
@@ -276,7 +260,6 @@ static inline dt_status host_evaluate(dt_train *t, dt_data *d, void *user,
 
 static inline const void *host_rows(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank)
 {
-    (void)r;
     dim[0] = fake.n_at;
     *rank = fake.rank;
     return strcmp(name, "td_error") == 0 && !fake.lacks_errors ? fake.at : NULL;

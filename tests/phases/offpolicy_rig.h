@@ -79,7 +79,6 @@ static inline int rig_view(const dt_wiring_view *view)
 
 static inline dt_status rig_record(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_policy_tensors *out)
 {
-    (void)w;
     const int v = rig_view(view);
     out->mean = dt_add(g, rig_input(g, v, "mean"), g->api->param(g, "actor"));
     out->log_std = rig_input(g, v, "log_std");

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See phase1_host.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "phase1_host.h"
 
 world *w;
@@ -20,7 +17,6 @@ static void append(char text[MOCK_TEXT], const char *fmt, ...)
 
 static dt_status bind_model(const dt_host *h, const dt_model_request *want, dt_model **out)
 {
-    (void)h;
     append(w->wants, "%s:", want->role);
     for (uint32_t i = 0; i < want->n_dims; i++) {
         append(w->wants, " %s=%lld", want->dims[i].name, (long long)want->dims[i].size);
@@ -70,7 +66,6 @@ static int64_t bind_port_dim(const dt_port *p, uint32_t i)
 
 static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_data **out)
 {
-    (void)h;
     *out = &w->data[0];
     for (uint32_t i = 0; i < n; i++) {
         append(w->overrides, "%s=%s ", overrides[i].key, overrides[i].value);
@@ -85,7 +80,6 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
 static const dt_port *bind_data_field(const dt_data *d, const char *name)
 {
     static const dt_port seq_row = {"seq_row", "2 S", DT_I32, 0}, target = {"target", "S 5 2", DT_F32, 0};
-    (void)d;
     if (w->missing != NULL && strcmp(name, w->missing) == 0) {
         return NULL;
     }
@@ -97,13 +91,11 @@ static const dt_port *bind_data_field(const dt_data *d, const char *name)
 
 static uint64_t bind_data_count(const dt_data *d)
 {
-    (void)d;
     return w->n_samples;
 }
 
 static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_train **out)
 {
-    (void)h;
     w->train.desc = *desc;
     assert_false(desc->data->is_eval);
     mock_graph_init(&w->graph, NULL);
@@ -119,7 +111,6 @@ static void train_destroy(dt_train *t)
 
 static dt_status train_set(dt_train *t, const char *name, const float *value, uint32_t n)
 {
-    (void)t;
     assert_string_equal(name, "horizon_weight");
     assert_int_equal(n, F);
     memcpy(w->horizon, value, sizeof(w->horizon));
@@ -128,7 +119,6 @@ static dt_status train_set(dt_train *t, const char *name, const float *value, ui
 
 static dt_status train_step(dt_train *t, dt_step_report *out)
 {
-    (void)t;
     if (w->step_status < 0) {
         return w->step_status;
     }
@@ -146,7 +136,6 @@ static dt_status train_step(dt_train *t, dt_step_report *out)
 
 static dt_status train_evaluate(dt_train *t, dt_data *d, void *user, dt_status (*each)(void *user, const dt_rows *r))
 {
-    (void)t;
     assert_true(d->is_eval);
     return each(user, &w->rows);
 }
@@ -182,7 +171,6 @@ static const void *train_rows(const dt_rows *r, const char *name, int64_t dim[DT
 
 static dt_status train_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *steps_per_epoch)
 {
-    (void)t;
     *step = w->step;
     *steps = 100;
     *steps_per_epoch = 10;
@@ -197,7 +185,6 @@ static uint64_t train_vector_size(const dt_train *t)
 
 static dt_status train_vector_get(dt_train *t, float *out)
 {
-    (void)t;
     memcpy(out, w->temperature, sizeof(w->temperature));
     if (w->regions_dims != NULL) {
         memcpy(out + F * 2, w->regions, sizeof(w->regions));
@@ -207,7 +194,6 @@ static dt_status train_vector_get(dt_train *t, float *out)
 
 static dt_status train_vector_set(dt_train *t, const float *in)
 {
-    (void)t;
     memcpy(w->temperature, in, sizeof(w->temperature));
     if (w->regions_dims != NULL) {
         memcpy(w->regions, in + F * 2, sizeof(w->regions));
@@ -218,20 +204,17 @@ static dt_status train_vector_set(dt_train *t, const float *in)
 static const uint64_t *train_samples(const dt_rows *r, uint32_t *n)
 {
     static const uint64_t sample[1] = {0};
-    (void)r;
     *n = 1;
     return sample;
 }
 
 static void metrics_scalar(const dt_host *h, const char *name, double value)
 {
-    (void)h;
     append(w->reports, "%s=%g\n", name, value);
 }
 
 static void metrics_report(const dt_host *h, const char *key, const double *value, uint32_t n)
 {
-    (void)h;
     append(w->reports, "%s ", key);
     assert_true(w->n_reports < 128 && n <= 16);
     memcpy(w->value[w->n_reports++], value, (n > 0 ? n : 1) * sizeof(*value));

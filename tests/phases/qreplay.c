@@ -54,10 +54,7 @@ static const dt_option options[] = {
     DT_OPTION(config, normalise_obs, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION_END};
 
-static void nothing(void *self)
-{
-    (void)self;
-}
+static void nothing(void *self) {}
 
 /* ---- the network ------------------------------------------------------------------------------------------------- */
 
@@ -75,14 +72,12 @@ static dt_status net_create(void *self, const dt_host *h, const void *cfg, const
 
 static const dt_port *net_inputs(const void *self, uint32_t *n_p)
 {
-    (void)self;
     *n_p = 1;
     return net_in;
 }
 
 static const dt_port *net_outputs(const void *self, uint32_t *n_p)
 {
-    (void)self;
     *n_p = 1;
     return net_out;
 }
@@ -90,7 +85,6 @@ static const dt_port *net_outputs(const void *self, uint32_t *n_p)
 static dt_status net_params(void *self, dt_params *reg)
 {
     const int64_t w[] = {HIDDEN, OBS}, b[] = {HIDDEN}, v[] = {CHOICES, HIDDEN}, c[] = {CHOICES};
-    (void)self;
     DT_TRY_H(reg->add(reg, "in.w", w, 2, DT_INIT_FAN_IN, 1.0));
     DT_TRY_H(reg->add(reg, "in.b", b, 1, DT_INIT_ZERO, 0));
     DT_TRY_H(reg->add(reg, "out.w", v, 2, DT_INIT_FAN_IN, 1.0));
@@ -99,7 +93,6 @@ static dt_status net_params(void *self, dt_params *reg)
 
 static dt_status net_forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
-    (void)self;
     out[0] = dt_linear_of(g, dt_relu(g, dt_linear_of(g, in[0], "in")), "out");
     return g->api->status(g);
 }

@@ -121,7 +121,6 @@ static void near(double is, double want)
 /* choices one after another, 1 for the one taken; then moves, -1 and 1 at the bounds */
 static void test_what_was_done(void **state)
 {
-    (void)state;
     static const float low[MOVES] = {-2, 0, -1, -1, -5, 1, 0, -0.5F, -9}, high[MOVES] = {2, 3, 1, 2, 5, 2, 8, 0.5F, 0};
     float y[ROWS][CHOICES + MOVES];
     rig r;
@@ -144,7 +143,6 @@ static void test_what_was_done(void **state)
 /* without bounds actions are as they are; the way back is the inverse */
 static void test_units(void **state)
 {
-    (void)state;
     static const float low[MOVES] = {-2, 0, -1, -1, -5, 1, 0, -0.5F, -9}, high[MOVES] = {2, 3, 1, 2, 5, 2, 8, 0.5F, 0};
     float y[ROWS][MOVES];
     rig r;
@@ -165,7 +163,6 @@ static void test_units(void **state)
 
 static void test_probabilities(void **state)
 {
-    (void)state;
     float y[ROWS][CHOICES];
     rig r;
     rig_open(&r, NULL, NULL);
@@ -247,7 +244,6 @@ static void shielded(const char *lacks)
 /* The gradient passes a shield as if there were none. */
 static void test_gradient_of_a_shield(void **state)
 {
-    (void)state;
     static const float low[MOVES] = {-1, -1, -1, -1, -1, -1, -1, -1, -1}, high[MOVES] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     static const dt_wiring_api wiring = {.struct_size = sizeof(wiring), .record_model = record_shield};
     static const dt_bind_api bind = {.struct_size = sizeof(bind), .model_output = shield_output};
@@ -288,7 +284,6 @@ static void test_gradient_of_a_shield(void **state)
 
 static void test_shield(void **state)
 {
-    (void)state;
     shielded(NULL);
     shielded("low");
     shielded("high");
@@ -296,7 +291,6 @@ static void test_shield(void **state)
 
 static void test_least(void **state)
 {
-    (void)state;
     float y[ROWS];
     rig r;
     rig_open(&r, NULL, NULL);

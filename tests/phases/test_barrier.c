@@ -101,8 +101,6 @@ static void parts_of(const double *w, double *sum)
 static dt_status forward(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                          uint32_t n_out)
 {
-    (void)user;
-    (void)m;
     assert_int_equal(n_in, of_stored ? 3 : 1);
     assert_string_equal(in[0].name, of_stored ? "ahead" : "obs");
     assert_int_equal(n_out, 1);
@@ -174,7 +172,6 @@ static const double weights[][PARAMS] = {{0.9, -1.4, 0.6, 0.1}, {-0.2, 0.3, 0.1,
 
 static void test_parts(void **state)
 {
-    (void)state;
     fill();
     for (size_t t = 0; t < sizeof(weights) / sizeof(weights[0]); t++) {
         double want[PARTS], grad[PARAMS];
@@ -200,7 +197,6 @@ static void test_parts_of_stored(void **state)
 
 static void test_gradient(void **state)
 {
-    (void)state;
     const float mix[PARTS] = {0.5f, 2, 1.5f};
     fill();
     for (size_t t = 0; t < sizeof(weights) / sizeof(weights[0]); t++) {
@@ -232,7 +228,6 @@ static float mix_of[2][PARTS];
 
 static dt_status set_mix(dt_train *t, const char *name, const float *value, uint32_t n)
 {
-    (void)t;
     assert_int_equal(n, PARTS);
     memcpy(mix_of[strcmp(name, "stored_barrier_mix") == 0], value, sizeof(mix_of[0]));
     return DT_OK;
@@ -240,7 +235,6 @@ static dt_status set_mix(dt_train *t, const char *name, const float *value, uint
 
 static dt_status losses(dt_train *t, const char *const *name, uint32_t n, double *out)
 {
-    (void)t;
     for (uint32_t k = 0; k < n; k++) {
         assert_string_equal(name[k], k == 0 ? "barrier_loss" : "stored_barrier_loss");
         out[k] = 0;
@@ -254,7 +248,6 @@ static dt_status losses(dt_train *t, const char *const *name, uint32_t n, double
 /* Terms are learnt as means over their own rows, rare ones over LEAST_SHARE of all; figures are shares of theirs. */
 static void test_a_round(void **state)
 {
-    (void)state;
     static const dt_train_api train = {.struct_size = sizeof(train), .set = set_mix, .losses = losses};
     static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = record_scalar};
     static const double parts[2][PARTS] = {{0.25, 0.02, 0.1, 0.05, 0.4, 0.0003, 0.5, 0.0004, 0.2},

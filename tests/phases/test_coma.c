@@ -237,7 +237,6 @@ static void test_gradient_of_the_climbing_game(void **unused)
     static const double known[CHOICES] = {-2.76572841, 0.61751327, 2.14821514};
     static rig r;
     double mean[2][CHOICES];
-    (void)unused;
     assert_true(fabs(payoff(climbing, z1, z2) - -3.6287779890) < 5e-11);
     for (uint32_t baseline = COMA_COUNTERFACTUAL; baseline <= COMA_NO_BASELINE; baseline++) {
         play_climbing(&r, baseline);
@@ -265,7 +264,6 @@ static void test_order_of_variances(void **unused)
 {
     static rig r;
     double mean[2][CHOICES];
-    (void)unused;
     play_climbing(&r, COMA_COUNTERFACTUAL);
     const double coma = moments(&r, mean);
     play_climbing(&r, COMA_NO_BASELINE);
@@ -356,7 +354,6 @@ static void test_limits_from_equal_choices(void **unused)
 {
     static const double k[] = {0, 25, 100}, end[] = {5, 2, 2};
     double a[CHOICES] = {0}, b[CHOICES] = {0}, pay[CHOICES][CHOICES];
-    (void)unused;
     assert_true(fabs(limit(climbing, a, b) - 7) < 0.05);
     for (int i = 0; i < 3; i++) {
         memset(a, 0, sizeof(a));
@@ -369,7 +366,6 @@ static void test_limits_from_equal_choices(void **unused)
 static void test_limits_from_random_choices(void **unused)
 {
     double pay[CHOICES][CHOICES];
-    (void)unused;
     check_share(climbing, 7, 0.863);
     check_share(climbing, 11, 0.137);
     fill_penalty(0, pay);
@@ -474,7 +470,6 @@ static void check_second_computation(double clip, uint32_t baseline, float epsil
 
 static void test_second_computation(void **unused)
 {
-    (void)unused;
     check_second_computation(0, COMA_COUNTERFACTUAL, 0.25F);
     check_second_computation(0, COMA_COUNTERFACTUAL, 0);
     check_second_computation(0, COMA_NO_BASELINE, 0.5F);

@@ -37,7 +37,6 @@ static dt_status turn(void)
 
 static dt_status fake_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *of_pass)
 {
-    (void)t;
     *step = now;
     *steps = n_steps;
     *of_pass = OF_PASS;
@@ -46,7 +45,6 @@ static dt_status fake_position(const dt_train *t, uint64_t *step, uint64_t *step
 
 static dt_status fake_step(dt_train *t, uint32_t groups, dt_step_report *r)
 {
-    (void)t;
     masks[now++ % 16] = groups;
     r->samples = now % 2 == 0 ? 0 : 8; /* every second minibatch is empty */
     r->loss = (double)now;
@@ -57,14 +55,12 @@ static dt_status fake_step(dt_train *t, uint32_t groups, dt_step_report *r)
 
 static dt_status fake_seek(dt_train *t, uint64_t step)
 {
-    (void)t;
     now = sought = step;
     return turn();
 }
 
 static dt_status fake_set(dt_train *t, const char *name, const float *x, uint32_t n)
 {
-    (void)t;
     assert_string_equal(name, "epsilon");
     assert_int_equal(n, CHOICES);
     epsilon = x[CHOICES - 1];
@@ -73,7 +69,6 @@ static dt_status fake_set(dt_train *t, const char *name, const float *x, uint32_
 
 static dt_status fake_set_acting(dt_train *t, const char *name, const float *x, uint32_t n)
 {
-    (void)t;
     assert_string_equal(name, "epsilon");
     assert_int_equal(n, CHOICES);
     acting_epsilon = x[CHOICES - 1];
@@ -101,7 +96,6 @@ static dt_status fake_evaluate(dt_train *t, dt_data *d, void *user, dt_status (*
 
 static dt_status fake_create(const dt_host *h, const dt_train_desc *d, dt_train **out)
 {
-    (void)h;
     made = *d;
     memcpy(made_group, d->group, sizeof(made_group));
     made_shadow = *d->target;
@@ -119,7 +113,6 @@ static dt_status fake_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out
 static dt_status fake_returns(dt_rollout *r, const float *value, const float *next, double gamma, double lambda,
                               float *out, uint64_t n)
 {
-    (void)r;
     assert_int_equal(n, N);
     assert_true(gamma == wanted_gamma && lambda == 0.75);
     assert_memory_equal(value, values, sizeof(values));
@@ -130,7 +123,6 @@ static dt_status fake_returns(dt_rollout *r, const float *value, const float *ne
 
 static dt_status fake_annotate(dt_rollout *r, const char *name, const float *rows, uint64_t n)
 {
-    (void)r;
     assert_string_equal(name, "td_target");
     assert_int_equal(n, N);
     memcpy(annotated, rows, sizeof(annotated));
@@ -139,7 +131,6 @@ static dt_status fake_annotate(dt_rollout *r, const char *name, const float *row
 
 static dt_data *fake_data(dt_rollout *r)
 {
-    (void)r;
     return NULL;
 }
 
@@ -151,13 +142,11 @@ static uint32_t fake_models(const dt_wiring *w, dt_model **out, uint32_t n)
 
 static uint32_t fake_instances(const dt_env *e)
 {
-    (void)e;
     return 8;
 }
 
 static uint32_t fake_learners(const dt_env *e)
 {
-    (void)e;
     return n_learners;
 }
 
@@ -181,13 +170,11 @@ static dt_status fake_plan(const dt_host *h, dt_env *env, const dt_rollout_desc 
 
 static void fake_destroy(dt_train *t)
 {
-    (void)t;
     n_destroyed++;
 }
 
 static dt_status fake_wire(const dt_host *h, const dt_wiring_desc *d, dt_wiring **out)
 {
-    (void)h;
     wired_flags = d->flags;
     *out = to_wire;
     return turn();
@@ -320,7 +307,6 @@ static void rig_open(rig *r)
 
 static void test_rounds(void **state_p)
 {
-    (void)state_p;
     static const float of_round[] = {0.5F, 0.3F, 0.1F}; /* in a line, and then 0.1 */
     rig r;
     dt_progress p = {0};
@@ -361,7 +347,6 @@ static void test_rounds(void **state_p)
 /* All passes of the critic, then as many of the actor. */
 static void test_critic_first(void **state_p)
 {
-    (void)state_p;
     rig r;
     dt_progress p = {0};
     rig_open(&r);
@@ -376,7 +361,6 @@ static void test_critic_first(void **state_p)
 
 static void test_empty_round(void **state_p)
 {
-    (void)state_p;
     rig r;
     dt_progress p = {0};
     rig_open(&r);
@@ -405,7 +389,6 @@ static void test_empty_round(void **state_p)
 /* What rows must have; without a discount nothing follows. */
 static void test_rows(void **state_p)
 {
-    (void)state_p;
     static const char *const field[] = {"reward", "target_q"};
     rig r;
     dt_progress p = {0};
@@ -435,7 +418,6 @@ static void test_rows(void **state_p)
 
 static void test_start(void **state_p)
 {
-    (void)state_p;
     rig r;
     rig_open(&r);
     epsilon = acting_epsilon = 1;
@@ -483,7 +465,6 @@ static config configured(const char *const *set)
 
 static void test_create(void **state_p)
 {
-    (void)state_p;
     static const char *const set[] = {"batch=81", "batch_number=2", "gamma=0.25", "lambda=0.125", NULL};
     const config c = configured(set);
     rig r;
@@ -523,7 +504,6 @@ static void test_create(void **state_p)
 /* Whatever call fails ends what was begun. */
 static void test_no_error_is_lost(void **state_p)
 {
-    (void)state_p;
     for (int op = 0; op < 5; op++) {
         for (uint32_t n = 1, left = 0; left == 0; n++) {
             const config c = configured(NULL);
@@ -553,7 +533,6 @@ static void test_no_error_is_lost(void **state_p)
 
 static void test_refused(void **state_p)
 {
-    (void)state_p;
     static const struct {
         uint32_t heads, continuous, agents;
         dt_status st;
@@ -587,7 +566,6 @@ static void test_refused(void **state_p)
 /* What is recorded of which model: the actor's mixed choices, the critic and its target. */
 static void test_recorded(void **state_p)
 {
-    (void)state_p;
     rig r;
     for (int others = 0; others < 2; others++) {
         mock_graph g;
@@ -627,7 +605,6 @@ static void test_recorded(void **state_p)
 
 static void test_options(void **state_p)
 {
-    (void)state_p;
     assert_options(&component, "updates=1500 [1,1e+09]\n"
                                "episodes=0 [0,1e+12]\n"
                                "batch=128 [1,1e+09]\n"
@@ -659,7 +636,6 @@ static void count_warnings(const dt_host *h, int32_t level, const char *message)
 /* 20 transitions of 4 agents in 8 instances: a step of each. 100 episodes of 15 steps are 300 rounds of them. */
 static void test_number_of_rounds(void **state_p)
 {
-    (void)state_p;
     uint32_t steps = 0;
     rig r;
     rig_open(&r);
@@ -697,7 +673,6 @@ static void test_number_of_rounds(void **state_p)
 /* One of two numbers that say how many rounds there are has no effect, and is told of where it was set. */
 static void test_updates_without_effect(void **state_p)
 {
-    (void)state_p;
     uint32_t steps = 0;
     rig r;
     rig_open(&r);

@@ -87,7 +87,6 @@ static void check_losses(double noise, double clip, double reward_scale)
 
 static void test_losses_are_those_of_the_papers(void **unused)
 {
-    (void)unused;
     check_losses(0, 0.5, 1);
     check_losses(0.2, 0.1, 0.25);
     check_losses(0.5, 1.5, 1); /* beyond the bounds, which hold */
@@ -195,7 +194,6 @@ static void check_choices(double penalty, float share)
 
 static void test_choices(void **unused)
 {
-    (void)unused;
     check_choices(0, 0);
     check_choices(0.125, 0.25F);
 }
@@ -203,7 +201,6 @@ static void test_choices(void **unused)
 /* first at round 0, times speed in each, and last at least */
 static void test_schedule(void **unused)
 {
-    (void)unused;
     assert_true(decay(0.5, 0.1, 0.9, 0) == 0.5);
     rig_near("noise", decay(0.5, 0.1, 0.9, 3), 0.5 * 0.729);
     assert_true(decay(0.5, 0.1, 0.9, 1000) == 0.1);
@@ -221,7 +218,6 @@ static config configured(const char *const *set)
 
 static void test_start(void **unused)
 {
-    (void)unused;
     static const char *const set[] = {"actor_learning_rate=0.25",
                                       "critic_learning_rate=0.5",
                                       "actor_clip=3",
@@ -274,7 +270,6 @@ static void test_start(void **unused)
 /* Noise is set in the environment's units, as a logarithm; in evaluations there is next to none. */
 static void test_noise(void **unused)
 {
-    (void)unused;
     static const char *const set[] = {"noise=0.5", "noise_end=0.1", "noise_speed=0.5", NULL};
     const config c = configured(set);
     state s = {0};
@@ -298,7 +293,6 @@ static void test_noise(void **unused)
 
 static void test_epsilon(void **unused)
 {
-    (void)unused;
     static const char *const set[] = {"epsilon=0.75", "epsilon_end=0.25", "epsilon_speed=0.5", NULL};
     static const int32_t choices[] = {3, 2};
     const config c = configured(set);
@@ -340,14 +334,12 @@ static dt_status create_and_start(void *self)
 
 static void test_no_error_is_lost(void **unused)
 {
-    (void)unused;
     state s;
     assert_no_error_is_lost(prepare, create_and_start, &s);
 }
 
 static void test_options(void **unused)
 {
-    (void)unused;
     config c = configured(NULL);
     assert_options(&component, "iterations=1000 [1,1e+09]\n"
                                "collect_steps=8 [1,1e+06]\n"

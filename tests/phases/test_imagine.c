@@ -239,14 +239,12 @@ static int check(int steps, double tau, double weight)
 
 static void test_one_action(void **test)
 {
-    (void)test;
     assert_in_range(check(1, 1.0, 0.5), 1, ROWS);
     (void)check(1, 0.2, 1.0);
 }
 
 static void test_several_actions(void **test)
 {
-    (void)test;
     assert_in_range(check(2, 1.0, 0.5), 2, ROWS);
     assert_in_range(check(4, 1.0, 0.3), 2, ROWS);
     assert_in_range(check(5, 0.4, 0.5), 2, ROWS);
@@ -254,7 +252,6 @@ static void test_several_actions(void **test)
 
 static void test_refused(void **test)
 {
-    (void)test;
     mock_host host;
     mock_host_init(&host);
     static const int32_t lanes[] = {3};

@@ -35,7 +35,6 @@ static void assert_message(const char *words)
 
 static void test_check(void **unused)
 {
-    (void)unused;
     offpolicy_config c = usual();
     host_open();
     c.learning_starts = c.buffer_size;
@@ -48,7 +47,6 @@ static void test_check(void **unused)
 
 static void test_create(void **unused)
 {
-    (void)unused;
     offpolicy_config c = usual();
     offpolicy_learner l = {0};
     host_open();
@@ -101,7 +99,6 @@ static void test_create(void **unused)
 
 static void test_refused(void **unused)
 {
-    (void)unused;
     offpolicy_config c = usual();
     offpolicy_learner l = {0};
     host_open();
@@ -171,7 +168,6 @@ static uint64_t last_round;
 
 static dt_status explore(offpolicy_learner *l, uint64_t round)
 {
-    (void)l;
     n_explored++;
     last_round = round;
     return DT_OK;
@@ -192,7 +188,6 @@ static dt_status start(offpolicy_learner *l, uint32_t n_groups)
 
 static void test_start(void **unused)
 {
-    (void)unused;
     static const int32_t choices[] = {3, 2};
     offpolicy_config c = usual();
     offpolicy_learner l = {.explore = explore};
@@ -246,7 +241,6 @@ static void begin(offpolicy_learner *l, const offpolicy_config *c)
 
 static void test_rounds(void **unused)
 {
-    (void)unused;
     offpolicy_config c = usual();
     offpolicy_learner l;
     dt_progress p = {0};
@@ -295,7 +289,6 @@ static void test_rounds(void **unused)
 /* learning_starts samples are enough. */
 static void test_first_round(void **unused)
 {
-    (void)unused;
     offpolicy_config c = usual();
     offpolicy_learner l;
     dt_progress p = {0};
@@ -315,7 +308,6 @@ static void test_first_round(void **unused)
 /* A batch is drawn for each update, and its errors are told before the next. */
 static void test_priorities(void **unused)
 {
-    (void)unused;
     static const float error[HOST_ROWS] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
     offpolicy_config c = usual();
     offpolicy_learner l;
@@ -356,7 +348,6 @@ static void test_priorities(void **unused)
 
 static void test_errors_end_the_round(void **unused)
 {
-    (void)unused;
     static const char *const said[] = {"c", "ca", "cad", "cadu3", "cadu3e"};
     dt_status *const at[] = {&fake.collect, &fake.add, &fake.draw, &fake.update, &fake.judge};
     for (int i = 0; i < 5; i++) {
@@ -417,7 +408,6 @@ static dt_status evaluate_it(void *self)
 
 static void test_no_error_is_lost(void **unused)
 {
-    (void)unused;
     offpolicy_learner l;
     for (int i = 0; i < 2; i++) {
         is_prioritised = i > 0;
@@ -430,7 +420,6 @@ static void test_no_error_is_lost(void **unused)
 /* No agent acts in 100,000 steps of each instance. */
 static void test_deserted(void **unused)
 {
-    (void)unused;
     offpolicy_config c = usual();
     offpolicy_learner l;
     dt_progress p = {0};

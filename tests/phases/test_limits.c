@@ -20,7 +20,6 @@ static const limits three = {.has = {1, 1, 1, 0}, .at = {10, 2, 1, 0}};
 
 static void test_text(void **state)
 {
-    (void)state;
     static const char *const costs[] = {"a", "ab", "b"};
     static const dt_env_spec spec = {.n_costs = 3, .costs = costs};
     static const dt_wiring w = {.spec = &spec, .env_id = "e"};
@@ -58,7 +57,6 @@ static void test_text(void **state)
 
 static void test_excess(void **state)
 {
-    (void)state;
     double excess[N];
     /* above by 3 of 8, by 3 of 4, by 0.5 of 1: the second is the worst share, though the first is as far above */
     assert_int_equal(limits_worst_excess(&three, N, 0.5, (const double[]){8, 4, 1, 1e9}, 20, excess), 1);
@@ -80,7 +78,6 @@ static void test_excess(void **state)
 
 static void test_without_episodes(void **state)
 {
-    (void)state;
     double excess[N];
     const limits none = {.has = {0}};
     assert_int_equal(limits_worst_excess(&three, N, 1, (const double[]){20, 4, 2, 0}, 0, excess), -1);
@@ -99,7 +96,6 @@ static void test_without_episodes(void **state)
 
 static void test_rounds(void **state)
 {
-    (void)state;
     uint64_t rounds = 0;
     const double cost[] = {2, 1, 1.5, 3, 4, 1};
     const uint64_t expected[] = {1, 0, 1, 2, 3, 0}; /* at the limit is not above it */

@@ -28,7 +28,6 @@ static void fill(void)
 
 static void test_futures_have_their_own_numbers(void **unused)
 {
-    (void)unused;
     region_gaussian g[METRICS_MAX_FUTURES];
     metrics_horizons s;
     fill();
@@ -61,7 +60,6 @@ static void test_futures_have_their_own_numbers(void **unused)
 /* One future of which the most probable is 3 m off at the end alone, the least probable exact; six are all of them. */
 static void test_sums_of_a_window(void **unused)
 {
-    (void)unused;
     metrics_horizons s;
     static metrics_sums sum;
     fill();

@@ -36,7 +36,6 @@ static result solve(const multiplier_rule *r, double rate, int rounds, double sc
 
 static void test_pid_settles(void **unused)
 {
-    (void)unused;
     const multiplier_rule r = {
         .algorithm = MULTIPLIER_PID, .start = 0.1, .max = 100, .kp = 1, .ki = 0.05, .kd = 0, .delay = 1};
     const result got = solve(&r, 0.1, 20000, 1), pence = solve(&r, 0.1, 20000, 100);
@@ -47,14 +46,12 @@ static void test_pid_settles(void **unused)
 
 static void test_mean_of_plain_ascent(void **unused)
 {
-    (void)unused;
     const multiplier_rule r = {.algorithm = MULTIPLIER_LAGRANGIAN, .start = 0.1, .max = 100, .rate = 0.01};
     assert_true(fabs(solve(&r, 0.1, 20000, 1).multiplier - 1) < 0.05);
 }
 
 static void test_penalty_is_exact_when_large_enough(void **unused)
 {
-    (void)unused;
     const multiplier_rule enough = {.algorithm = MULTIPLIER_PENALTY, .max = 100, .penalty = 2};
     const multiplier_rule little = {.algorithm = MULTIPLIER_PENALTY, .max = 100, .penalty = 0.5};
     assert_true(fabs(solve(&enough, 0.01, 20000, 1).p - 0.3) < 3e-3);
@@ -64,7 +61,6 @@ static void test_penalty_is_exact_when_large_enough(void **unused)
 
 static void test_log_barrier_stays_inside(void **unused)
 {
-    (void)unused;
     for (double t = 10; t <= 400; t *= 2) { /* 1 = d / (t (d - p)) */
         const multiplier_rule r = {.algorithm = MULTIPLIER_LOG_BARRIER, .max = 100, .sharpness = t};
         assert_true(fabs(solve(&r, 0.01, 40000, 1).p - 0.3 * (1 - 1 / t)) < 3e-3);
@@ -73,7 +69,6 @@ static void test_log_barrier_stays_inside(void **unused)
 
 static void test_by_hand(void **unused)
 {
-    (void)unused;
     multiplier m;
     const multiplier_rule plain = {.algorithm = MULTIPLIER_LAGRANGIAN, .start = 0.1, .max = 1, .rate = 0.5};
     multiplier_init(&m);
@@ -189,7 +184,6 @@ static void fill(history *h, double at)
 
 static void test_pid_follows_its_definition(void **unused)
 {
-    (void)unused;
     static const multiplier_rule rules[] = {
         {.start = 0.1, .max = 4, .kp = 0.3, .ki = 0.4, .kd = 2, .error_ema = 0.6, .cost_ema = 0.3, .delay = 1},
         {.start = 0.1, .max = 1e6, .kp = 0.3, .ki = 0.2, .kd = 1, .error_ema = 0.2, .cost_ema = 0.7, .delay = 5},
@@ -218,7 +212,6 @@ static void test_pid_follows_its_definition(void **unused)
 /* The integral part stops at max: after any number of rounds above the limit one round below it lowers the value. */
 static void test_integral_does_not_wind_up(void **unused)
 {
-    (void)unused;
     const multiplier_rule r = {.algorithm = MULTIPLIER_PID, .start = 0, .max = 1, .ki = 0.5, .delay = 1};
     multiplier m;
     multiplier_init(&m);
@@ -239,7 +232,6 @@ static void test_integral_does_not_wind_up(void **unused)
 
 static void test_ascent_follows_its_definition(void **unused)
 {
-    (void)unused;
     const multiplier_rule r = {.algorithm = MULTIPLIER_LAGRANGIAN, .start = 0.5, .max = 3, .rate = 0.2};
     double error[ROUNDS], unit[ROUNDS], want = 0;
     multiplier m;
@@ -258,7 +250,6 @@ static void test_ascent_follows_its_definition(void **unused)
 /* Whatever the policy does within a round, a multiplier stays at or below max. */
 static void test_following_is_bounded(void **unused)
 {
-    (void)unused;
     const multiplier_rule penalty = {.algorithm = MULTIPLIER_PENALTY, .max = 3, .penalty = 5};
     const multiplier_rule barrier = {.algorithm = MULTIPLIER_LOG_BARRIER, .max = 3, .sharpness = 10};
     multiplier m;

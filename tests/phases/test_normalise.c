@@ -22,7 +22,6 @@ static void assert_normaliser(dt_normaliser k, double shift, double scale, uint3
 
 static void test_measures(void **test)
 {
-    (void)test;
     const dt_field_stat speed = {.n = 100, .min = 0, .max = 30, .mean = 15, .std = 5}, none = {.n = 0};
     assert_normaliser(dt_normaliser_measure(&speed, 10), -15, 0.2, 0);
     assert_normaliser(dt_normaliser_measure(&none, 10), 0, 1, 1);
@@ -44,7 +43,6 @@ static void test_measures(void **test)
 
 static void test_positions_and_accelerations(void **test)
 {
-    (void)test;
     const dt_field_stat x = {.n = 9, .min = -400, .max = 300}, y = {.n = 9, .min = -20, .max = 300};
     assert_normaliser(dt_normaliser_position(&x, &y, 30), 0, 1.0 / 500, 0); /* the corner of 400 by 300 */
     const dt_field_stat alone = {.n = 9}, none = {.n = 0}, wild = {.n = 9, .min = -INFINITY, .max = 1};
@@ -99,7 +97,6 @@ static dt_status data_statistics(const dt_data *d, const char *field, dt_field_s
 static dt_status parameter(const dt_train *t, uint64_t i, dt_train_param *out)
 {
     static const char *const weight[] = {"perception.in.w", "world.head.w"};
-    (void)t;
     assert_int_equal(out->struct_size, sizeof(*out));
     if (i < 2) {
         *out = (dt_train_param){.name = weight[i], .is_trained = i == 1 || w->is_trained};
@@ -126,14 +123,12 @@ static constant *find(const char *name, uint64_t n)
 
 static dt_status constant_get(dt_train *t, const char *name, float *out, uint64_t n)
 {
-    (void)t;
     memcpy(out, find(name, n)->value, n * sizeof(*out));
     return DT_OK;
 }
 
 static dt_status constant_set(dt_train *t, const char *name, const float *value, uint64_t n)
 {
-    (void)t;
     memcpy(find(name, n)->value, value, n * sizeof(*value));
     w->sets++;
     return DT_OK;
@@ -141,13 +136,11 @@ static dt_status constant_set(dt_train *t, const char *name, const float *value,
 
 static uint32_t rank(const dt_host *h)
 {
-    (void)h;
     return 0;
 }
 
 static dt_status agree(const dt_host *h, dt_status mine)
 {
-    (void)h;
     w->agreements++;
     return mine < 0 ? mine : w->others;
 }
@@ -166,7 +159,6 @@ static int set_up(void **test)
                                       {"perception.constant.node_scale", DT_NODE_FEATURES, {1, 1, 1, 1, 1, 1, 1, 1, 1}},
                                       {"perception.constant.edge_shift", DT_EDGE_FEATURES, {0}},
                                       {"perception.constant.edge_scale", DT_EDGE_FEATURES, {1, 1, 1, 1}}};
-    (void)test;
     w = calloc(1, sizeof(*w));
     assert_non_null(w);
     mock_host_init(&w->host);
@@ -189,7 +181,6 @@ static int set_up(void **test)
 
 static int tear_down(void **test)
 {
-    (void)test;
     free(w);
     return 0;
 }
@@ -206,7 +197,6 @@ static void assert_numbers(int i, const float *want)
 
 static void test_fitted_by_kind(void **test)
 {
-    (void)test;
     /* positions: the corner of 4 by 3; 1 = 30 m, so 150 m. acceleration: 5 m/s^2 are 2.5 units. length: mean 0.5 */
     static const float node_shift[] = {0, 0, -1.5F, 0, 0, 0, -0.5F, 0, 0};
     static const float node_scale[] = {0.2F, 0.2F, 2, 0.4F, 1, 1, 4, 1, 1};
@@ -234,7 +224,6 @@ static void test_fitted_by_kind(void **test)
 /* A store in which nothing varies still counts as fitted. */
 static void test_nothing_varies(void **test)
 {
-    (void)test;
     static const float scale[] = {1, 1, 1, 0.4F, 1, 1, 1, 1, 1};
     memset(w->node, 0, sizeof(w->node));
     memset(w->edge, 0, sizeof(w->edge));
@@ -247,7 +236,6 @@ static void test_nothing_varies(void **test)
 
 static void test_left_alone(void **test)
 {
-    (void)test;
     w->p.perception = NULL;
     assert_int_equal(fit(1), DT_OK);
     w->p.perception = &w->model;
@@ -268,7 +256,6 @@ static void test_left_alone(void **test)
 /* Nothing is set before all ranks have read. */
 static void test_failures(void **test)
 {
-    (void)test;
     w->reading = DT_EDATA;
     assert_int_equal(fit(0), DT_EDATA);
     assert_int_equal(w->agreements, 1);

@@ -67,7 +67,6 @@ static dt_status record(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, d
 {
     const dt_graph_api *api = g->api;
     const bool is_next = view != NULL && strcmp(view->prefix, "next_") == 0;
-    (void)w;
     out->mean = dt_add(g, api->input(g, "mean"), api->param(g, "actor"));
     out->log_std = api->input(g, "log_std");
     out->value = dt_merge(g, dt_add(g, api->input(g, is_next ? "next_v" : "v"), api->param(g, "value")));
@@ -248,7 +247,6 @@ static void check_record(uint32_t algorithm)
 
 static void test_record(void **state)
 {
-    (void)state;
     check_record(OFFLINE_ADVANTAGE);
     check_record(OFFLINE_CLONE);
 }
@@ -275,7 +273,6 @@ static const void *fake_rows(const dt_rows *r, const char *name, int64_t dim[DT_
                {"targets", y_rows, ESTIMATES},
                {"weights", w_rows, 0},
                {"ratios", rho_rows, 0}};
-    (void)r;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (strcmp(all[i].name, name) == 0) {
             dim[0] = N;
@@ -295,7 +292,6 @@ static dt_status fake_evaluate(dt_train *t, dt_data *d, void *user, dt_status (*
 
 static dt_status fake_set(dt_train *t, const char *name, const float *value, uint32_t n)
 {
-    (void)t;
     assert_true(n <= HEADS && n_set < 8);
     snprintf(set[n_set].name, sizeof(set[0].name), "%s", name);
     memcpy(set[n_set++].value, value, n * sizeof(*value));
@@ -315,20 +311,17 @@ static float was_set(const char *name, int i)
 
 static dt_status fake_draw(dt_replay *p)
 {
-    (void)p;
     n_draws++;
     return DT_OK;
 }
 
 static uint64_t fake_drawn(const dt_replay *p)
 {
-    (void)p;
     return 32;
 }
 
 static dt_data *fake_data(dt_replay *p)
 {
-    (void)p;
     return NULL;
 }
 
@@ -339,7 +332,6 @@ static dt_train_target made_shadow;
 
 static dt_status fake_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *per_epoch)
 {
-    (void)t;
     *step = now_step;
     *steps = n_steps;
     *per_epoch = 1;
@@ -348,7 +340,6 @@ static dt_status fake_position(const dt_train *t, uint64_t *step, uint64_t *step
 
 static dt_status fake_step(dt_train *t, dt_step_report *r)
 {
-    (void)t;
     r->step = ++now_step;
     r->loss = (double)(now_step % 4);
     r->samples = 16;
@@ -357,7 +348,6 @@ static dt_status fake_step(dt_train *t, dt_step_report *r)
 
 static dt_status fake_create(const dt_host *h, const dt_train_desc *d, dt_train **out)
 {
-    (void)h;
     made = *d;
     memcpy(made_group, d->group, d->n_groups * sizeof(*d->group));
     made_shadow = *d->target;
@@ -421,7 +411,6 @@ static const double rate = 1 - 0.9 * (1 - 0.05);
 
 static void test_measures(void **state)
 {
-    (void)state;
     offline_state s;
     mock_host h;
     open_state(&s, &h);
@@ -461,7 +450,6 @@ static void fill_advantages(bool again)
 
 static void test_estimates(void **state)
 {
-    (void)state;
     offline_state s;
     mock_host h;
     open_state(&s, &h);
@@ -487,7 +475,6 @@ static void test_estimates(void **state)
 
 static void test_mix(void **state)
 {
-    (void)state;
     offline_state s;
     mock_host h;
     open_state(&s, &h);
@@ -536,7 +523,6 @@ static double fill_costs(double *off_p, double scale, double offset_of)
 
 static void test_costs(void **state)
 {
-    (void)state;
     offline_state s;
     offline_costs out;
     mock_host h;
@@ -581,7 +567,6 @@ static void test_costs(void **state)
 /* Multipliers see the upper end of the cost, a limit less the margin, and units of reward by cost. */
 static void test_multipliers(void **state)
 {
-    (void)state;
     offline_state s;
     mock_host h;
     double off = 0;
@@ -616,7 +601,6 @@ static void test_multipliers(void **state)
 /* Rounds of draws and steps: what is estimated after each, when multipliers begin, and when it is over. */
 static void test_rounds(void **state)
 {
-    (void)state;
     offline_state s;
     mock_host h;
     double unused = 0;
@@ -656,7 +640,6 @@ static void test_rounds(void **state)
 
 static void test_start(void **state)
 {
-    (void)state;
     static const dt_wiring_api api = {.struct_size = sizeof(api), .models = fake_models};
     offline_state s;
     mock_host h;
@@ -696,7 +679,6 @@ static void test_start(void **state)
 
 static void test_options_without_effect(void **state)
 {
-    (void)state;
     mock_host h;
     mock_host_init(&h);
     offline_config *defaults = mock_config(&component, NULL);

@@ -10,7 +10,6 @@ static const char *const at_1_hz[] = {"rate_hz=1",         "history_s=2",      "
 
 static void test_binds_by_role_and_size(void **test)
 {
-    (void)test;
     world_init();
     phase p;
     assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
@@ -25,7 +24,6 @@ static void test_binds_by_role_and_size(void **test)
 
 static void test_records_three_losses_and_three_outputs(void **test)
 {
-    (void)test;
     world_init();
     phase p;
     assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
@@ -50,7 +48,6 @@ static void test_records_three_losses_and_three_outputs(void **test)
 /* The sum over vehicles of roots, each weighted; in place of the squares. */
 static void test_distances_are_learnt_where_they_are_asked_for(void **test)
 {
-    (void)test;
     static const char *const set[] = {"rate_hz=1",         "history_s=2",       "horizon_s=5",
                                       "position_weight=0", "distance_weight=3", NULL};
     world_init();
@@ -72,7 +69,6 @@ static void test_distances_are_learnt_where_they_are_asked_for(void **test)
 
 static void test_horizon_grows_and_weights_sum_to_one(void **test)
 {
-    (void)test;
     world_init();
     phase p;
     assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
@@ -113,7 +109,6 @@ static void test_horizon_that_stays_short_is_reported(void **test)
 {
     static const char *const slow[] = {"history_s=2",       "horizon_s=5",       "rate_hz=1",
                                        "horizon_start_s=1", "horizon_epochs=20", NULL};
-    (void)test;
     for (int is_slow = 0; is_slow < 2; is_slow++) { /* 10 epochs are planned */
         world_init();
         phase p;
@@ -129,7 +124,6 @@ static void test_horizon_that_stays_short_is_reported(void **test)
 
 static void test_evaluation_figures(void **test)
 {
-    (void)test;
     world_init();
     phase p;
     assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
@@ -206,7 +200,6 @@ static void set_futures(void)
 
 static void test_figures_of_several_futures(void **test)
 {
-    (void)test;
     world_init();
     set_futures();
     phase p;
@@ -247,7 +240,6 @@ static void test_figures_of_several_futures(void **test)
 /* Shares of windows in ellipses: sqrt(-2 log(1 - level)) sigma far, and by site. */
 static void test_coverage_and_sites(void **test)
 {
-    (void)test;
     world_init();
     for (int f = 0; f < F; f++) {
         w->future[0][f][0] = w->target[0][f][0] + 1.17F; /* 50 %: 1.1774 */
@@ -285,7 +277,6 @@ static void test_coverage_and_sites(void **test)
 
 static void test_evaluation_without_windows_says_so(void **test)
 {
-    (void)test;
     world_init();
     memset(w->complete, 0, sizeof(w->complete));
     memset(w->risk_state, 3, sizeof(w->risk_state));
@@ -301,7 +292,6 @@ static void test_evaluation_without_windows_says_so(void **test)
 
 static void test_evaluation_refuses_what_is_not_finite(void **test)
 {
-    (void)test;
     dt_progress out = {.struct_size = sizeof(out)};
     phase p;
     world_init();
@@ -331,7 +321,6 @@ static void test_evaluation_refuses_what_is_not_finite(void **test)
 
 static void test_refusals_before_training(void **test)
 {
-    (void)test;
     const struct {
         const char *set[6];
         const char *missing, *text;
@@ -370,7 +359,6 @@ static dt_status open_and_evaluate(phase *p)
 
 static void test_every_failed_allocation_leaves_nothing_behind(void **test)
 {
-    (void)test;
     bool failed = true;
     for (int64_t n = 1; failed; n++) {
         phase p;
@@ -386,7 +374,6 @@ static void test_every_failed_allocation_leaves_nothing_behind(void **test)
 
 static void test_defaults_of_host_sections(void **test)
 {
-    (void)test;
     const dt_component *c = mock_load("phases", "phase1_world_model", "phase1_world_model");
     assert_non_null(c);
     const char *const *d = c->extension(DT_EXT_DEFAULTS);
@@ -414,7 +401,6 @@ static void test_defaults_of_host_sections(void **test)
 /* The temperature is that of deviations which make what was recorded most likely: at the end of an epoch alone. */
 static void test_temperature_is_fitted(void **test)
 {
-    (void)test;
     static const char *const set[] = {"rate_hz=1", "history_s=2", "horizon_s=5", "calibration_folds=4", NULL};
     world_init();
     phase p;
@@ -456,7 +442,6 @@ static void test_temperature_is_fitted(void **test)
  * no factor does; evaluation is by them, and tells them. */
 static void test_radii_are_fitted(void **test)
 {
-    (void)test;
     static const char *const set[] = {"rate_hz=1", "history_s=2", "horizon_s=5", "calibration_folds=4", NULL};
     phase p;
     dt_progress out = {.struct_size = sizeof(out)};

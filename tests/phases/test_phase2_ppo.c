@@ -127,9 +127,6 @@ static double loss_of_rows(const ppo_loss_config *c, const double *w, sums *s)
 static dt_status forward(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                          uint32_t n_out)
 {
-    (void)user;
-    (void)m;
-    (void)n_in;
     dt_tensor *y = dt_linear(g, in[0].tensor, g->api->param(g, "w"), g->api->param(g, "b"));
     for (uint32_t i = 0; i < n_out; i++) {
         const char *name = out[i].name;
@@ -321,32 +318,27 @@ static void check_mode(uint32_t mode, double clip, bool has_mix, bool is_apart)
 
 static void test_plain_values(void **unused)
 {
-    (void)unused;
     check_mode(DT_VALUE_PLAIN, 0.3, false, false);
 }
 
 static void test_values_clipped_by_their_step(void **unused)
 {
-    (void)unused;
     check_mode(DT_VALUE_CLIP_STEP, 0.3, false, false);
 }
 
 static void test_values_clipped_by_their_error(void **unused)
 {
-    (void)unused;
     check_mode(DT_VALUE_CLIP_ERROR, 0.3, false, false);
 }
 
 static void test_mixed_advantages(void **unused)
 {
-    (void)unused;
     check_mode(DT_VALUE_PLAIN, 0.3, true, false);
 }
 
 /* A phase that updates the policy itself: policy_loss is not clipped, and no gradient is of it. */
 static void test_policy_apart(void **unused)
 {
-    (void)unused;
     check_mode(DT_VALUE_PLAIN, 0.3, true, true);
 }
 
@@ -360,7 +352,6 @@ static int n_sets;
 
 static dt_status keep_set(dt_train *t, const char *name, const float *x, uint32_t n)
 {
-    (void)t;
     assert_int_equal(n, 1);
     snprintf(sets[n_sets].name, sizeof(sets[0].name), "%s", name);
     sets[n_sets++].value = x[0];
@@ -381,7 +372,6 @@ static void expect_set(const char *name, double want)
 /* The weight of the entropy goes in a line from the first round to the last; advantages have the unit they had. */
 static void test_coefficients_of_a_round(void **unused)
 {
-    (void)unused;
     static const dt_train_api train = {.struct_size = sizeof(train), .set = keep_set};
     dt_rounds rounds = {.train = &train, .n_rounds = 5};
     ppo k = {.rounds = &rounds, .is_normalised = true, .kl_coef = 0.25};
@@ -409,7 +399,6 @@ static void test_coefficients_of_a_round(void **unused)
 static dt_status create_wiring(const dt_host *h, const dt_wiring_desc *d, dt_wiring **out_p)
 {
     static dt_wiring wiring;
-    (void)h;
     wiring.F = d->flags; /* for the test to see */
     *out_p = &wiring;
     return DT_OK;
@@ -417,7 +406,6 @@ static dt_status create_wiring(const dt_host *h, const dt_wiring_desc *d, dt_wir
 
 static void test_create(void **unused)
 {
-    (void)unused;
     static const dt_metrics_api metrics = {.struct_size = sizeof(metrics)};
     static const dt_wiring_api wiring = {.struct_size = sizeof(wiring), .create = create_wiring};
     const dt_wiring_config w = {.foresight = 0};
@@ -449,7 +437,6 @@ static dt_status after(ppo *k, uint64_t pass, double kl)
  * round; a pass that leads too far is the last one. */
 static void test_penalty_and_stop(void **unused)
 {
-    (void)unused;
     ppo k = {.kl_coef = 1};
     k.config.kl_target = 0.01;
     static const double kl[] = {0.0151, 0.0149, 0.0067, 0.0066}, factor[] = {2, 1, 1, 0.5};

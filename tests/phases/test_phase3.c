@@ -16,7 +16,6 @@ static double surrogates; /* what "policy_loss" is said to be */
 
 static dt_status fake_set(dt_train *t, const char *name, const float *x, uint32_t n)
 {
-    (void)t;
     if (strcmp(name, "advantage_mix") == 0) {
         assert_int_equal(n, 1 + K);
         memcpy(mix, x, sizeof(mix));
@@ -27,7 +26,6 @@ static dt_status fake_set(dt_train *t, const char *name, const float *x, uint32_
 /* The surrogate of the cost that the mix picks: that cost counts, the others 1000 times as much. */
 static dt_status fake_losses(dt_train *t, const char *const *loss, uint32_t n, double *out)
 {
-    (void)t;
     assert_int_equal(n, 1);
     assert_string_equal(loss[0], "policy_loss");
     *out = 0;
@@ -84,7 +82,6 @@ static void rig_open(rig *r, uint32_t algorithm)
 /* A = (A_0 - sum lambda_k A_k) / (1 + sum lambda_k sigma_k / sigma_0), of costs with a limit. */
 static void test_mix(void **unused)
 {
-    (void)unused;
     rig r;
     rig_open(&r, MULTIPLIER_PID);
     assert_int_equal(set_advantage_mix(&r.s), DT_OK);
@@ -105,7 +102,6 @@ static void test_mix(void **unused)
 
 static void test_seen_costs(void **unused)
 {
-    (void)unused;
     rig r;
     rig_open(&r, MULTIPLIER_PENALTY);
     observe_costs(&r.s, &(dt_rollout_report){.agent_steps = 300,
@@ -133,7 +129,6 @@ static void test_seen_costs(void **unused)
 /* J_k and what its surrogate has changed since the first pass: rows times scale times the difference. */
 static void test_costs_are_followed(void **unused)
 {
-    (void)unused;
     rig r;
     rig_open(&r, MULTIPLIER_PENALTY);
     multiplier *m = r.s.kept.multiplier;
@@ -163,7 +158,6 @@ static void test_costs_are_followed(void **unused)
 
 static void test_multipliers(void **unused)
 {
-    (void)unused;
     rig r;
     rig_open(&r, MULTIPLIER_PID);
     r.s.observed.rate = 2;
@@ -201,7 +195,6 @@ static dt_status step_status;
 
 dt_status trust_region_step(trust_region *t, const double *excess, int64_t k, trust_region_report *out)
 {
-    (void)t;
     memcpy(excess_given, excess, sizeof(excess_given));
     bound_by = k;
     *out = step_taken;
@@ -218,7 +211,6 @@ static const dt_rollout_report of_round = {.agent_steps = 300,
 /* The step is bounded by the cost that is the most above its aim, a mean over rows; its multiplier is the step's. */
 static void test_policy_is_moved(void **unused)
 {
-    (void)unused;
     rig r;
     rig_open(&r, MULTIPLIER_PID);
     r.s.is_cpo = true;
@@ -263,7 +255,6 @@ static void test_policy_is_moved(void **unused)
 
 static void test_violations(void **unused)
 {
-    (void)unused;
     static const double cost[] = {11, 12, 10, 11, 12, 13, 14}; /* at its limit it is kept */
     static const uint64_t rounds[] = {1, 2, 0, 1, 2, 3, 4};
     for (uint32_t on = REACT_NONE; on <= REACT_STOP; on++) {
@@ -281,7 +272,6 @@ static void test_violations(void **unused)
 
 static void test_marked_costs(void **unused)
 {
-    (void)unused;
     rig r;
     rig_open(&r, MULTIPLIER_PID);
     assert_int_equal(select_unsafe_costs(&r.s, ""), DT_OK); /* those with a limit */
@@ -298,7 +288,6 @@ static void test_marked_costs(void **unused)
 
 static void test_check(void **unused)
 {
-    (void)unused;
     mock_host h;
     mock_host_init(&h);
     config *c = mock_config(&component, NULL);
@@ -327,7 +316,6 @@ static void test_check(void **unused)
 /* A limit that no episode was held to fails the run. */
 static void test_finish(void **unused)
 {
-    (void)unused;
     rig r;
     rig_open(&r, MULTIPLIER_PID);
     r.s.kept.multiplier[0].rounds = 1;
@@ -344,7 +332,6 @@ static dt_wiring made_wiring;
 
 static dt_status fake_rounds(const dt_host *h, const dt_rounds_desc *d, dt_rounds **out)
 {
-    (void)h;
     memset(&made, 0, sizeof(made));
     memcpy(&made, d, d->struct_size < sizeof(made) ? d->struct_size : sizeof(made));
     *out = &made_rounds;
@@ -386,7 +373,6 @@ static void assert_stops(double target_kl)
 
 static void test_phase2(void **unused)
 {
-    (void)unused;
     mock_host h;
     serve(&h);
     const dt_component *c = mock_load("phases", "phase2_ppo", "phase2_ppo");
@@ -405,7 +391,6 @@ static void test_phase2(void **unused)
 
 static void test_phase3(void **unused)
 {
-    (void)unused;
     static const struct {
         const char *algorithm;
         bool follows, is_cpo;
@@ -452,7 +437,6 @@ static double rate_now;
 
 static dt_status fake_iterate(dt_rounds *r, dt_progress *out)
 {
-    (void)r;
     out->epoch_end = 1;
     out->learning_rate = rate_now;
     return DT_OK;
@@ -461,7 +445,6 @@ static dt_status fake_iterate(dt_rounds *r, dt_progress *out)
 /* Gains follow the learning rate, as a share of its largest. */
 static void test_rates(void **unused)
 {
-    (void)unused;
     static const double rates[] = {1, 4, 2};
     static const dt_rounds_api api = {.struct_size = sizeof(api), .iterate = fake_iterate};
     rig r;

@@ -19,7 +19,6 @@ static int n_drawn;
 
 static void picture(const dt_host *h, const char *key, const float *value, uint32_t rows, uint32_t columns)
 {
-    (void)h;
     const uint32_t n = (rows > 0 ? rows : 1) * (columns > 0 ? columns : 1);
     assert_true(n_drawn < 128 && n <= 16);
     snprintf(drawn[n_drawn].name, sizeof(drawn[0].name), "%s", key);
@@ -88,7 +87,6 @@ static void set_motion(int64_t S, int t, int v, float x, float y, float speed)
  * at (10 - y, 20 + x); the third is at the origin and heads east. */
 static void test_places(void **state)
 {
-    (void)state;
     mock_host h;
     pictures s;
     enum { S = 3 };
@@ -147,7 +145,6 @@ static void test_places(void **state)
 /* Of 100 samples 48 are kept, evenly: the k-th is the first at or after k / 48 of all. Of one 64 vehicles at most. */
 static void test_kept(void **state)
 {
-    (void)state;
     mock_host h;
     pictures s;
     memset(&s, 0, sizeof(s));

@@ -263,7 +263,6 @@ static void check(bool is_mixture, bool has_temperature, bool has_perception)
 
 static void test_losses_are_as_defined(void **unused)
 {
-    (void)unused;
     for (int i = 0; i < 8; i++) {
         check(i % 2 == 1, i / 2 % 2 == 1, i / 4 == 1);
     }
@@ -275,7 +274,6 @@ static float given[F];
 
 static dt_status set(dt_train *t, const char *name, const float *value, uint32_t n)
 {
-    (void)t;
     assert_string_equal(name, "horizon_weight");
     assert_int_equal(n, F);
     memcpy(given, value, sizeof(given));
@@ -285,7 +283,6 @@ static dt_status set(dt_train *t, const char *name, const float *value, uint32_t
 /* At least one step and at most all of them; weights sum to 1, and the last step counts by its fraction. */
 static void test_horizon_is_within_the_future(void **unused)
 {
-    (void)unused;
     static const double asked[] = {0, 0.4, 0.5, 1.25, 2.5, 2.6, 100}, want[] = {0.5, 0.5, 0.5, 1.25, 2.5, 2.5, 2.5};
     static const dt_train_api train = {.struct_size = sizeof(train), .set = set};
     float room[F];
@@ -315,7 +312,6 @@ static dt_status check_seconds(double history_s, double horizon_s)
 /* History and horizon hold a step each. */
 static void test_seconds(void **state)
 {
-    (void)state;
     assert_int_equal(check_seconds(0.1, 0.1), DT_OK);
     assert_int_equal(check_seconds(0.1, 0.04), DT_ECONFIG);
     assert_int_equal(check_seconds(0.04, 0.1), DT_ECONFIG);

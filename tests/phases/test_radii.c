@@ -31,7 +31,6 @@ static double distance_of(uint32_t kind, uint64_t *state)
 
 static void test_levels_are_held(void **test)
 {
-    (void)test;
     static radii_counts c;
     float table[RADII_SIZE];
     uint64_t state = 7, inside[RADII_CLASSES][RADII_LEVELS] = {{0}};
@@ -69,7 +68,6 @@ static void test_levels_are_held(void **test)
 
 static void test_classes(void **test)
 {
-    (void)test;
     assert_int_equal(radii_class(0, 0), 0);
     assert_int_equal(radii_class(0.5, -4), 0);
     assert_int_equal(radii_class(0.51, 0.99), 1);
@@ -81,7 +79,6 @@ static void test_classes(void **test)
 /* n distances of 1 .. n, of one class: the radius of a level is that of rank ceil((n + 1) level). */
 static void test_few_vehicles(void **test)
 {
-    (void)test;
     static radii_counts c;
     float table[RADII_SIZE];
     memset(&c, 0, sizeof(c));
@@ -122,7 +119,6 @@ static void test_few_vehicles(void **test)
 /* [(class * 5 + second) * 10 + level], as a world model keeps it. */
 static void test_places_in_the_table(void **test)
 {
-    (void)test;
     static radii_counts c;
     float table[RADII_SIZE];
     for (int i = 0; i < RADII_SIZE; i++) {
@@ -147,7 +143,6 @@ static void test_places_in_the_table(void **test)
 
 static void test_regions_hold_those_of_lower_levels(void **test)
 {
-    (void)test;
     static radii_counts c;
     float table[RADII_SIZE];
     memset(&c, 0, sizeof(c));

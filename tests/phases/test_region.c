@@ -8,7 +8,6 @@
 
 static void test_one_is_an_ellipse(void **test)
 {
-    (void)test;
     const region_gaussian g = {.p = 1, .x = 3, .y = -1, .sigma_x = 2, .sigma_y = 0.5};
     assert_float_equal(region_level(&g, 1, 3, -1), 0, 1e-12);
     assert_float_equal(region_level(&g, 1, 3 + 2 * sqrt(-2 * log(0.5)), -1), 0.5, 1e-12);
@@ -17,7 +16,6 @@ static void test_one_is_an_ellipse(void **test)
 
 static void test_several_that_are_one(void **test)
 {
-    (void)test;
     region_gaussian g[3];
     for (int j = 0; j < 3; j++) {
         g[j] = (region_gaussian){.p = j == 2 ? 0.5 : 0.25, .x = 3, .y = -1, .sigma_x = 2, .sigma_y = 0.5};
@@ -32,7 +30,6 @@ static void test_several_that_are_one(void **test)
 /* Far from each other: half of each lies in the region of one half; the narrow one comes before the broad one. */
 static void test_apart(void **test)
 {
-    (void)test;
     const double r = sqrt(-2 * log(0.5));
     const region_gaussian same[2] = {{0.5, 0, 0, 1, 1}, {0.5, 100, 0, 1, 1}};
     assert_float_equal(region_level(same, 2, r, 0), 0.5, 0.03);
@@ -48,7 +45,6 @@ static void test_apart(void **test)
 /* Far from both as well, where each is 0 in doubles. */
 static void test_log_density(void **test)
 {
-    (void)test;
     const region_gaussian g[2] = {{0.25, 0, 0, 2, 0.5}, {0.75, 0, 0, 2, 0.5}};
     const double at_mean = -log(2 * 3.14159265358979 * 2 * 0.5);
     assert_float_equal(region_log_density(g, 2, 0, 0), at_mean, 1e-12);
@@ -62,7 +58,6 @@ static void test_log_density(void **test)
 /* Distances are those of the level's Gaussian; of one they go on where levels are 1 within rounding. */
 static void test_distances(void **test)
 {
-    (void)test;
     const region_gaussian one = {.p = 1, .x = 3, .y = -1, .sigma_x = 2, .sigma_y = 0.5};
     assert_float_equal(region_distance(&one, 1, 3 + 2 * 3, -1 + 0.5 * 4), 5, 1e-12);
     assert_float_equal(region_distance(&one, 1, 3 + 2 * 300, -1), 300, 1e-9);

@@ -153,7 +153,6 @@ static void check_losses(const setting *c)
 
 static void test_losses_are_those_of_the_paper(void **unused)
 {
-    (void)unused;
     static const setting all[] = {{.reward_scale = 1},
                                   {.target_entropy = 0.7, .reward_scale = 0.25, .priority = 0.6},
                                   {.temperature = 0.3, .reward_scale = 2}};
@@ -186,7 +185,6 @@ static void check_group(int i, const char *name, const char *role, const char *l
 
 static void test_start(void **unused)
 {
-    (void)unused;
     static const char *const set[] = {
         "actor_learning_rate=0.25", "critic_learning_rate=0.5", "actor_clip=3", "critic_clip=4", "tau=0.125", NULL};
     config c = configured(set);
@@ -229,7 +227,6 @@ static void test_start(void **unused)
 
 static void test_refused(void **unused)
 {
-    (void)unused;
     static const int32_t choices[] = {3};
     config c = configured(NULL);
     state s = {0};
@@ -264,14 +261,12 @@ static dt_status create_and_start(void *self)
 
 static void test_no_error_is_lost(void **unused)
 {
-    (void)unused;
     state s;
     assert_no_error_is_lost(prepare, create_and_start, &s);
 }
 
 static void test_options(void **unused)
 {
-    (void)unused;
     assert_options(&component, "iterations=1000 [1,1e+09]\n"
                                "collect_steps=8 [1,1e+06]\n"
                                "intensity=256 [1,1e+06]\n"

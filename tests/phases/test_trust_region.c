@@ -86,7 +86,6 @@ static const dt_port *fields(const void *self, uint32_t *n)
     static const dt_port f[] = {{"obs", "A 3", DT_F32, 0},      {"action_i", "A 1", DT_I32, 0},
                                 {"action_f", "A 1", DT_F32, 0}, {"log_prob", "A", DT_F32, 0},
                                 {"advantage", "A", DT_F32, 0},  {"cost_advantage", "A 2", DT_F32, 0}};
-    (void)self;
     *n = 6;
     return f;
 }
@@ -94,30 +93,24 @@ static const dt_port *fields(const void *self, uint32_t *n)
 static const char *const *symbols(const void *self, uint32_t *n)
 {
     static const char *const s[] = {"A"};
-    (void)self;
     *n = 1;
     return s;
 }
 
 static dt_status count(const void *self, uint64_t *n)
 {
-    (void)self;
     *n = ROWS;
     return DT_OK;
 }
 
 static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
 {
-    (void)self;
-    (void)index;
     size[0] = n;
     return DT_OK;
 }
 
 static dt_status read_rows(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
-    (void)self;
-    (void)key;
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t r = index[i];
         memcpy((float *)out[0] + (size_t)i * D, obs[r], sizeof(obs[r]));
@@ -141,7 +134,6 @@ static const dt_data_ops data_ops = {.struct_size = sizeof(dt_data_ops),
 
 static dt_status record(void *user, dt_graph *g)
 {
-    (void)user;
     const dt_graph_api *api = g->api;
     dt_tensor *kl = NULL, *parts[2], *sum = NULL;
     dt_graph_set_scope(g, "net");
@@ -217,20 +209,16 @@ static int allocations_left;
 
 static void *host_alloc(const dt_host *h, uint64_t bytes)
 {
-    (void)h;
     return allocations_left-- > 0 ? dt_alloc(bytes) : NULL;
 }
 
 static void host_release(const dt_host *h, void *p)
 {
-    (void)h;
     dt_free(p);
 }
 
 static dt_status host_fail(const dt_host *h, dt_status st, const char *where, const char *text)
 {
-    (void)h;
-    (void)where;
     return DT_FAIL(st, "%s", text);
 }
 
@@ -353,7 +341,6 @@ static double dot(const double *a, const double *b)
 
 static void test_products_are_those_of_the_fisher_matrix(void **state)
 {
-    (void)state;
     static const double log_std[] = {0, -3, 1.5}; /* curvature of the mean: 1, 400, 0.05 */
     for (int s = 0; s < 6; s++) {
         rig r;
@@ -408,7 +395,6 @@ static trust_region_solution dense(double excess, double delta, double *c_p, dou
 
 static void test_step_is_the_dense_one(void **state)
 {
-    (void)state;
     static const double excess[] = {-0.2, 0.5, -10, 1.5};
     static const int kind[] = {TRUST_REGION_BOUND, TRUST_REGION_BOUND, TRUST_REGION_FREE, TRUST_REGION_RECOVER};
     const double delta = 1e-3; /* small: the surrogates are nearly linear */
@@ -451,7 +437,6 @@ static void test_step_is_the_dense_one(void **state)
 /* A second cost, under its limit by nothing, must not rise, and one without a limit may. */
 static void test_other_costs_stop_the_search(void **state)
 {
-    (void)state;
     trust_region_report got;
     float now[N];
     for (int is_limited = 0; is_limited < 2; is_limited++) {
@@ -472,7 +457,6 @@ static void test_other_costs_stop_the_search(void **state)
  * limit, and the search goes back. */
 static void test_step_keeps_the_divergence(void **state)
 {
-    (void)state;
     static const double max_kl[] = {0.02, 0.2};
     for (int k = 0; k < 2; k++) {
         rig r;
@@ -507,7 +491,6 @@ static void test_step_keeps_the_divergence(void **state)
 /* An advantage that a small shift of the normal raises and a large one lowers: the whole step would lose. */
 static void test_step_gains(void **state)
 {
-    (void)state;
     rig r;
     trust_region_report got;
     const double over[K] = {NAN, NAN};
@@ -538,7 +521,6 @@ static void test_step_gains(void **state)
 /* As many iterations as parameters solve for a narrow normal, too, whose curvatures differ by orders of magnitude. */
 static void test_conjugate_gradients_of_a_narrow_policy(void **state)
 {
-    (void)state;
     rig r;
     trust_region_report got;
     double x[N], error = 0, c = 0;
@@ -561,7 +543,6 @@ static void test_conjugate_gradients_of_a_narrow_policy(void **state)
 /* Above its limit a cost that pays is lowered, though the reward falls with it. */
 static void test_a_step_towards_the_limit_may_lose(void **state)
 {
-    (void)state;
     rig r;
     trust_region_report got;
     double x[N], c = 0;
@@ -578,7 +559,6 @@ static void test_a_step_towards_the_limit_may_lose(void **state)
 
 static void test_no_cost_yet(void **state)
 {
-    (void)state;
     rig r;
     trust_region_report got;
     const double over[K] = {NAN, NAN};
@@ -590,7 +570,6 @@ static void test_no_cost_yet(void **state)
 
 static void test_out_of_memory(void **state)
 {
-    (void)state;
     rig r;
     open_rig(&r, 0, 0.01, 10);
     for (int n = 0; n < 12; n++) {

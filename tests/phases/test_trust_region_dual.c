@@ -47,7 +47,6 @@ static void near_(double got, double want, double tolerance)
 
 static void test_bound(void **unused)
 {
-    (void)unused;
     double u[2], w[2], x[2], kl;
     const trust_region_numbers n = numbers2(-0.05, 0.02, u, w);
     near_(n.q, 0.62827225, 5e-9);
@@ -68,7 +67,6 @@ static void test_bound(void **unused)
 
 static void test_unbound(void **unused)
 {
-    (void)unused;
     double u[2], w[2], x[2], kl;
     for (int far = 0; far < 3; far++) { /* the plane cuts the ball behind the optimum; not at all; there is none */
         const double c[] = {-0.17, -1, -INFINITY};
@@ -86,7 +84,6 @@ static void test_unbound(void **unused)
 
 static void test_recover(void **unused)
 {
-    (void)unused;
     double u[2], w[2], x[2], kl;
     const trust_region_numbers n = numbers2(0.3, 0.02, u, w); /* the ball reaches down by sqrt(2 delta s) = 0.2046 */
     const trust_region_solution s = trust_region_solve_dual(&n);
@@ -106,7 +103,6 @@ static void test_recover(void **unused)
 
 static void test_degenerate(void **unused)
 {
-    (void)unused;
     const trust_region_numbers still = {.q = 0, .r = 0, .s = 1, .c = -1, .delta = 0.02};
     trust_region_solution s = trust_region_solve_dual(&still);
     assert_true(s.kind == TRUST_REGION_FREE && s.along_g == 0 && s.along_b == 0);
@@ -143,7 +139,6 @@ static double uniform(uint64_t *x)
 /* H = I: any other problem is this one after a change of coordinates. */
 static void test_nothing_feasible_is_better(void **unused)
 {
-    (void)unused;
     uint64_t x = 7;
     int seen[3] = {0};
     for (int trial = 0; trial < 300; trial++) {

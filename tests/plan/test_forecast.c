@@ -29,7 +29,6 @@ static dt_forecast forecast(const char *more, uint64_t *checkpoint_p)
 static void test_disk(void **state)
 {
     uint64_t checkpoint = 0;
-    (void)state;
     dt_forecast f = forecast(NULL, &checkpoint);
     assert_int_equal(f.checkpoint, checkpoint);
     assert_int_equal(f.kept, 3 + 1); /* the last ones, and the phase's end */
@@ -44,7 +43,6 @@ static void test_disk(void **state)
 static void test_memory(void **state)
 {
     uint64_t unused = 0, mapped = 0;
-    (void)state;
     const dt_forecast f = forecast(NULL, &unused);
     assert_true(f.n_parts > 0);
     for (uint32_t i = 0; i < f.n_parts; i++) {

@@ -29,7 +29,6 @@ static char folder[TEXT]; /* of the net */
 static inline dt_status features_frame(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m,
                                        uint32_t k_max, float *node, int32_t *rowptr, int32_t *col, float *edge)
 {
-    (void)h;
     return dt_features_frame(NULL, v, n, radius_m, k_max, node, rowptr, col, edge, NULL);
 }
 
@@ -84,7 +83,6 @@ static inline int make_folder(void)
 
 static inline int remove_folder(void **state)
 {
-    (void)state;
     return shell("rm -r '%s'", folder);
 }
 

@@ -234,7 +234,6 @@ static inline void attribute(const char *element, const char *name, char *out)
 
 static inline int make_net(void **state)
 {
-    (void)state;
     const char *source = getenv("DT_SRCDIR");
     source = source != NULL ? source : ".";
     return shell("cp %s/tests/fixtures/sumo/pair.* '%s' && chmod u+w '%s'/* && cd '%s' && netconvert -n pair.nod.xml "

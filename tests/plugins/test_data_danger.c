@@ -68,7 +68,6 @@ static void assert_row(const float *got, double gap, double speed, double brake,
 
 static void test_pairs(void **state)
 {
-    (void)state;
     bench b;
     write_chase("chase");
     assert_int_equal(bench_open(&b, "chase", (const char *const[]){CHASE, NULL}), DT_OK);
@@ -94,7 +93,6 @@ static void test_pairs(void **state)
 
 static void test_pairs_of_a_mirrored_scene(void **state)
 {
-    (void)state;
     bench b;
     int flipped = 0;
     write_chase("chase");
@@ -119,7 +117,6 @@ static void test_pairs_of_a_mirrored_scene(void **state)
 
 static void test_hazards(void **state)
 {
-    (void)state;
     bench b;
     write_chase("chase");
     assert_int_equal(
@@ -206,7 +203,6 @@ static void write_meetings(const char *name)
 
 static void test_hazards_by_geometry(void **state)
 {
-    (void)state;
     static const char *const collisions[] = {"hazard_collisions=false", "hazard_collisions=true"};
     bench b;
     write_meetings("meetings");
@@ -263,7 +259,6 @@ static void write_crowd(const char *name, int ahead)
 
 static void test_any_edge_is_seen(void **state)
 {
-    (void)state;
     static const int place[] = {0, 1, 62, 63, 64, 65, OTHERS - 1};
     for (size_t i = 0; i < sizeof(place) / sizeof(place[0]); i++) {
         bench b;

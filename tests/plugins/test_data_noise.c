@@ -20,7 +20,6 @@ enum { ROWS = 40000 };
 /* Mean, deviation, extremes and shares over many rows, each within five standard errors. */
 static void test_moments(void **state)
 {
-    (void)state;
     const augment a = {.speed_mps = 0.5, .position_m = 3, .edges = 0.1, .nodes = 0.05};
     double sum = 0, squares = 0, x = 0, most = 0, both = 0;
     int hidden = 0, dropped = 0;
@@ -46,7 +45,6 @@ static void test_moments(void **state)
 
 static void test_keys(void **state)
 {
-    (void)state;
     const augment a = {.speed_mps = 1, .position_m = 1, .edges = 1, .nodes = 1}, off = {0};
     const augment_row one = augment_of_row(&a, 5, 9), again = augment_of_row(&a, 5, 9);
     assert_true(one.speed == again.speed && one.x == again.x && one.y == again.y && one.is_hidden);
@@ -85,7 +83,6 @@ static void weighs(uint32_t by, double a, double b, double c, double d)
 
 static void test_weights(void **state)
 {
-    (void)state;
     weighs(WEIGHTS_NONE, 1, 1, 1, 1);
     weighs(WEIGHTS_SITE, 1, 1, 1, 3);
     weighs(WEIGHTS_SCENE, 1, 1, 2, 2);
@@ -95,7 +92,6 @@ static void test_weights(void **state)
 /* Noise makes nobody drive backwards who was not recorded so. */
 static void test_speed(void **state)
 {
-    (void)state;
     assert_true(windows_speed(5, &(augment_row){.speed = 2}) == 7);
     assert_true(windows_speed(5, &(augment_row){.speed = -2}) == 3);
     assert_true(windows_speed(5, &(augment_row){.speed = -7}) == 0);

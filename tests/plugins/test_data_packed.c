@@ -29,7 +29,6 @@ static unsigned char *read_everything(const char *store, const char *const *set,
 /* What is read of a packed store is what is read of a plain one, bit for bit; in fewer bits it is near. */
 static void test_packed_stores(void **state)
 {
-    (void)state;
     static const char *const set[] = {WINDOW, "pairs=true", "action_s=0.5", "hazard_ttc_s=3", "lanes=true", NULL};
     size_t bytes[4] = {0};
     unsigned char *all[4];

@@ -194,7 +194,6 @@ static void assert_same(const records *whole, const records *cut)
 
 static void test_windows(void **state)
 {
-    (void)state;
     static const dt_cut_options ways[] = {{.tile_m = 250, .halo_m = 180, .halo_s = 1.6},
                                           {.regions = 5, .halo_m = 180, .halo_s = 2}};
     dt_str notes = {0};
@@ -224,7 +223,6 @@ static void expect_refusal(const char *const *set, const char *words)
 /* Windows that reach beyond the halo would see the cut. */
 static void test_refusals(void **state)
 {
-    (void)state;
     dt_str notes = {0};
     write_town("town", 0, &(dt_packing){0});
     assert_ok(dt_data_cut(at("town"), at("cut"), &(dt_cut_options){.regions = 3, .halo_m = 90, .halo_s = 1.2}, &notes));
@@ -239,7 +237,6 @@ static void test_refusals(void **state)
 /* Samples are weighed by the danger of those that are learnt. */
 static void test_balance(void **state)
 {
-    (void)state;
     dt_str notes = {0};
     bench b;
     double least = INFINITY, most = 0;

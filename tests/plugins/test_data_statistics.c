@@ -87,7 +87,6 @@ static void read_all(const char *const *set, values *node, values *edge)
 
 static void test_it_is_what_samples_show(void **state)
 {
-    (void)state;
     static const char *const splits[] = {"split=all", "split=train", "split=eval"};
     double n[3];
     write_store("s", 10);
@@ -111,7 +110,6 @@ static void test_it_is_what_samples_show(void **state)
 /* Frames that many windows share count once. */
 static void test_shared_frames_count_once(void **state)
 {
-    (void)state;
     enum { PAST = (T - 1) * STRIDE, FUTURE = F * STRIDE };
     double n = 0;
     write_store("s", 10);
@@ -143,7 +141,6 @@ static void test_shared_frames_count_once(void **state)
 
 static void test_packed_stores_say_the_same(void **state)
 {
-    (void)state;
     static const char *const set[] = {WINDOW, "split=train", NULL};
     if (!dt_blocks_has_zstd()) {
         skip();
@@ -168,7 +165,6 @@ static void assert_alike(const dt_field_stat *whole, const dt_field_stat *cut, i
 /* Who is in the halo of a region counts where it is at home, as do the edges that lead to it. */
 static void test_halos_do_not_count(void **state)
 {
-    (void)state;
     static const char *const set[] = {"cache_mb=1",   "history_s=1", "horizon_s=1.2", "rate_hz=5",
                                       "stride_s=0.2", "judged=all",  "split=train",   NULL};
     static const dt_cut_options way = {.regions = 5, .halo_m = 180, .halo_s = 2};
@@ -183,7 +179,6 @@ static void test_halos_do_not_count(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     bench b;
     dt_field_stat out[DT_NODE_FEATURES];
     write_store("s", 10);

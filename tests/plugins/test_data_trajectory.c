@@ -139,7 +139,6 @@ static void check_graph(const bench *b)
 
 static void test_windows(void **state)
 {
-    (void)state;
     bench b;
     write_store("s", 10);
     assert_int_equal(bench_open(&b, "s", (const char *const[]){WINDOW, "split=all", NULL}), DT_OK);
@@ -167,7 +166,6 @@ static void test_windows(void **state)
 /* A slice of several samples is those samples one after another. */
 static void test_packing(void **state)
 {
-    (void)state;
     bench b;
     write_store("s", 10);
     assert_int_equal(bench_open(&b, "s", (const char *const[]){WINDOW, "split=all", NULL}), DT_OK);
@@ -208,7 +206,6 @@ static void test_packing(void **state)
 
 static void test_risk_fields(void **state)
 {
-    (void)state;
     bench b;
     write_store("s", 10);
     assert_int_equal(bench_open(&b, "s", (const char *const[]){WINDOW, "split=all", NULL}), DT_OK);
@@ -273,7 +270,6 @@ static void assert_same(const float *a, const float *b, size_t n, size_t width, 
 /* Turning moves x, y, sin, cos of the nodes as one rigid body and nothing else; the key alone decides. */
 static void test_turning(void **state)
 {
-    (void)state;
     const char *const set[] = {WINDOW, "rotate=true", "mirror=false", "shift_m=0", NULL};
     float *plain[N_AUGMENTED], *turned[N_AUGMENTED], *again[N_AUGMENTED], *other[N_AUGMENTED];
     size_t n[N_AUGMENTED];
@@ -306,7 +302,6 @@ static void test_turning(void **state)
 /* The mirror turns y and sin of nodes, motion and target and the lateral offset of edges, for half of the keys. */
 static void test_mirror(void **state)
 {
-    (void)state;
     const char *const set[] = {WINDOW, "mirror=true", "rotate=false", "shift_m=0", NULL};
     float *plain[N_AUGMENTED], *seen_as[N_AUGMENTED];
     size_t n[N_AUGMENTED];
@@ -335,7 +330,6 @@ static void test_mirror(void **state)
 /* The centre moves by one vector of at most shift_m along each axis. */
 static void test_shift(void **state)
 {
-    (void)state;
     const char *const set[] = {WINDOW, "rotate=false", "mirror=false", "shift_m=3", NULL};
     float *plain[N_AUGMENTED], *moved[N_AUGMENTED];
     size_t n[N_AUGMENTED];
@@ -400,7 +394,6 @@ static void free_roads(float *out[2])
  * asked for; mirrored, left is right. Without roads nothing is added. */
 static void test_roads(void **state)
 {
-    (void)state;
     const uint64_t sample[2] = {2, 70};
     const char *const still[] = {WINDOW, "lanes=true", "mirror=false", NULL};
     const char *const all[] = {WINDOW, "lanes=true", NULL};
@@ -452,7 +445,6 @@ static void test_roads(void **state)
 /* No number is NAN; who has no heading at the anchor has no future to learn from, and what was known is as it was. */
 static void test_unknown_headings(void **state)
 {
-    (void)state;
     const char *const set[] = {WINDOW, "lanes=true", "pairs=true", "mirror=false", NULL};
     bench b;
     int n_unknown = 0, n_known = 0;
@@ -524,7 +516,6 @@ static uint32_t scenes_of(const char *const *set)
 
 static void test_splits(void **state)
 {
-    (void)state;
     write_store("s", 10);
     uint32_t all = 0, group = 1u << 0 | 1u << 1; /* a#1 and a#2 */
     for (int fold = 0; fold < 3; fold++) {
@@ -569,7 +560,6 @@ static void test_splits(void **state)
 /* Training anchors may have a short past and future; the missing steps are absent, not invented. */
 static void test_short_anchors(void **state)
 {
-    (void)state;
     bench b;
     write_store("s", 10);
     const char *const set[] = {
@@ -611,7 +601,6 @@ static void refuse(const char *store, const char *const *set, dt_status code, co
 /* Recordings of many names with the same motion are one: a split is left without any, and the reason is told. */
 static void test_motion_that_all_share(void **state)
 {
-    (void)state;
     static const char *const words = "split train of the data has no samples: scenes that share their vehicles' motion "
                                      "count as one recording";
     record();
@@ -631,7 +620,6 @@ static void test_motion_that_all_share(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     write_store("s", 10);
     refuse("s", (const char *const[]){"history_s=0.5", NULL}, DT_ECONFIG, "2.5 and 25 steps");
     refuse("s", (const char *const[]){"horizon_s=0", NULL}, DT_ECONFIG, "15 and 0 steps");

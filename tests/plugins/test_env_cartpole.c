@@ -11,7 +11,6 @@ static const char *const from_zero[] = {"start=0", NULL};
 
 static void test_spec(void **state)
 {
-    (void)state;
     env_rig r;
     rig_open(&r, "env_cartpole", NULL);
     assert_string_equal(r.spec.obs[0].name, "obs");
@@ -27,7 +26,6 @@ static void test_spec(void **state)
 /* from 0, always to the right: the states of steps 1 and 5, the end at step 9 */
 static void test_states(void **state)
 {
-    (void)state;
     static const double want[2][4] = {{0, 0.19512195, 0, -0.29268293},
                                       {0.03903233, 0.97636392, -0.05871949, -1.48153256}};
     env_rig r;
@@ -63,7 +61,6 @@ static void test_states(void **state)
 /* uniform start in [-0.05, 0.05], one seed one start, whatever came before */
 static void test_start(void **state)
 {
-    (void)state;
     enum { N = 4000 };
     env_rig r;
     double sum[4] = {0}, square[4] = {0}, largest = 0;
@@ -97,7 +94,6 @@ static void test_start(void **state)
 
 static void test_truncation(void **state)
 {
-    (void)state;
     static const char *const short_one[] = {"max_steps=3", NULL};
     env_rig r;
     rig_open(&r, "env_cartpole", short_one);
@@ -146,7 +142,6 @@ static double mean_return(int policy, uint64_t n, double *least_p)
 
 static void test_policies(void **state)
 {
-    (void)state;
     double least = 0;
     rig_near(mean_return(0, 10000, &least), 22.26, 5 * 11.8 / sqrt(10000));
     rig_near(mean_return(1, 3000, &least), 42.2, 1.0);
@@ -158,7 +153,6 @@ static void test_policies(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     env_rig r;
     rig_open(&r, "env_cartpole", NULL);
     rig_reset(&r, 1);

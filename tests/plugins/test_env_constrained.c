@@ -58,7 +58,6 @@ static void queue_means(const double *admit, double *reward_p, double *cost_p)
 
 static void test_bandit_and_detour(void **state)
 {
-    (void)state;
     static const double reward[] = {0, 0.8, 1}, cost[] = {0, 0.5, 1};
     const optimum bandit = best_mixture(reward, cost, 3, 0.6);
     rig_near(bandit.value, 0.84, 1e-12);
@@ -72,7 +71,6 @@ static void test_bandit_and_detour(void **state)
 /* All mixtures of the policies without chance are all policies, in what they earn and cost (Altman 1999, ch. 4). */
 static void test_queue_optimum(void **state)
 {
-    (void)state;
     static const double threshold[QUEUE][2] = {{0, 0},
                                                {2.0 / 9, 5.0 / 9},
                                                {14.0 / 43, 50.0 / 43},
@@ -123,7 +121,6 @@ static double lqr_gain(double effort)
 
 static void test_lqr_optimum(void **state)
 {
-    (void)state;
     const double h = 1e-4, K = lqr_gain(0.2);
     rig_near(K, 0.36160518, 5e-9);
     rig_near(lqr_variance(K), 1.52953953, 5e-9);
@@ -192,14 +189,12 @@ static void act_queue(env_rig *r, dt_random *dice)
 
 static void act_lqr(env_rig *r, dt_random *dice)
 {
-    (void)dice;
     r->act_f[0] = -0.36160518F * r->obs[0];
 }
 
 /* The queue begins as it is in the long run under the best policy: 12, 23 and 12 of 47. */
 static void test_the_queue_begins_in_balance(void **state)
 {
-    (void)state;
     enum { N = 4700 };
     int n[3] = {0};
     env_rig r;
@@ -220,7 +215,6 @@ static void test_the_queue_begins_in_balance(void **state)
 /* Tolerances: four deviations of the mean. */
 static void test_best_policies_play(void **state)
 {
-    (void)state;
     double reward = 0, cost = 0;
     env_rig r;
     rig_open(&r, "env_constrained", problem[0]);
@@ -257,7 +251,6 @@ static void test_best_policies_play(void **state)
 /* Nothing but admission fills the queue, and it never leaves 0 to 5. */
 static void test_queue_is_bounded(void **state)
 {
-    (void)state;
     env_rig r;
     rig_open(&r, "env_constrained", problem[2]);
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -286,7 +279,6 @@ static void refuses(env_rig *r, const char *words)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     env_rig r;
     rig_open(&r, "env_constrained", problem[0]);
     rig_reset(&r, 1);

@@ -162,7 +162,6 @@ static void near(double a, double b, double tolerance)
 
 static void test_spec(void **state)
 {
-    (void)state;
     static const char *const more[] = {"uavs=6", "budget=5", "state=true", "lookahead=true", NULL};
     open_env(NULL);
     assert_int_equal(r.A, 4);
@@ -186,7 +185,6 @@ static void test_spec(void **state)
 /* masks are right wherever 8 UAVs come to be; starts are at the top, apart; shares of altitudes add up */
 static void test_masks(void **state)
 {
-    (void)state;
     static const char *const crowd[] = {"uavs=8", "step_m=25", "budget=40", "cells=64", "stride=2", NULL};
     static const int32_t by[6][3] = {{1, 0, 0}, {-1, 0, 0}, {0, 1, 0}, {0, -1, 0}, {0, 0, 1}, {0, 0, -1}};
     int n_free = 0, n_shut = 0;
@@ -242,7 +240,6 @@ static void is_at(uint32_t i, int32_t x, int32_t y, int32_t level)
 /* two want one free place; one wants a place that is being left, which no mask allows; a chain; far ones are well */
 static void test_collisions(void **state)
 {
-    (void)state;
     open_env(NULL);
     reset(1);
     put(0, 2, 2, 0);
@@ -304,7 +301,6 @@ static double formula(const int16_t *H, const int16_t *odds_after, const int16_t
 
 static void test_rewards(void **state)
 {
-    (void)state;
     static const char *const late[] = {"rewarded=before", NULL};
     double reward[2][15];
     for (int is_late = 0; is_late < 2; is_late++) {
@@ -334,7 +330,6 @@ static void test_rewards(void **state)
 /* With everybody in range all know the same, with nobody each what it saw; 25 m is between; the planes show who is. */
 static void test_messages(void **state)
 {
-    (void)state;
     static const char *const set[3][3] = {
         {"communication_m=0", "state=true", NULL},
         {"communication_m=25", "state=true", NULL},
@@ -374,7 +369,6 @@ static void test_messages(void **state)
 /* "own" shows the planes of "field", moved so that the UAV is in the middle; the state is what it says */
 static void test_views(void **state)
 {
-    (void)state;
     static const char *const field_view_of[] = {"state=true", "lookahead=true", NULL};
     static const char *const own[] = {"view=own", NULL};
     static float seen[4 * MAX_D];
@@ -418,7 +412,6 @@ static void test_views(void **state)
 
 static void test_same_bits(void **state)
 {
-    (void)state;
     static float obs[4 * MAX_D];
     open_env(NULL);
     const double first = play(5, IPP_CHANCE), other = play(6, IPP_GAIN);
@@ -463,7 +456,6 @@ static void check_rule(int column, const measured *m)
 
 static void test_rules(void **state)
 {
-    (void)state;
     static const measured random = {-2.50, 2.10, {0.908, 0.827, 0.763}, {0.375, 0.470, 0.540}, 0.20};
     static const measured greedy = {8.84, 3.54, {0.791, 0.534, 0.359}, {0.425, 0.658, 0.791}, 0.82};
     check_rule(IPP_CHANCE, &random);
@@ -483,7 +475,6 @@ static void refused(const char *const *set, const char *why)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     open_env(NULL);
     refused((const char *const[]){"step_m=30", NULL}, "a lattice of 2 points in a row, expected 3 to 33");
     refused((const char *const[]){"step_m=1", NULL}, "a lattice of 51 points");
@@ -509,7 +500,6 @@ static void test_refusals(void **state)
 /* whichever allocation fails, create says so and destroy leaves nothing behind */
 static void test_memory(void **state)
 {
-    (void)state;
     static const char *const set[] = {"state=true", NULL};
     dt_status st = DT_ENOMEM;
     int64_t n = 0;
@@ -531,7 +521,6 @@ static void test_memory(void **state)
 
 static void test_scene(void **state)
 {
-    (void)state;
     static dt_scene_vehicle vehicle[8];
     static dt_scene_signal signal[200];
     open_env(NULL);

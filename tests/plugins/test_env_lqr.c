@@ -12,7 +12,6 @@ static const lqr usual = {.a = 0.95, .b = 0.5, .r = 0.1, .sigma = 0.2};
 /* of x' = .95 x + .5 u + w, var w = .04, cost x^2 + .1 u^2, gamma = .9 */
 static void test_solution(void **state)
 {
-    (void)state;
     const lqr_solution s = lqr_solve(&usual, 0.9);
     rig_near(s.K, 1.40666648, 5e-9);
     rig_near(s.P, 1.26726663, 5e-9);
@@ -25,7 +24,6 @@ static void test_solution(void **state)
 /* Q(x, u) = -(x^2 + r u^2) + gamma E max_u' Q(x', u'), and u = -K x is the greatest: on many systems */
 static void test_bellman(void **state)
 {
-    (void)state;
     dt_random r;
     dt_random_init(&r, 5, 0);
     for (int i = 0; i < 200; i++) {
@@ -48,7 +46,6 @@ static void test_bellman(void **state)
 /* the plugin is those mechanics, told in floats; its gain is that of the policy that acted */
 static void test_against_the_mechanics(void **state)
 {
-    (void)state;
     env_rig r;
     rig_open(&r, "env_lqr", NULL);
     assert_string_equal(r.spec.obs[0].dims, "A 1");
@@ -79,7 +76,6 @@ static void test_against_the_mechanics(void **state)
 
 static void test_bounds(void **state)
 {
-    (void)state;
     env_rig r;
     rig_open(&r, "env_lqr", (const char *const[]){"bound=3", "max_steps=2", NULL});
     assert_true(r.spec.low[0] == -3.0F && r.spec.high[0] == 3.0F);
@@ -90,7 +86,6 @@ static void test_bounds(void **state)
 /* a policy that drives the state away is told so, and no number that is none comes out */
 static void test_lost(void **state)
 {
-    (void)state;
     env_rig r;
     rig_open(&r, "env_lqr", NULL);
     rig_reset(&r, 1);

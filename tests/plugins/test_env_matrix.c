@@ -101,7 +101,6 @@ static void test_games(void **unused)
     static const double penalty[CHOICES][CHOICES] = {{-25, 0, 10}, {0, 2, 0}, {10, 0, -25}};
     static const char *const one[] = {"repeats=9", NULL};
     static const char *const other[] = {"repeats=9", "game=penalty", "k=25", NULL};
-    (void)unused;
     check_game(one, climbing, -31.0 / 9, 1.0 / 9);
     check_game(other, penalty, -28.0 / 9, 2.0 / 9);
 }
@@ -109,7 +108,6 @@ static void test_games(void **unused)
 static void test_choices_that_are_none(void **unused)
 {
     rig r;
-    (void)unused;
     open_rig(&r, NULL);
     assert_int_equal(play(&r, 0, 3), DT_EINVAL);
     assert_string_equal(r.host.message, "action 3 of agent 1, expected 0 to 2");

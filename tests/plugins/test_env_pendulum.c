@@ -9,7 +9,6 @@
 
 static void test_spec(void **state)
 {
-    (void)state;
     env_rig r;
     rig_open(&r, "env_pendulum", NULL);
     assert_string_equal(r.spec.obs[0].dims, "A 3");
@@ -22,7 +21,6 @@ static void test_spec(void **state)
 
 static void test_wrap(void **state)
 {
-    (void)state;
     for (double theta = -20; theta < 20; theta += 0.01) {
         const double w = pendulum_wrap(theta);
         assert_true(w >= -PENDULUM_PI && w < PENDULUM_PI + 1e-12);
@@ -36,7 +34,6 @@ static void test_wrap(void **state)
 /* 200 steps in double: theta = pi/2 at rest without torque; theta = 1, theta' = 0.5 under 2, and under 2 cos(0.1 t) */
 static void test_fixed_rollouts(void **state)
 {
-    (void)state;
     static const struct {
         pendulum start;
         double torque, swing, want;
@@ -56,7 +53,6 @@ static void test_fixed_rollouts(void **state)
 /* the plugin is those mechanics from a start that its seed draws, told in floats */
 static void test_against_the_mechanics(void **state)
 {
-    (void)state;
     env_rig r;
     rig_open(&r, "env_pendulum", NULL);
     for (uint64_t seed = 0; seed < 5; seed++) {
@@ -89,7 +85,6 @@ static void test_against_the_mechanics(void **state)
 
 static void test_policies(void **state)
 {
-    (void)state;
     enum { N = 4000 };
     env_rig r;
     dt_random random;
@@ -109,7 +104,6 @@ static void test_policies(void **state)
 
 static void test_same_seed_same_bits(void **state)
 {
-    (void)state;
     env_rig a, b;
     rig_open(&a, "env_pendulum", NULL);
     rig_open(&b, "env_pendulum", NULL);
@@ -129,7 +123,6 @@ static void test_same_seed_same_bits(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     env_rig r;
     rig_open(&r, "env_pendulum", NULL);
     rig_reset(&r, 1);

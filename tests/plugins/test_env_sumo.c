@@ -7,7 +7,6 @@
 
 static void test_spec(void **state)
 {
-    (void)state;
     static const char *const wide[] = {"max_phases=2", "max_lanes=5", "decision_s=7", NULL};
     rig r;
     rig_open(&r, NULL);
@@ -45,7 +44,6 @@ static void test_spec(void **state)
 
 static void test_same_seed_same_bytes(void **state)
 {
-    (void)state;
     static const char *const graph[] = {"features=graph", "max_vehicles=200", NULL};
     rig r;
     int n = 0;
@@ -67,7 +65,6 @@ static void test_same_seed_same_bytes(void **state)
 /* The scenario's own program gives what the program sumo gives. */
 static void test_program_is_sumo(void **state)
 {
-    (void)state;
     static const char *const own[] = {"control=program", NULL};
     rig r;
     rig_open(&r, own);
@@ -108,7 +105,6 @@ static void test_program_is_sumo(void **state)
 /* Who is due while the last step goes on is demand: a trip at 120.5 s, a vehicle of a flow at 137.5 s. */
 static void test_due_in_the_last_second(void **state)
 {
-    (void)state;
     static const struct {
         const char *end;
         double demand, delay_s;
@@ -133,7 +129,6 @@ static void test_due_in_the_last_second(void **state)
 /* One street never gets green: the strict delay knows, RESCO's does not. */
 static void test_starved_street(void **state)
 {
-    (void)state;
     static const char *const strict[] = {"starve_s=100", NULL}, *const longer[] = {"end_s=600", NULL};
     rig r;
     rig_open(&r, strict);
@@ -160,7 +155,6 @@ static void test_starved_street(void **state)
 
 static void test_minimum_green(void **state)
 {
-    (void)state;
     static const char *const slow[] = {"min_green_s=25", NULL};
     rig r;
     rig_open(&r, slow);
@@ -189,7 +183,6 @@ static void test_minimum_green(void **state)
 
 static void test_observations(void **state)
 {
-    (void)state;
     static const char *const few[] = {"features=graph", "max_vehicles=6", "near_m=30", NULL};
     rig r;
     rig_open(&r, few);
@@ -231,7 +224,6 @@ static void test_observations(void **state)
 /* Formulas see the same traffic as the observations and the built-in rewards. */
 static void test_formulas(void **state)
 {
-    (void)state;
     static const char row[] =
         "observation=queue, exit_queue, pressure, waiting_s, diff_waiting_s, delay_s, throughput, "
         "changed_phase, shown_s, vehicles, speed_mps, relative_speed, longest_wait_s, pending, "
@@ -361,7 +353,6 @@ static double play_single(rig *r, uint64_t seed, int *n_steps)
 /* Episodes of several scenarios are those of each alone, in places and rows that all have room in. */
 static void test_several_scenarios(void **state)
 {
-    (void)state;
     static char also[2 * TEXT];
     const char *const several[] = {"features=graph", "max_vehicles=200", also, NULL};
     rig r;
@@ -401,7 +392,6 @@ static void refused(const char *scenario, const char *const *set, dt_status st, 
 
 static void test_refusals(void **state)
 {
-    (void)state;
     refused("none.sumocfg", NULL, DT_EDATA, "none.sumocfg'");
     write_text("broken.sumocfg", "<configuration><input>");
     refused("broken.sumocfg", NULL, DT_EDATA, "broken.sumocfg");
@@ -455,7 +445,6 @@ static void test_refusals(void **state)
 /* SUMO warns of letters after the last link, and runs programs that show a state twice. */
 static void test_states_that_sumo_takes(void **state)
 {
-    (void)state;
     rig r;
     int n = 0;
     rig_open(&r, NULL);
@@ -485,7 +474,6 @@ static void test_states_that_sumo_takes(void **state)
 
 static void test_nobody_drives(void **state)
 {
-    (void)state;
     static const char *const late[] = {"begin_s=1000", "end_s=1020", NULL};
     rig r;
     rig_open(&r, late);
@@ -501,7 +489,6 @@ static void test_nobody_drives(void **state)
 /* A second instance in this process is refused and does no harm to the first. */
 static void test_one_per_process(void **state)
 {
-    (void)state;
     rig first, second;
     rig_open(&first, NULL);
     assert_int_equal(rig_try(&second, "pair.sumocfg", NULL), DT_EUNSUPPORTED);
@@ -516,7 +503,6 @@ static void test_one_per_process(void **state)
 
 static void test_memory(void **state)
 {
-    (void)state;
     static const char *const graph[] = {"features=graph", "max_vehicles=200", NULL};
     for (int64_t n = 1;; n++) {
         rig r;

@@ -53,7 +53,6 @@ static void check_second(shown_signal *s, const char *letters, int at)
 
 static void test_signals_as_sumo_shows_them(void **state)
 {
-    (void)state;
     char option[3 * TEXT], log[2 * TEXT];
     snprintf(log, sizeof(log),
              "<additional><timedEvent type=\"SaveTLSStates\" source=\"a\" dest=\"states.xml\"/>"
@@ -291,7 +290,6 @@ static void check_roads(const dt_scene_roads *r)
 /* Pictures show what SUMO's own logs say, and nothing is different because somebody looks. */
 static void test_scene_as_sumo_logs_it(void **state)
 {
-    (void)state;
     char option[4 * TEXT];
     write_text("states.add.xml", "<additional><timedEvent type=\"SaveTLSStates\" source=\"a\" dest=\"states.xml\"/>"
                                  "<timedEvent type=\"SaveTLSStates\" source=\"b\" dest=\"states.xml\"/></additional>");

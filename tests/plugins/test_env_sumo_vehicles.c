@@ -171,7 +171,6 @@ static bool rig_step(rig *r)
  * lanes and nothing else; a slow car in front of a quick one. */
 static int make_nets(void **state)
 {
-    (void)state;
     const char *source = getenv("DT_SRCDIR");
     source = source != NULL ? source : ".";
     return shell(
@@ -187,7 +186,6 @@ static int make_nets(void **state)
 
 static void test_spec(void **state)
 {
-    (void)state;
     static const char *const lanes[] = {"lane_actions=true", "agents=3", "max_vehicles=100", NULL};
     static const char *const names[] = {"nodes", "rowptr", "col", "edges", "agent_node", "ego", "ahead", "centre"};
     static const char *const costs[] = {"collisions", "time_to_collision", "hard_braking", "conflicting_greens",
@@ -274,7 +272,6 @@ static void check_scene(const rig *r, bool is_over)
 
 static void test_sight(void **state)
 {
-    (void)state;
     static const char *const all[] = {"penetration=1",    "agents=40",         "baseline=true",
                                       "max_vehicles=150", "lane_actions=true", NULL};
     rig r;
@@ -359,7 +356,6 @@ static bool is_same_frame(const dt_store_view *v, int64_t store_frame, const fra
 /* What SUMO writes as floating cars is imported as the places, headings, speeds and lengths that it tells here. */
 static void test_floating_cars(void **state)
 {
-    (void)state;
     static frame seen[FRAMES];
     char option[2 * TEXT], cars[TEXT + 32], types[TEXT + 32], out[TEXT + 32];
     snprintf(option, sizeof(option), "sumo_options=--precision 8 --fcd-output %s/cars.xml", folder);
@@ -462,7 +458,6 @@ static int check_past(const trace *t, const float *row)
 /* What world models read is what the graph showed in the seconds before, of every agent and of the one ahead of it. */
 static void test_past(void **state)
 {
-    (void)state;
     static const char *const all[] = {
         "penetration=0.5", "agents=40", "baseline=true", "max_vehicles=150", "history_s=3", "history_hz=2", NULL};
     static trace seen[MOST];
@@ -527,7 +522,6 @@ static void open_road(rig *r, const char *const *more)
 
 static void test_acceleration_as_asked(void **state)
 {
-    (void)state;
     static const char *const free[] = {"speed_mode=0", NULL}, *const two[] = {"speed_mode=0", "decision_s=2", NULL};
     static const float ask[] = {1.5F, 1.0F, -0.5F, 0, -3, -3, -3, -3, -3, 0.25F, 1};
     rig r;
@@ -555,7 +549,6 @@ static void test_acceleration_as_asked(void **state)
 /* What an agent earns: its own pace, that of all, or a share of each. The traffic is the same in all three. */
 static void test_reward(void **state)
 {
-    (void)state;
     enum { STEPS = 60 };
     static const char *const part[] = {"reward_shared=0", "reward_shared=1", "reward_shared=0.25"};
     static float earned[3][STEPS][MOST];
@@ -594,7 +587,6 @@ static void test_reward(void **state)
 
 static void test_collision(void **state)
 {
-    (void)state;
     static const char *const rash[] = {"speed_mode=0", NULL},
                              *const on[] = {"speed_mode=0", "end_at_collision=false", NULL},
                              *const safe[] = {"speed_mode=31", NULL};
@@ -634,7 +626,6 @@ static void test_collision(void **state)
 /* Nearer than SUMO's drivers ever stand (their minGap, 2.5 m) is near, and no collision. */
 static void test_near_is_no_collision(void **state)
 {
-    (void)state;
     static const char *const unsafe[] = {"speed_mode=30", NULL};
     rig r;
     open_road(&r, unsafe);
@@ -654,7 +645,6 @@ static void test_near_is_no_collision(void **state)
 
 static void test_lanes(void **state)
 {
-    (void)state;
     static const char *const lanes[] = {"lane_actions=true", NULL};
     rig r;
     open_road(&r, lanes);
@@ -706,7 +696,6 @@ static void count(rig *r, const char *const *set, int *n_steps, int *n_agents)
 
 static void test_who_is_chosen(void **state)
 {
-    (void)state;
     static const char *const all[] = {"penetration=1", "agents=40", "max_vehicles=150", "baseline=true", NULL},
                              *const some[] = {"penetration=0.25", "agents=40", "max_vehicles=150", "baseline=true",
                                               NULL},
@@ -761,7 +750,6 @@ static uint64_t play(rig *r, uint64_t seed)
 
 static void test_same_seed_same_bytes(void **state)
 {
-    (void)state;
     static const char *const some[] = {"scenario=pair.sumocfg", "penetration=0.3", "agents=8", "max_vehicles=30",
                                        "lane_actions=true",     "end_s=250",       NULL};
     rig r;
@@ -780,7 +768,6 @@ static void test_same_seed_same_bytes(void **state)
 /* Of many vehicles the agents are kept. */
 static void test_little_room(void **state)
 {
-    (void)state;
     static const char *const few[] = {"penetration=0.2", "agents=3", "max_vehicles=4", "baseline=true", NULL};
     rig r;
     rig_open(&r, few);
@@ -797,7 +784,6 @@ static void test_little_room(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     static const struct {
         const char *set[2];
         dt_status st;
@@ -824,7 +810,6 @@ static void test_refusals(void **state)
 
 static void test_memory(void **state)
 {
-    (void)state;
     for (int64_t n = 1;; n++) {
         rig r;
         static const char *const set[] = {"history_s=1", NULL};

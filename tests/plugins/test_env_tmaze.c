@@ -26,7 +26,6 @@ static int32_t sign(const env_rig *r)
 
 static void test_places(void **state)
 {
-    (void)state;
     static const char *const three[] = {"length=3", NULL};
     env_rig r;
     rig_open(&r, "env_tmaze", three);
@@ -63,7 +62,6 @@ static void test_places(void **state)
 /* 1000 seeds: with memory always the goal in 21 steps, without it half of the time */
 static void test_memory(void **state)
 {
-    (void)state;
     enum { N = 1000 };
     env_rig r;
     rig_open(&r, "env_tmaze", NULL);
@@ -90,7 +88,6 @@ static void test_memory(void **state)
 
 static void test_options(void **state)
 {
-    (void)state;
     static const char *const forward[] = {"length=2", "max_steps=3", "back=false", NULL};
     env_rig r;
     rig_open(&r, "env_tmaze", forward);
@@ -117,7 +114,6 @@ static void test_options(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     static const char *const hopeless[] = {"length=20", "max_steps=20", NULL};
     env_rig r;
     rig_open(&r, "env_tmaze", NULL);

@@ -91,7 +91,6 @@ static void deal_all(mock_host *h, int fold_of[SCENES])
 
 static void test_scenes_that_overlap_stay_together(void **test)
 {
-    (void)test;
     mock_host h;
     mock_host_init(&h);
     int fold_of[SCENES];
@@ -106,7 +105,6 @@ static void test_scenes_that_overlap_stay_together(void **test)
 
 static void test_who_is_one_by_motion(void **test)
 {
-    (void)test;
     mock_host h;
     mock_host_init(&h);
     int64_t first[2] = {7, 7};
@@ -137,7 +135,6 @@ static void assert_spread(void)
 /* Who stands still or keeps the limit looks like everybody who does, and in a simulation many start alike. */
 static void test_vehicles_that_move_alike_prove_nothing(void **test)
 {
-    (void)test;
     record(2);
     memset(motion, 0, sizeof(motion));
     assert_spread();
@@ -155,7 +152,6 @@ static void test_vehicles_that_move_alike_prove_nothing(void **test)
 
 static void test_a_site_is_held_out_whole(void **test)
 {
-    (void)test;
     mock_host h;
     mock_host_init(&h);
     uint8_t held[SCENES];

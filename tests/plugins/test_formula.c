@@ -30,7 +30,6 @@ static formula_values values(void)
 
 static void test_values(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         double value;
@@ -70,7 +69,6 @@ static void test_values(void **state)
 
 static void test_rows(void **state)
 {
-    (void)state;
     enum { P = 3 };
     const formula_values v = values();
     float row[2 * P + 2] = {0};
@@ -108,7 +106,6 @@ static void test_rows(void **state)
 
 static void test_rejected(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *said;
         bool is_list;
@@ -165,7 +162,6 @@ static void test_rejected(void **state)
 /* Text of any length and depth is read to its end or rejected. */
 static void test_sizes(void **state)
 {
-    (void)state;
     char text[2 * FORMULA_MOST_BYTES];
     static const char *const unit[] = {"(", "-", "abs(", "1+", "queue*", "phase_sum(", "min(1,", "queue,"};
     mock_host h;

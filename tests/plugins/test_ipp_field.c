@@ -91,7 +91,6 @@ static void recount(void)
 
 static void test_numbers(void **state)
 {
-    (void)state;
     open_field(0, 0.5, STRIDE);
     for (int k = 0; k < FIELD_LEVELS; k++) {
         assert_int_equal(-field_odds(level[k].error), level[k].odds);
@@ -112,7 +111,6 @@ static void test_numbers(void **state)
 /* footprints of 56, 112 and 170 cells, cut at the border */
 static void test_footprints(void **state)
 {
-    (void)state;
     open_field(0, 0.5, STRIDE);
     static const int32_t width[] = {56, 112, 170};
     for (int k = 0; k < FIELD_LEVELS; k++) {
@@ -130,7 +128,6 @@ static void test_footprints(void **state)
 
 static void test_truths(void **state)
 {
-    (void)state;
     open_field(0, 0.4, STRIDE);
     for (uint32_t side = 0; side < 4; side++) {
         field_half_plane(&r.f, side, 0.4); /* 197 of 493 */
@@ -155,7 +152,6 @@ static void test_truths(void **state)
  * worth N1 (1 - H(error)) of N1 + 1/2 (cells not seen), in bits. */
 static void test_worth(void **state)
 {
-    (void)state;
     for (int k = 0; k < FIELD_LEVELS; k++) {
         field_worth worth;
         open_field(0, 0.5, STRIDE);
@@ -180,7 +176,6 @@ static void test_worth(void **state)
  * takes back exactly what was added. Worth by hand, cell by cell. */
 static void test_fusion(void **state)
 {
-    (void)state;
     field_worth worth;
     open_field(0, 1.0, STRIDE); /* all of interest */
     int n[5] = {0};
@@ -206,7 +201,6 @@ static void test_fusion(void **state)
 /* Several at the same time: the same map as one after another, the worth of cells in both counted once. */
 static void test_together(void **state)
 {
-    (void)state;
     static int16_t odds[CELLS * CELLS];
     field_worth both, each[3];
     open_field(1, 0.5, STRIDE);
@@ -240,7 +234,6 @@ static void test_together(void **state)
 /* Side by side, a few cells apart, and at the last cell of all. */
 static void test_gaps(void **state)
 {
-    (void)state;
     open_field(2, 0.5, STRIDE);
     for (int32_t gap = 0; gap <= 40; gap++) {
         const int32_t wide = 2 * level[0].half;
@@ -257,7 +250,6 @@ static void test_gaps(void **state)
 /* by wide vectors, where the processor has them, and by narrow ones: the same numbers, at all places and widths */
 static void test_widths(void **state)
 {
-    (void)state;
     static int16_t odds[CELLS * CELLS], seen[3][ROOM];
     field_worth worth[2];
     field_score score[2];
@@ -288,7 +280,6 @@ static void test_widths(void **state)
 /* the error rates, neighbours independent, other steps and UAVs other noise */
 static void test_noise(void **state)
 {
-    (void)state;
     for (int k = 0; k < FIELD_LEVELS; k++) {
         double n = 0, wrong = 0, pairs = 0, columns = 0;
         field_worth worth;
@@ -322,7 +313,6 @@ static void test_noise(void **state)
 /* Entropy falls in expectation whatever was believed: sum over z of P(z) H(L_z) <= H(L). */
 static void test_information(void **state)
 {
-    (void)state;
     for (int k = 0; k < FIELD_LEVELS; k++) {
         for (int32_t odds = -9000; odds <= 9000; odds += 50) {
             const double p = field_probability(odds), q = level[k].error, one = p * (1 - q) + (1 - p) * q;
@@ -384,7 +374,6 @@ static void check_belief(int32_t stride)
 
 static void test_belief(void **state)
 {
-    (void)state;
     check_belief(1);
     check_belief(4);
     check_belief(7);

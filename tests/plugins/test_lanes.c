@@ -32,7 +32,6 @@ static void point_of(int i, double s, double aside, double *x, double *y)
 
 static void test_a_vehicle_is_on_the_lane_that_it_follows(void **state)
 {
-    (void)state;
     lay(1, 0, 0, 0);
     start();
     const lane_place on = lanes_find(&roads, 0, pose);
@@ -59,7 +58,6 @@ static void test_a_vehicle_is_on_the_lane_that_it_follows(void **state)
 
 static void test_what_a_vehicle_sees(void **state)
 {
-    (void)state;
     lay(1, 0, 0, 0);
     start();
     read_all(&roads, 0, 0, 1, lane, path);
@@ -122,7 +120,6 @@ static void test_what_a_vehicle_sees(void **state)
 
 static void test_paths_follow_the_road(void **state)
 {
-    (void)state;
     double x = 0, y = 0;
     lay(1, 0, 0, 0);
     start();
@@ -149,7 +146,6 @@ static void test_paths_follow_the_road(void **state)
 /* Two cars 20 m apart; the one ahead went at 10 m/s and stopped at once a second ago. */
 static void test_following_repeats_what_the_one_ahead_did(void **state)
 {
-    (void)state;
     enum { F = 31, N = 2 * F };
     static int64_t rows[F + 1], frames[2] = {0, F}, ptr[3] = {0, F, N}, of[N];
     static int32_t tracks[N];
@@ -193,7 +189,6 @@ static void test_following_repeats_what_the_one_ahead_did(void **state)
 
 static void test_it_means_the_same_wherever_it_lies(void **state)
 {
-    (void)state;
     static float lane_0[CARS * LANES_COLUMNS], path_0[CARS * LANES_PATH * LANES_PATH_COLUMNS];
     lay(1, 0, 0, 0);
     start();
@@ -216,7 +211,6 @@ static void test_it_means_the_same_wherever_it_lies(void **state)
 
 static void test_roads_that_are_not_known(void **state)
 {
-    (void)state;
     dt_store_view without = view;
     without.n_lanes = 0;
     assert_false(lanes_available(&without));
@@ -237,7 +231,6 @@ static void test_roads_that_are_not_known(void **state)
 
 static void test_no_memory(void **state)
 {
-    (void)state;
     for (int n = 0; n < 3; n++) {
         mock_host_init(&host);
         host.fail_alloc = n + 1;

@@ -273,7 +273,6 @@ static void check(const shape *x, const seen *s, int n_links, int n_phases)
 
 static void test_env_traffic(void **state)
 {
-    (void)state;
     for (int k = 0; k < N_SHAPES; k++) {
         const int has_tram = strcmp(shapes[k].name, "tram") == 0;
         seen s;
@@ -284,7 +283,6 @@ static void test_env_traffic(void **state)
 
 static void test_env_sumo(void **state)
 {
-    (void)state;
     for (int k = 0; k < N_SHAPES; k++) {
         seen s;
         look_sumo(&shapes[k], &s);
@@ -295,7 +293,6 @@ static void test_env_sumo(void **state)
 /* Byte by byte, but for the tram. */
 static void test_both_agree(void **state)
 {
-    (void)state;
     for (int k = 0; k < N_SHAPES; k++) {
         seen a, b;
         look_traffic(&shapes[k], &a);

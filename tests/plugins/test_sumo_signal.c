@@ -38,7 +38,6 @@ static const sumo_signal cross = {.id = "cross",
 
 static void test_phases(void **state)
 {
-    (void)state;
     uint32_t state_of_phase[7], phase_of_state[7];
     static const uint32_t leads_to[7] = {0, 1, 1, 1, 0, 0, 0};
     assert_int_equal(signal_phases(&cross, state_of_phase, phase_of_state), 2);
@@ -55,7 +54,6 @@ static void test_phases(void **state)
 /* What is read by link has a letter for each. */
 static void test_wrong_letters(void **state)
 {
-    (void)state;
     static const char *const shorter[] = {"GGrr", "yyr", "rrGg"}, *const longer[] = {"GGrr", "rrGgr", "rrGg"};
     sumo_signal s = cross;
     assert_null(signal_wrong(&s));
@@ -70,7 +68,6 @@ static void test_wrong_letters(void **state)
 
 static void test_yellow(void **state)
 {
-    (void)state;
     char out[8];
     assert_true(signal_yellow("GgGrsg", "Grgrrs", out));
     assert_string_equal(out, "GyGrsy"); /* what goes on stays as it was, what begins waits */
@@ -80,7 +77,6 @@ static void test_yellow(void **state)
 
 static void test_conflicts(void **state)
 {
-    (void)state;
     assert_int_equal(signal_conflicts(&cross, "GGrr"), 0);
     assert_int_equal(signal_conflicts(&cross, "GrGr"), 1);
     assert_int_equal(signal_conflicts(&cross, "rGrG"), 1);
@@ -92,7 +88,6 @@ static void test_conflicts(void **state)
 /* Two greens that end in one lane conflict only where the net does not say which one yields. */
 static void test_merges(void **state)
 {
-    (void)state;
     sumo_signal merge = cross;
     merge.to = ends;
     assert_int_equal(signal_conflicts(&merge, "GrGr"), 0);
@@ -106,7 +101,6 @@ static void test_merges(void **state)
 
 static void test_clock(void **state)
 {
-    (void)state;
     uint32_t state_of_phase[7], phase_of_state[7];
     (void)signal_phases(&cross, state_of_phase, phase_of_state);
     static const struct {
@@ -121,7 +115,6 @@ static void test_clock(void **state)
 
 static void test_delays(void **state)
 {
-    (void)state;
     static const char tripinfo[] =
         "<tripinfos>\n"
         "<tripinfo id=\"a\" depart=\"10.00\" departDelay=\"2.00\" arrival=\"50.00\" duration=\"40.00\" "

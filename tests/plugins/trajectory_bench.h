@@ -40,7 +40,6 @@ static dt_status serve_open(const dt_host *h, const char *path, uint64_t cache_b
 
 static void serve_close(const dt_host *h, const dt_store_view *v)
 {
-    (void)h;
     assert_ptr_equal(v, dt_store_view_of(open_store));
     dt_store_close(open_store);
     open_store = NULL;
@@ -49,7 +48,6 @@ static void serve_close(const dt_host *h, const dt_store_view *v)
 static dt_status serve_read(const dt_host *h, const dt_store_view *v, uint32_t array, int64_t from, int64_t n,
                             void *out)
 {
-    (void)h;
     return dt_store_read(dt_store_of_view(v), array, from, n, out);
 }
 

@@ -24,7 +24,6 @@ static const dt_option options[] = {
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
-    (void)h;
     ((state *)self)->config = *(const config *)cfg;
     return DT_OK;
 }
@@ -70,10 +69,7 @@ static dt_status step(void *self, const dt_env_io *io)
     return io->alive[0] ? DT_OK : DT_DONE;
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
+static void destroy(void *self) {}
 
 static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
                                .create = create,

@@ -31,7 +31,6 @@ static const dt_option options[] = {
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
-    (void)h;
     ((state *)self)->config = *(const config *)cfg;
     return DT_OK;
 }
@@ -97,10 +96,7 @@ static dt_status step(void *self, const dt_env_io *io)
     return is_over ? DT_DONE : DT_OK;
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
+static void destroy(void *self) {}
 
 static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
                                .create = create,

@@ -153,10 +153,7 @@ static dt_status step(void *self, const dt_env_io *io)
     return io->truncated[0] ? DT_DONE : DT_OK;
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
+static void destroy(void *self) {}
 
 static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
                                .create = create,

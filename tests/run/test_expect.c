@@ -42,37 +42,30 @@ static uint32_t ranks, ranks_here, n_speeds;
 
 static uint64_t fake_step_number(const dt_trainer *t)
 {
-    (void)t;
     return step;
 }
 static uint64_t fake_steps_per_epoch(const dt_trainer *t)
 {
-    (void)t;
     return per_epoch;
 }
 static uint64_t fake_steps(const dt_trainer *t)
 {
-    (void)t;
     return steps;
 }
 static dt_plan_cost fake_cost(const dt_trainer *t)
 {
-    (void)t;
     return (dt_plan_cost){.flops = flops};
 }
 static uint32_t fake_cores(const char *root)
 {
-    (void)root;
     return 3;
 }
 static uint32_t fake_in_process(const dt_comm *c)
 {
-    (void)c;
     return ranks_here;
 }
 static uint32_t fake_size(const dt_comm *c)
 {
-    (void)c;
     return ranks;
 }
 static dt_status fake_iterate(dt_stage *s, dt_progress *out)
@@ -83,7 +76,6 @@ static dt_status fake_iterate(dt_stage *s, dt_progress *out)
 }
 static double fake_try_speed(struct dt_rollout *r, double most_s, uint32_t *n_p)
 {
-    (void)r;
     tried_s = most_s;
     n_speeds++;
     *n_p = 40;
@@ -131,7 +123,6 @@ static void assert_near(double is, double want)
 /* A phase without environments: a few steps are tried where that is cheap and nothing depends on them. */
 static void test_trainer(void **state)
 {
-    (void)state;
     dt_expected e;
     dt_forecast f = {.resident = 1000};
     dt_stage s = stage_of(false);
@@ -190,7 +181,6 @@ static void test_trainer(void **state)
 
 static void test_environments(void **state)
 {
-    (void)state;
     dt_expected e;
     dt_stage s = stage_of(true);
     dt_forecast f = {.iterations = 20, .round = 800, .rollout = {.instances = 8, .threads = 4}};
@@ -224,7 +214,6 @@ static void test_environments(void **state)
 
 static void test_environments_that_are_not_tried(void **state)
 {
-    (void)state;
     dt_expected e;
     dt_stage s = stage_of(true);
     dt_forecast f = {.iterations = 20, .round = 800, .rollout = {.instances = 8, .threads = 4, .processes = 8}};
@@ -268,7 +257,6 @@ static void assert_said(const dt_expected *e, const char *want, const char *json
 
 static void test_said(void **state)
 {
-    (void)state;
     dt_expected e = {.all_s = NAN, .step_s = NAN, .evaluation_s = NAN};
     assert_said(&e, "not known before the first steps are measured; a run logs it after 3 s of training",
                 "{\"expected\":{\"training_s\":null,\"evaluation_s\":null,\"step_s\":null,\"steps_tried\":0}}");

@@ -24,8 +24,6 @@ static char said[4096];
 
 static void hear(void *user, int level, const char *text)
 {
-    (void)user;
-    (void)level;
     strncat(said, text, sizeof(said) - strlen(said) - 1);
 }
 
@@ -41,7 +39,6 @@ static void put(const char *file, const char *text)
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(top, sizeof(top), "test_fit.%ld.tmp", (long)getpid());
     said[0] = '\0';
     dt_log_sink_set(hear, NULL);
@@ -50,7 +47,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     dt_log_sink_set(NULL, NULL);
     dt_error_clear();
     return dt_fs_remove_tree(top);
@@ -60,7 +56,6 @@ static int end(void **state)
 
 static void test_memory(void **state)
 {
-    (void)state;
     dt_limits r;
     assert_false(dt_limits_read(top, &r));
     put("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 400 kB\nSwapTotal: 90 kB\nSwapFree: 50 kB\n");
@@ -95,7 +90,6 @@ static void test_memory(void **state)
 
 static void test_limits(void **state)
 {
-    (void)state;
     dt_limits r;
     struct rlimit before, less;
     put("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 400 kB\nCommitLimit: 70 kB\nCommitted_AS: 30 kB\n");
@@ -190,7 +184,6 @@ static void passes(const dt_fit *fit, const dt_forecast *f, const char *warning)
 
 static void test_plans(void **state)
 {
-    (void)state;
     dt_fit m = machine();
     dt_forecast f = {.resident = 5 * GB};
     passes(&m, &f, "");
@@ -225,7 +218,6 @@ static void test_plans(void **state)
 
 static void test_target(void **state)
 {
-    (void)state;
     dt_fit m = machine();
     dt_forecast f = {.resident = 2 * GB, .processes = GB, .recordings = GB};
     m.target_gb = 4;
@@ -243,7 +235,6 @@ static void test_target(void **state)
 
 static void test_processes(void **state)
 {
-    (void)state;
     dt_fit m = machine();
     dt_forecast f = {.resident = GB, .processes = GB, .rollout = {.processes = 60, .evaluating = 10}};
     passes(&m, &f, "");
@@ -264,7 +255,6 @@ static void test_processes(void **state)
 
 static void test_told(void **state)
 {
-    (void)state;
     dt_fit m = machine();
     dt_forecast f = {.resident = 20 * GB, .recordings = GB};
     dt_str text = {0}, json = {0};

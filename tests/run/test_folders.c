@@ -19,7 +19,6 @@ static double fake_clock_s(void)
 
 static int fake_nanosleep(const struct timespec *t, struct timespec *left)
 {
-    (void)left;
     now_s += (double)t->tv_sec + 1e-9 * (double)t->tv_nsec;
     n_naps++;
     return 0;
@@ -46,14 +45,12 @@ static const dt_loaded_plugin *fake_plugin_at(const dt_loader *l, uint32_t i);
 
 static uint32_t fake_n_plugins(const dt_loader *l)
 {
-    (void)l;
     return 1;
 }
 
 static const dt_loaded_plugin *fake_plugin_at(const dt_loader *l, uint32_t i)
 {
     static const dt_loaded_plugin p = {.desc = {.name = "town", .version = "3"}, .path = "/p/town.so", .sha256 = "ab"};
-    (void)l;
     assert_int_equal(i, 0);
     return &p;
 }
@@ -62,7 +59,6 @@ static char base[64], text[1 << 14];
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(base, sizeof(base), "/tmp/dtrain-folders-XXXXXX");
     dt_error_clear();
     dt_log_level_set(DT_LOG_ERROR);
@@ -71,7 +67,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     return dt_fs_remove_tree(base) != DT_OK;
 }
 
@@ -138,7 +133,6 @@ static void assert_state(const char *name, dt_folder_state want)
 
 static void test_states(void **state)
 {
-    (void)state;
     assert_state("none", DT_FOLDER_FREE);
     make("empty");
     assert_state("empty", DT_FOLDER_FREE);
@@ -220,7 +214,6 @@ static void assert_has(const char *file, const char *part, bool has)
 
 static void test_run(void **state)
 {
-    (void)state;
     dt_rundir *r = open_run("mine", false, DT_OK);
     assert_string_equal(dt_rundir_path(r), at("mine"));
     const dt_rundir_phase p = {.id = "phase_x",
@@ -313,7 +306,6 @@ static void test_run(void **state)
 
 static void test_fresh_names(void **state)
 {
-    (void)state;
     dt_rundir *r = open_run(NULL, false, DT_OK);
     const char *name = strrchr(dt_rundir_path(r), '/') + 1;
     assert_true(strncmp(dt_rundir_path(r), at("runs/"), strlen(at("runs/"))) == 0);
@@ -351,7 +343,6 @@ static void test_fresh_names(void **state)
 /* A log that another program takes away is told of at the end, and one that stays is not. */
 static void test_lost_log(void **state)
 {
-    (void)state;
     dt_rundir *r = open_run("lost", false, DT_OK);
     dt_log(DT_LOG_WARN, "first");
     assert_int_equal(unlink(at("lost/error.log")), 0);
@@ -364,7 +355,6 @@ static void test_lost_log(void **state)
 
 static void test_newest_and_latest(void **state)
 {
-    (void)state;
     char *found = NULL;
     assert_int_equal(dt_rundir_find_newest(at("none"), "ppo", &found), DT_OK);
     assert_null(found);
@@ -409,7 +399,6 @@ static uint32_t naps(const char *name, bool is_job)
 /* Of a folder that is held: 2 s for a process alone, 10 s for several; others are not waited for. */
 static void test_await(void **state)
 {
-    (void)state;
     int fd = -1;
     make("w");
     put("w/run.lock", "");
@@ -443,7 +432,6 @@ static void assert_run_of(const char *name, const char *want)
 
 static void test_run_of(void **state)
 {
-    (void)state;
     put_run("r");
     make("r/checkpoints/step-000000000010/deeper");
     assert_run_of("r", "r");
@@ -460,7 +448,6 @@ static void test_run_of(void **state)
 
 static void test_resume(void **state)
 {
-    (void)state;
     dt_resume r;
     char go[512];
     snprintf(go, sizeof(go), "%s", at("go"));
@@ -508,7 +495,6 @@ static void test_resume(void **state)
 
 static void test_end_is_forgotten(void **state)
 {
-    (void)state;
     make("e");
     put("e/meta.json", "{\"argv\":[\",\\\"end\\\":\\\"x\"],\"start\":\"1\",\"end\":\"2\",\"exit_code\":3}\n");
     assert_int_equal(dt_run_meta_clear_end(at("e")), DT_OK);
@@ -523,7 +509,6 @@ static void test_end_is_forgotten(void **state)
 
 static void test_leftovers(void **state)
 {
-    (void)state;
     static const char *const goes[] = {"l/config.cfg.tmp.1",
                                        "l/config.origin.json.tmp.2",
                                        "l/meta.json.tmp.3",

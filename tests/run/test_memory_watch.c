@@ -23,8 +23,6 @@ static char said[4096];
 
 static void hear(void *user, int level, const char *text)
 {
-    (void)user;
-    (void)level;
     strncat(said, text, sizeof(said) - strlen(said) - 1);
     strncat(said, "\n", sizeof(said) - strlen(said) - 1);
 }
@@ -41,7 +39,6 @@ static void put(const char *file, const char *text)
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(top, sizeof(top), "test_memory_watch.%ld.tmp", (long)getpid());
     said[0] = '\0';
     return dt_fs_mkdirs(top);
@@ -49,7 +46,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     return dt_fs_remove_tree(top);
 }
 
@@ -63,7 +59,6 @@ static void uses(uint64_t used, uint64_t limit)
 
 static void test_system(void **state)
 {
-    (void)state;
     uint64_t used = 0, limit = 0;
     assert_false(dt_limits_memory_use(top, &used, &limit));
     put("proc/meminfo", "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    400 kB\n");
@@ -99,7 +94,6 @@ static bool heard(const char *piece)
 
 static void test_levels(void **state)
 {
-    (void)state;
     const dt_memory_opts o = {.warn_fraction = 0.75, .shed_fraction = 0.875, .watch_s = 1};
     dt_memory_watch w;
     dt_log_sink_set(hear, NULL);

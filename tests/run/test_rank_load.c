@@ -31,28 +31,23 @@ static double fake_clock_s(void)
 }
 static double fake_waited(const dt_comm *c)
 {
-    (void)c;
     return waited_s;
 }
 static uint64_t fake_sent(const dt_comm *c)
 {
-    (void)c;
     return sent;
 }
 static uint32_t fake_size(const dt_comm *c)
 {
-    (void)c;
     return ranks;
 }
 static void fake_scalar(dt_metrics *m, const char *name, double value)
 {
-    (void)m;
     record_scalar(NULL, name, value);
 }
 
 static void test_take(void **state)
 {
-    (void)state;
     static dt_rank k;
     now_s = 100, waited_s = 7, sent = 900;
     dt_rank_message w = dt_rank_measure_load(&k, 3);
@@ -66,7 +61,6 @@ static void test_take(void **state)
 
 static void test_show(void **state)
 {
-    (void)state;
     static dt_rank_message words[3];
     static dt_rank k;
     static dt_run_context run;

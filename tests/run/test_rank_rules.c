@@ -37,13 +37,11 @@ static double fake_clock_s(void)
 
 static double fake_phase_s(const dt_rank *rank)
 {
-    (void)rank;
     return phase_s;
 }
 
 static int begin(void **state)
 {
-    (void)state;
     memset(&k, 0, sizeof(k));
     k.stop.metric = "";
     memset(&desc, 0, sizeof(desc));
@@ -64,7 +62,6 @@ static iteration after(uint64_t step, uint64_t iterations, uint32_t requests, ui
 
 static void test_stop_rules(void **state)
 {
-    (void)state;
     assert_false(after(1000, 1000, DT_REQUEST_SAVE | DT_REQUEST_STOP | DT_REQUEST_GRADIENT, 0).ends);
     assert_true(after(1, 1, DT_REQUEST_END, 0).ends);
     k.stop.steps = 10;
@@ -98,7 +95,6 @@ static bool is_due(uint64_t step, uint64_t epoch, bool epoch_end)
 
 static void test_checkpoint_due(void **state)
 {
-    (void)state;
     now_s = 100;
     k.last_save_s = 90;
     assert_false(is_due(10, 9, true));
@@ -124,7 +120,6 @@ static void test_checkpoint_due(void **state)
 
 static void test_retry_delay(void **state)
 {
-    (void)state;
     assert_float_equal(retry_delay_s(1, 60), 0.5, 0);
     assert_float_equal(retry_delay_s(2, 60), 1, 0);
     assert_float_equal(retry_delay_s(7, 60), 32, 0);
@@ -155,7 +150,6 @@ static bool is_target_met(double value)
 
 static void test_stop_target(void **state)
 {
-    (void)state;
     assert_false(is_target_met(1));
     k.stop.metric = "score";
     k.stop.has_above = true;
@@ -188,8 +182,6 @@ static bool is_mistake(const dt_session *s, int64_t index, const char *best_by, 
 
 static dt_status evaluate_nothing(void *self, dt_progress *p)
 {
-    (void)self;
-    (void)p;
     return DT_OK;
 }
 
@@ -199,7 +191,6 @@ static void test_best_by(void **state)
     static dt_loaded evaluated, other;
     static dt_sections opts[4];
     dt_session s = {.n_phases = 4, .phase = {&evaluated, &other, &evaluated, &evaluated}, .opts = opts};
-    (void)state;
     for (int i = 0; i < 4; i++) {
         opts[i].training.eval_interval = 1;
     }
@@ -226,8 +217,6 @@ static char heard[1024];
 
 static void hear(void *user, int level, const char *text)
 {
-    (void)user;
-    (void)level;
     strncat(heard, text, sizeof(heard) - strlen(heard) - 1);
 }
 
@@ -247,7 +236,6 @@ static const char *limit_warning(double limit, double cost)
 
 static void test_limit_warnings(void **state)
 {
-    (void)state;
     assert_string_equal(limit_warning(2, 1.5), "");
     assert_string_equal(limit_warning(2, 2), ""); /* a cost may equal its limit */
     assert_non_null(strstr(limit_warning(2, 2.5), "hits is 2.5"));
@@ -260,7 +248,6 @@ static void test_limit_warnings(void **state)
 static void test_part_done(void **state)
 {
     dt_progress p = {.step = 25};
-    (void)state;
     assert_true(isnan(compute_part_done(&k, &p)));
     p.steps = 100;
     assert_float_equal(compute_part_done(&k, &p), 0.25, 0);
@@ -281,7 +268,6 @@ static void test_part_done(void **state)
 static void test_trend(void **state)
 {
     dt_trend t = {.n = 0};
-    (void)state;
     assert_true(isnan(last_of_trend(&t)));
     for (int i = 1; i <= 3; i++) {
         add_to_trend(&t, i);
@@ -307,7 +293,6 @@ static bool is_histogram_due(uint64_t epoch, bool epoch_end, uint64_t step)
 static void test_histograms_due(void **state)
 {
     static dt_stage stage;
-    (void)state;
     stage.trainer = (dt_trainer *)(void *)&stage; /* any */
     k.stage = &stage;
     assert_false(is_histogram_due(0, true, 1));

@@ -38,7 +38,6 @@ static void expect(const dt_result *r, uint32_t n, const char *json)
 
 static void test_flat(void **state)
 {
-    (void)state;
     double list[] = {1.5, 2}, one = 3, not = NAN;
     const dt_result r[] = {{.key = "rmse", .value = list, .n = 2, .is_list = true},
                            {.key = "samples", .value = &one, .n = 1},
@@ -49,7 +48,6 @@ static void test_flat(void **state)
 
 static void test_table(void **state)
 {
-    (void)state;
     static dt_stage stage;
     double a = 194.25, b = 3.5, not = NAN, many = 123456, list[] = {7, 123456};
     const dt_result r[] = {{.key = "seeds", .value = list, .n = 2, .is_list = true},
@@ -85,7 +83,6 @@ static const void *described(const char *id)
 
 static void test_explained(void **state)
 {
-    (void)state;
     static dt_stage stage;
     static dt_loaded phase;
     double a = 194.25, b = 3.5, list[] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -117,7 +114,6 @@ static void test_explained(void **state)
 
 static void test_words_of_a_key_nest(void **state)
 {
-    (void)state;
     double a = 1, b = 0.5, list[] = {7};
     const dt_result r[] = {{.key = "return/mean", .value = &a, .n = 1},
                            {.key = "return/std", .value = &b, .n = 1},

@@ -40,7 +40,6 @@ static const dt_call_cost acts[] = {{"linear", true, {1e9, 1e6}}, {"unary", fals
 static dt_status fake_calls(const dt_trainer *t, uint32_t half, void *user,
                             void (*each)(void *user, const dt_call_cost *c))
 {
-    (void)t;
     half_asked = half;
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         each(user, &calls[i]);
@@ -49,7 +48,6 @@ static dt_status fake_calls(const dt_trainer *t, uint32_t half, void *user,
 }
 static uint32_t fake_moments(const dt_trainer *t)
 {
-    (void)t;
     return moments;
 }
 static dt_status fake_need(struct dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
@@ -61,7 +59,6 @@ static dt_status fake_need(struct dt_rollout *r, dt_trainer *t, dt_rollout_need 
 static bool fake_rollout_call(const struct dt_rollout *r, const double *mean, double n, uint32_t call,
                               dt_call_cost *out)
 {
-    (void)r;
     assert_true(mean[0] == need.mean[0] && n == 4);
     *out = acts[call < 2 ? call : 0];
     return call < 2;
@@ -108,7 +105,6 @@ static void assert_row(const table *t, const char *name, uint32_t n, double flop
 
 static void test_step(void **state)
 {
-    (void)state;
     static dt_stage s;
     table t;
     begin(&s);
@@ -148,7 +144,6 @@ static void test_step(void **state)
 /* In each of the steps, and after the last, all instances are asked about, in as many batches as are in flight. */
 static void test_acting(void **state)
 {
-    (void)state;
     static dt_stage s;
     static struct dt_rollout r;
     table t;
@@ -170,7 +165,6 @@ static void test_acting(void **state)
 
 static void test_said(void **state)
 {
-    (void)state;
     static dt_stage s;
     static struct dt_rollout r;
     dt_str text = {0};
@@ -211,7 +205,6 @@ static void test_said(void **state)
 /* As their makers state them. */
 static void test_peaks(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         double fp32, tf32, half, bandwidth, memory;

@@ -40,7 +40,6 @@ static void put(const char *name, const char *text)
 static int begin(void **state)
 {
     static const char *const id[] = {"one", "two", "three"};
-    (void)state;
     snprintf(top, sizeof(top), "test_run_start.%ld.tmp", (long)getpid());
     if (dt_fs_mkdirs(top) != DT_OK || dt_fs_mkdirs(at("evaluation")) != DT_OK) {
         return -1;
@@ -65,7 +64,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     dt_config_destroy(s.config);
     return dt_fs_remove_tree(top) != DT_OK;
 }
@@ -106,7 +104,6 @@ static void assert_refused(void)
 static void test_fresh(void **state)
 {
     dt_run_start r;
-    (void)state;
     s.first = 1;
     assert_int_equal(dt_run_start_find(&s, NULL, false, &r), DT_OK);
     assert_int_equal(r.begin, 1);
@@ -117,7 +114,6 @@ static void test_fresh(void **state)
 
 static void test_within_phase(void **state)
 {
-    (void)state;
     describe(",\"owed\":1");
     dt_run_start r = resume();
     assert_non_null(r.resume);
@@ -132,7 +128,6 @@ static void test_within_phase(void **state)
 
 static void test_end_of_phase(void **state)
 {
-    (void)state;
     describe("")->phase_end = true;
     dt_run_start r = resume(); /* the next one starts */
     assert_null(r.resume);
@@ -169,7 +164,6 @@ static void test_end_of_phase(void **state)
 
 static void test_baselines_are_pending(void **state)
 {
-    (void)state;
     describe("")->phase_end = true;
     put("evaluation/2-two.baselines.owed", "");
     dt_run_start r = resume();
@@ -185,7 +179,6 @@ static void test_baselines_are_pending(void **state)
 static void test_refusals(void **state)
 {
     dt_run_start r;
-    (void)state;
     describe("");
     s.first = 2; /* not over yet */
     assert_refused();
@@ -205,7 +198,6 @@ static void test_refusals(void **state)
 
 static void test_reproducible(void **state)
 {
-    (void)state;
     snprintf(describe("")->cpu, 16, "abacus");
     dt_run_start r = resume();
     assert_true(r.is_other_cpu);
@@ -238,7 +230,6 @@ static void test_retryable(void **state)
     static const dt_status yes[] = {DT_ENOMEM, DT_EIO, DT_EPLUGIN, DT_ECOMM, DT_EPEER, DT_EDIVERGED};
     static const dt_status no[] = {DT_OK,   DT_EINVAL, DT_ECONFIG,      DT_ESHAPE,      DT_ENOTFOUND,
                                    DT_EABI, DT_EDATA,  DT_EUNSUPPORTED, DT_EINTERRUPTED};
-    (void)state;
     for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
         assert_true(dt_status_is_retryable(yes[i]));
     }
@@ -259,7 +250,6 @@ static void assert_phases(const char *wanted, int64_t first, int64_t last)
 static void test_choice_of_phases(void **state)
 {
     static const char *const bad[] = {"0", "4", "3-2", "-", "", "two-one", "four", "1-4"};
-    (void)state;
     assert_phases(NULL, 0, 3);
     assert_phases("all", 0, 3);
     assert_phases("1", 0, 1);
@@ -295,7 +285,6 @@ static void test_layers(void **state)
 {
     static dt_args a;
     char profile[256], run[256], file[256], other[256], in_env[256];
-    (void)state;
     memset(&a, 0, sizeof(a));
     put("p.cfg", "seed = 1;\n");
     put("r.cfg", "seed = 2;\n");
@@ -340,7 +329,6 @@ static void test_layers(void **state)
 static void test_short_options(void **state)
 {
     static dt_args a;
-    (void)state;
     memset(&a, 0, sizeof(a));
     assert_value(&a, NULL, "engine.graphs", "true", DT_FROM_BUILTIN);
     a.env = "cartpole";
@@ -397,7 +385,6 @@ static void test_planned_shapes(void **state)
                        {.name = b, .dim = {4, 5, 6}, .n_dims = 3},
                        {.name = target, .dim = {9}, .n_dims = 1, .is_target = true},
                        {.name = other, .dim = {7}, .n_dims = 1}};
-    (void)state;
     assert_int_equal(dt_planned_shapes_create(&p), DT_OK);
     assert_int_equal(hand_over(p, then, 4, false), DT_OK); /* no phase before has any */
     dt_stage stage = planned_stage(0, first, 2);

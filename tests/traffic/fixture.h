@@ -37,7 +37,6 @@ __attribute__((unused)) static const char *at(const char *name)
 
 __attribute__((unused)) static int begin(void **state)
 {
-    (void)state;
     dt_fault_reset(NULL);
     dt_error_clear();
     snprintf(top, sizeof(top), "test_data.%ld.tmp", (long)getpid());
@@ -46,7 +45,6 @@ __attribute__((unused)) static int begin(void **state)
 
 __attribute__((unused)) static int end(void **state)
 {
-    (void)state;
     dt_fault_reset(NULL);
     return dt_fs_remove_tree(top);
 }

@@ -83,7 +83,6 @@ static void expect(const char *text, const char *want)
 
 static void test_cells(void **state)
 {
-    (void)state;
     expect("a,b\n1,2\n", "1:a|b;2:1|2;");
     expect("a,b\r\n1,2\r\n", "1:a|b;2:1|2;");
     expect("a,b\n1,2", "1:a|b;2:1|2;"); /* no line end at the end */
@@ -104,7 +103,6 @@ static void test_cells(void **state)
 
 static void test_long_input(void **state)
 {
-    (void)state;
     dt_str text = {0}, want = {0}, out = {0};
     for (int i = 0; i < 30000; i++) { /* many pieces of the reader */
         dt_str_addf(&text, "%d,%d.5\n", i, i);
@@ -167,7 +165,6 @@ static void test_long_input(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     dt_str out = {0};
     assert_fails(flatten("gone.csv", &out), DT_ENOTFOUND, "gone.csv");
     put("t.csv", "");
@@ -229,7 +226,6 @@ static void test_refusals(void **state)
 /* Tables of many blocks, with lines of every length, that end well or at a wrong line; and one nobody reads on. */
 static void test_many_blocks(void **state)
 {
-    (void)state;
     enum { LINES = 30000, BAD = 23456 };
     dt_str text = {0}, out = {0};
     for (int i = 0; i < LINES; i++) {
@@ -264,7 +260,6 @@ static void test_many_blocks(void **state)
 /* Runs of empty lines longer than a block that is read ahead, at the begin, in the middle and at the end. */
 static void test_empty_lines(void **state)
 {
-    (void)state;
     enum { EMPTY = 400000 };
     dt_str text = {0}, out = {0};
     for (int k = 0; k < 3; k++) {
@@ -283,7 +278,6 @@ static void test_empty_lines(void **state)
 /* A thread that there is no memory for is done without. */
 static void test_no_memory(void **state)
 {
-    (void)state;
     enum { BUFFERS = 9 };
     put("t.csv", "a,b\n1,2\n");
     for (int n = 1; n <= BUFFERS + 1; n++) {
@@ -308,7 +302,6 @@ static void test_no_memory(void **state)
 /* What lies in memory is read as a file is, packed or not. */
 static void test_memory(void **state)
 {
-    (void)state;
     static const char text[] = "a,b\n1,2\n";
     dt_csv *c = NULL;
     char *const *cell = NULL;
@@ -326,7 +319,6 @@ static void test_memory(void **state)
 /* 300 MB of lines in 300 kB: no recording repeats itself so much. */
 static void test_bomb(void **state)
 {
-    (void)state;
     enum { PIECE = 1 << 20 };
     char *lines = dt_alloc(PIECE);
     for (size_t i = 0; i < PIECE; i++) {

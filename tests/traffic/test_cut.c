@@ -114,7 +114,6 @@ static int64_t compare(const dt_store *whole, const dt_store *cut, int *of)
 
 static void test_cut(void **state)
 {
-    (void)state;
     static const dt_cut_options ways[] = {{.tile_m = 200, .halo_m = 130, .halo_s = 1},
                                           {.tile_m = 5000, .halo_m = 130, .halo_s = 1},
                                           {.regions = 3, .halo_m = 60, .halo_s = 0},
@@ -210,7 +209,6 @@ static void assert_by_hand(const hand_car *car, int n_cars)
 
 static void test_rows_by_hand(void **state)
 {
-    (void)state;
     /* 1 crosses the border after frame 2: its rows of two frames before and after are kept on each side. 2 and 3 stay
      * where they are, alone. 4 approaches the border, and in frame 6 is 10 m from 5, which stays on the other side:
      * each is seen there with its two frames before (the past of whoever is near a core row), and none after it but
@@ -244,7 +242,6 @@ static void test_rows_by_hand(void **state)
 /* Two regions with the same rows, each of which is core in one, are not the same scene again. */
 static void test_same_rows(void **state)
 {
-    (void)state;
     dt_cut_options all = {.tile_m = 60, .halo_m = 60, .halo_s = 1};
     const dt_store_meta meta = {.frame_rate_hz = 5, .radius_m = 60, .k_max = 4, .source = "two"};
     const dt_vehicle two[] = {{.x = 0, .length = 4, .width = 2, .accel = 0, .stop_distance = NAN, .id = 1},
@@ -268,7 +265,6 @@ static void test_same_rows(void **state)
 /* A packed store is cut as it reads, and a store of regions may be packed. */
 static void test_packed(void **state)
 {
-    (void)state;
     const dt_cut_options plain = {.regions = 4, .halo_m = 90, .halo_s = 1};
     dt_cut_options small = plain;
     small.packing = (dt_packing){.features = DT_KEPT_F16};
@@ -292,7 +288,6 @@ static void test_packed(void **state)
 /* Regions of equal numbers: of rows that lie evenly none has much more than its share. */
 static void test_regions(void **state)
 {
-    (void)state;
     enum { N = 20000, REGIONS = 7 };
     double *pose = calloc(3 * N, sizeof(*pose));
     dt_regions r;
@@ -329,7 +324,6 @@ static dt_status cut_by(dt_cut_options o)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     write_town("town", 0, &(dt_packing){0});
     assert_fails(cut_by((dt_cut_options){.halo_m = 60}), DT_EINVAL, "one of them must be");
     assert_fails(cut_by((dt_cut_options){.halo_m = 60, .tile_m = 100, .regions = 2}), DT_EINVAL, "one of them");
@@ -368,7 +362,6 @@ static void damage(const char *array, long offset, unsigned char value)
 
 static void test_hostile(void **state)
 {
-    (void)state;
     static const struct {
         const char *from, *to, *words;
     } json[] = {{"\"regions\":{", "\"regions_\":{", "core.npy is there, and store.json names no regions"},
@@ -397,7 +390,6 @@ static void test_hostile(void **state)
 
 static void test_inspect(void **state)
 {
-    (void)state;
     dt_str text = {0};
     write_town("town", 0, &(dt_packing){0});
     assert_ok(dt_data_cut(at("town"), at("cut"), &(dt_cut_options){.regions = 4, .halo_m = 90, .halo_s = 1}, &notes));
@@ -416,7 +408,6 @@ static void test_inspect(void **state)
 /* Whatever allocation fails, nothing is left and nothing leaks. */
 static void test_no_memory(void **state)
 {
-    (void)state;
     const dt_cut_options how = {.regions = 2, .halo_m = 60, .halo_s = 1};
     write_town("town", 0, &(dt_packing){0});
     dt_status st = DT_ENOMEM;

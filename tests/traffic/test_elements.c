@@ -117,7 +117,6 @@ static void read_options(section *s, char *line)
 
 static void test_rows(void **state)
 {
-    (void)state;
     section s = {.rate = 0};
     char path[1100], line[LINE_BYTES];
     uint64_t plain = 0;

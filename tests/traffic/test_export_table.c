@@ -42,7 +42,6 @@ static void same(const void *a, const void *b, int64_t n, size_t bytes)
 
 static void test_round_trip(void **state)
 {
-    (void)state;
     dt_str report = {0};
     put_bytes("first.csv", recording, sizeof(recording) - 1);
     dt_store *one = import("first.csv", "first", &at_10_hz);
@@ -85,7 +84,6 @@ static void test_round_trip(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     dt_str report = {0};
     assert_int_equal(dt_data_export(at("nothing"), at("x.csv"), &report), DT_ENOTFOUND);
     put_bytes("first.csv", recording, sizeof(recording) - 1);

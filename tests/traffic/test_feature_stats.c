@@ -81,7 +81,6 @@ static void agree(const dt_column_stat *got, const dt_column_stat *want, double 
 
 static void test_frames_join(void **state)
 {
-    (void)state;
     dt_feature_stats all = {.node = {{.n = 0}}};
     make_frames();
     for (int f = 0; f < FRAMES; f++) {
@@ -102,7 +101,6 @@ static void test_frames_join(void **state)
 
 static void test_one_by_one(void **state)
 {
-    (void)state;
     dt_column_stat s = {.n = 0};
     make_frames();
     for (int f = 0; f < FRAMES; f++) {
@@ -116,7 +114,6 @@ static void test_one_by_one(void **state)
 
 static void test_nobody(void **state)
 {
-    (void)state;
     const dt_feature_stats none = {.node = {{.n = 0}}};
     dt_feature_stats one, joined;
     dt_feature_stats_of(&one, 0, NULL, NULL, NULL);

@@ -58,7 +58,6 @@ static void assert_edge(const float *e, double gap, double lateral, double closi
 
 static void test_nodes(void **state)
 {
-    (void)state;
     dt_vehicle v[2] = {car(1, 3, -4, M_PI / 6, 7), car(2, 1000, 0, 0, 0)};
     v[0].accel = -1.5;
     v[0].stop_distance = 12;
@@ -80,7 +79,6 @@ static void test_nodes(void **state)
 /* Without a heading a vehicle has no direction, but the speed that is known of it, as the others of its frame. */
 static void test_unknown_headings(void **state)
 {
-    (void)state;
     const dt_vehicle v[] = {car(1, 0, 0, NAN, 12), car(2, 20, 0, 0, 7), car(3, 40, 0, NAN, 0.01)};
     assert_ok(run(v, 3, 50, 16, &got));
     for (int i = 0; i < 3; i++) {
@@ -93,7 +91,6 @@ static void test_unknown_headings(void **state)
 /* Two cars in one lane: 20 m between the centres, 16 m between the bumpers, closing at 8 m/s: collision in 2 s. */
 static void test_following(void **state)
 {
-    (void)state;
     dt_vehicle v[2] = {car(1, 0, 0, 0, 10), car(2, 20, 0, 0, 2)};
     assert_ok(run(v, 2, 50, 16, &got));
     assert_int_equal(got.rowptr[2], 4);
@@ -112,7 +109,6 @@ static void test_following(void **state)
 
 static void test_lateral_and_overlap(void **state)
 {
-    (void)state;
     /* heading +y: the other is ahead and 1.9 m to the right; half widths sum to 2 m, so it is on the path */
     dt_vehicle v[2] = {car(1, 0, 0, M_PI / 2, 10), car(2, 1.9, 10, M_PI / 2, 4)};
     assert_ok(run(v, 2, 50, 16, &got));
@@ -142,7 +138,6 @@ static void test_lateral_and_overlap(void **state)
 
 static void test_neighbours(void **state)
 {
-    (void)state;
     dt_vehicle v[5] = {car(1, 0, 0, 0, 1), car(2, 50, 0, 0, 1), car(3, 50.001, 0, 0, 1), car(4, 10, 0, 0, 1),
                        car(5, -10, 0, 0, 1)};
     assert_ok(run(v, 5, 50, 16, &got));
@@ -162,7 +157,6 @@ static void test_neighbours(void **state)
 /* The danger ahead is seen even when nearer vehicles fill all edges. */
 static void test_path_beyond_edges(void **state)
 {
-    (void)state;
     dt_vehicle v[4] = {car(1, 0, 0, 0, 20), car(2, 0, 4, 0, 20), car(3, 0, -4, 0, 20), car(4, 24, 0, 0, 0)};
     assert_ok(run(v, 4, 50, 3, &got));
     assert_null(edge_of(&got, 0, 3));
@@ -224,7 +218,6 @@ static void compare_with_pairs(const dt_vehicle *v, int n, double radius, int k,
 
 static void test_against_all_pairs(void **state)
 {
-    (void)state;
     static dt_vehicle v[N_MAX], moved[N_MAX];
     dt_rng_key key = {.seed = 5};
     for (int round = 0; round < 8; round++) {
@@ -295,7 +288,6 @@ static dt_vehicle place(int kind, int i)
 
 static void test_sets_agree(void **state)
 {
-    (void)state;
     static const uint32_t neighbours[] = {1, 2, 5, 16, K_MAX};
     static dt_vehicle v[N_MAX];
     for (int round = 0; round < 200; round++) {
@@ -338,7 +330,6 @@ static void assert_cosines(dt_graph_set set, double most)
 
 static void test_cosines(void **state)
 {
-    (void)state;
     for (int set = DT_GRAPH_PLAIN; set <= (int)dt_graph_best(); set++) {
         assert_cosines((dt_graph_set)set, 0.7);
         assert_cosines((dt_graph_set)set, 7);
@@ -348,7 +339,6 @@ static void test_cosines(void **state)
 
 static void test_workspace(void **state)
 {
-    (void)state;
     dt_features_work w = {0};
     dt_vehicle v[3] = {car(1, 0, 0, 0, 1), car(2, 5, 0, 0, 1), car(3, 9, 0, 0, 1)};
     assert_ok(dt_features_frame(&w, v, 3, 50, 16, got.node, got.rowptr, got.col, got.edge, NULL));
@@ -369,7 +359,6 @@ static void test_workspace(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     dt_vehicle v = car(42, 0, 0, 0, 1);
     assert_fails(run(&v, 1, 0, 16, &got), DT_EINVAL, "radius 0");
     assert_fails(run(&v, 1, 50, 0, &got), DT_EINVAL, "0 neighbours");
@@ -398,7 +387,6 @@ static void test_refusals(void **state)
 /* More vehicles than could stand there are rejected immediately; as many elsewhere are not. */
 static void test_crowds(void **state)
 {
-    (void)state;
     enum { N = 100000 };
     dt_vehicle *v = dt_alloc_n(N, sizeof(*v));
     assert_non_null(v);
@@ -424,7 +412,6 @@ static void test_crowds(void **state)
 
 static void test_risk_now(void **state)
 {
-    (void)state;
     assert_false(dt_risk_is_now(-3.0, 0)); /* harder than 3, not 3 */
     assert_true(dt_risk_is_now(-3.01, 0));
     assert_false(dt_risk_is_now(0, 1 / 1.5));

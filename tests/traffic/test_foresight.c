@@ -20,7 +20,6 @@ static dt_status st_of_bind;
 static dt_status fake_model(const dt_host *h, const dt_model_request *want, dt_model **out)
 {
     int n = snprintf(asked, sizeof(asked), "%s:", want->role);
-    (void)h;
     for (uint32_t i = 0; i < want->n_dims; i++) {
         n += snprintf(asked + n, sizeof(asked) - (size_t)n, " %s=%lld", want->dims[i].name,
                       (long long)want->dims[i].size);
@@ -38,7 +37,6 @@ static dt_status fake_model(const dt_host *h, const dt_model_request *want, dt_m
 static const void *fake_service(const dt_host *h, const char *id)
 {
     static const dt_bind_api api = {.struct_size = sizeof(api), .model = fake_model};
-    (void)h;
     return strcmp(id, DT_SVC_BIND) == 0 ? &api : NULL;
 }
 
@@ -48,7 +46,6 @@ static const dt_port graph_ports[] = {{"nodes", "N 9", DT_F32, 0}, {"edges", "E 
 
 static void test_check(void **unused)
 {
-    (void)unused;
     static const struct {
         double history_s, horizon_s, rate_hz;
         dt_status st;
@@ -67,7 +64,6 @@ static void test_check(void **unused)
 
 static void test_columns(void **unused)
 {
-    (void)unused;
     static const struct {
         double horizon_s, rate_hz;
         int64_t F, n_seconds, first, last;
@@ -96,7 +92,6 @@ static void test_columns(void **unused)
 
 static void test_bind(void **unused)
 {
-    (void)unused;
     static const dt_port right[] = {
         {"past", "S 8 7", DT_F32, DT_PORT_STEPS}, {"seq_node", "S", DT_I32, 0}, {"agent_seq", "A 2", DT_I32, 0}};
     const dt_wiring_config c = {.foresight = 1, .history_s = 4, .horizon_s = 3, .rate_hz = 2};
@@ -139,7 +134,6 @@ static char kept_names[64];
 /* What a rollout may have kept; here it has not. */
 static dt_tensor *keep(dt_graph *g, const char *name, dt_tensor *x)
 {
-    (void)g;
     const size_t n = strlen(kept_names);
     snprintf(kept_names + n, sizeof(kept_names) - n, "%s ", name);
     return x;
@@ -316,7 +310,6 @@ static void check_record(double horizon_s, double rate_hz, bool has_embedding)
 
 static void test_record(void **unused)
 {
-    (void)unused;
     fill();
     check_record(3, 2, true);
     check_record(3, 2, false);
@@ -329,7 +322,6 @@ static void test_record(void **unused)
 /* Features as phase 1 has them: positions from a centre by 30 m, and so on (dtrain/traffic/features.h). */
 static void test_scaled(void **unused)
 {
-    (void)unused;
     static const char *const symbol[] = {"N", "A", "S", "E"};
     static const int64_t live[] = {NODES, AGENTS, SEQUENCES, EDGES};
     static const double shift[] = {0, 0, 0, 0, 0, 0, -5, -200, 0}, edge_scale[] = {1 / 20.0, 1 / 4.0, 1 / 5.0, 1};

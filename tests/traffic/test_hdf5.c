@@ -104,7 +104,6 @@ static void assert_same(const dt_store *a, const dt_store *b)
 
 static void test_there_and_back(void **state)
 {
-    (void)state;
     static const struct {
         int gzip;
         int64_t chunk_rows;
@@ -138,7 +137,6 @@ static void test_there_and_back(void **state)
 /* By how much features are off, the file says as the store does. */
 static void test_errors_told(void **state)
 {
-    (void)state;
     static const uint32_t kept[] = {DT_KEPT_F32, DT_KEPT_F16, DT_KEPT_I8};
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         double node[9], edge[4];
@@ -223,7 +221,6 @@ static void make_streets(const char *name, bool is_linked)
 
 static void test_roads(void **state)
 {
-    (void)state;
     const dt_import_options opt = {0};
     for (int is_linked = 0; is_linked < 2; is_linked++) {
         dt_store *there = NULL, *back = NULL;
@@ -250,7 +247,6 @@ static void test_roads(void **state)
 /* Arrays of roads that do not fit each other. */
 static void test_bad_roads(void **state)
 {
-    (void)state;
     const dt_import_options opt = {0};
     make_streets("s", true);
     if (!export("s", "s.h5", 0, 0)) {
@@ -276,7 +272,6 @@ static void test_bad_roads(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     const dt_import_options opt = {0};
     const dt_hdf5_options wrong = {.gzip = 10};
     make("s", &(dt_packing){0});
@@ -329,7 +324,6 @@ static int export_limited(size_t bytes)
 
 static void test_full_disk(void **state)
 {
-    (void)state;
     char *whole = NULL;
     size_t n = 0;
     make("s", &(dt_packing){0});
@@ -347,7 +341,6 @@ static void test_full_disk(void **state)
 
 static void test_keys(void **state)
 {
-    (void)state;
     make("s", &(dt_packing){0});
     put("s.csv", "id,frame,x,y,heading,speed,length\n1,0,0,0,0,1,4\n1,1,1,0,0,1,4\n");
     assert_refused(at("s.csv"), &(dt_import_options){.types = "types.xml"}, DT_ECONFIG, "import.types is types.xml");
@@ -363,7 +356,6 @@ static void test_keys(void **state)
 /* Speeds are compared with positions as in tables. */
 static void test_motion(void **state)
 {
-    (void)state;
     const dt_import_options opt = {0};
     for (int k = 1; k <= 2; k++) {
         speed_written = 6.25 * k;
@@ -419,7 +411,6 @@ static void write_names(const char *name, const char *const scene[2], const char
 
 static void test_names_and_times(void **state)
 {
-    (void)state;
     const dt_import_options opt = {0};
     make("s", &(dt_packing){0});
     if (!export("s", "s.h5", 0, 0)) {

@@ -88,7 +88,6 @@ static void replace(const char *path, const char *name, int kind)
 
 static void test_other_files(void **state)
 {
-    (void)state;
     static const char *const names[] = {"scene", "scene_frame", "scene_site"};
     static const struct {
         int kind;
@@ -155,7 +154,6 @@ static uint64_t stored(void)
 /* Without an array that is read the file is refused, or has no roads; without another one nothing is missed. */
 static void test_documented(void **state)
 {
-    (void)state;
     static const char title[] = "HDF5";
     documented *page = documented_read();
     if (!make("good.h5")) {

@@ -11,7 +11,6 @@
 
 static void test_commonroad(void **state)
 {
-    (void)state;
     const dt_store_view *v = import_text(COMMONROAD "USA_Lanker-2_1_T-1,0,5,car,4.5,2,1,2,0,10,\n"
                                                     "USA_Lanker-2_1_T-1,0,6,car,4,2,21,2,0,5,0.5\n"
                                                     "USA_Lanker-2_1_T-1,1,5,car,4.5,2,2,2,0,9.5,\n"
@@ -35,7 +34,6 @@ static void test_commonroad(void **state)
 /* Feet, front centres, sorted by vehicle, headings from the motion, a hole that splits the scene. */
 static void test_ngsim(void **state)
 {
-    (void)state;
     dt_str t = {0};
     dt_str_add(&t, "Vehicle_ID,Frame_ID,Total_Frames,Global_Time,Local_X,Local_Y,v_Length,v_Width,v_Class,v_Vel,v_Acc,"
                    "Lane_ID,Location\n");
@@ -70,7 +68,6 @@ static void test_ngsim(void **state)
 /* The 18 columns as the recordings' own files have them, without a site. */
 static void test_ngsim_files(void **state)
 {
-    (void)state;
     const dt_store_view *v = import_text(
         "Vehicle_ID,Frame_ID,Total_Frames,Global_Time,Local_X,Local_Y,Global_X,Global_Y,v_Length,v_Width,v_Class,"
         "v_Vel,v_Acc,Lane_ID,Preceding,Following,Space_Headway,Time_Headway\n"
@@ -94,7 +91,6 @@ static void test_ngsim_files(void **state)
 /* The portal's 25 columns: several sites in one table, thousands separators in quotes, rows twice. */
 static void test_ngsim_portal(void **state)
 {
-    (void)state;
     static const char row[] =
         "515,\"2,331\",\"1,123\",\"1,118,848,075,000\",30.034,188.062,\"6,451,203.729\",\"1,873,252.549\",13,6.9,2,"
         "23.31,-1.5,3,,,,,,,500,523,119.1,5.11,us-101\n";
@@ -130,7 +126,6 @@ static void test_ngsim_portal(void **state)
 
 static void test_us101_single(void **state)
 {
-    (void)state;
     const dt_store_view *v = import_text(
         "vehicle_id,frame,epoch_ms,local_x_m,local_y_m,speed_mps,accel_mps2,space_headway_m,time_headway_s\n"
         "11,244,1118847866400,8.3,15.3,4.4,0,24.9,5.7\n"
@@ -154,7 +149,6 @@ static void test_us101_single(void **state)
 /* Corners of boxes, y down, both directions of a motorway. */
 static void test_highd(void **state)
 {
-    (void)state;
     static const char rest[] = ",0,0,0,0,0,0,0,0,0,0,0,0,0,0,2\n";
     dt_str t = {0};
     dt_str_add(&t, HIGHD);
@@ -246,7 +240,6 @@ static void test_highd(void **state)
 /* Centres, degrees, people without a size; two recordings of two places at once. */
 static void test_ind(void **state)
 {
-    (void)state;
     put("07_tracks.csv", IND "7,0,0,0,10,-20,90,1.9,4.6,0,5,0,1,5,0,1,0\n"
                              "7,0,1,1,10,-19.8,90,1.9,4.6,0,5,0,1,5,0,1,0\n"
                              "7,1,0,0,3,4,270,0,0,0,-1.5,0,0,1.5,0,0,0\n");
@@ -279,7 +272,6 @@ static void test_ind(void **state)
 
 static void test_interaction(void **state)
 {
-    (void)state;
     assert_ok(dt_fs_mkdirs(at("DR_X")));
     put("DR_X/vehicle_tracks_000.csv", INTERACTION "1,1,100,car,1000,990,3,4,0.9272952180016122,4.5,1.8\n"
                                                    "1,2,200,car,1000.3,990.4,3,4,0.9272952180016122,4.5,1.8\n"
@@ -310,7 +302,6 @@ static void test_interaction(void **state)
 
 static void test_headings_from_motion(void **state)
 {
-    (void)state;
     const dt_store_view *v = import_text("frame,id,x,y,heading,speed\n"
                                          "0,1,0,0,,5\n" /* not a metre yet: unknown */
                                          "1,1,0,0.9,,5\n"
@@ -333,7 +324,6 @@ static dt_str said;
 
 static void hear(void *user, int level, const char *line)
 {
-    (void)user;
     dt_str_addf(&said, "%d %s\n", level, line);
 }
 
@@ -371,7 +361,6 @@ static void hears(const char *text, const char *first, const char *last)
 
 static void test_units_in_doubt(void **state)
 {
-    (void)state;
     const double ft = 1 / 0.3048, degrees = 180 / M_PI;
     assert_string_equal(hear_units(OWN, 1, 1, 1, 1, NULL), "");
     hears(hear_units(OWN, 1, 3.6, 1, 1, NULL),
@@ -423,7 +412,6 @@ static const char *hear_change(double first_mps, double change)
 
 static void test_steep_gains(void **state)
 {
-    (void)state;
     assert_string_equal(hear_change(20, -7.5), "");
     assert_string_equal(hear_change(5, 4), "");
     hears(hear_change(5, 7.5), "gain more than 5 m/s", FEET);
@@ -433,7 +421,6 @@ static void test_steep_gains(void **state)
 /* What a table's rows say of their frame rate. */
 static void test_frame_rate_in_rows(void **state)
 {
-    (void)state;
     static const char text[] = "frame,id,x,y,speed,frame_rate_hz\n0,1,0,0,5,25\n1,1,0.2,0,5,25\n";
     assert_true(import_text(text, NULL)->frame_rate_hz == 25);
     assert_non_null(strstr(dt_str_text(&report), "columns: dtrain, 25 Hz"));
@@ -449,7 +436,6 @@ static void test_frame_rate_in_rows(void **state)
 
 static void test_column_map(void **state)
 {
-    (void)state;
     static const char text[] = "when;,car,X,Y,V\n0,7,10,20,36\n0.2,7,20,20,36\n0.6,7,40,20,36\n";
     dt_import_options opt = {.columns = "time=when;,id=car,x=X*0.5,y=Y,speed=V*0.27777777777777779",
                              .frame_rate_hz = 5};
@@ -479,7 +465,6 @@ static void test_column_map(void **state)
 
 static void test_order_of_rows(void **state)
 {
-    (void)state;
     dt_import_options opt = {.frame_rate_hz = 5};
     refuse_text("frame,id,x,y,speed\n0,1,0,0,5\n2,1,0,0,5\n1,1,0,0,5\n", &opt, DT_EDATA,
                 "t.csv:4: time goes backwards: vehicle 1 of scene t is in frame 1 here and in frame 2 before (line 3)");
@@ -492,7 +477,6 @@ static void test_order_of_rows(void **state)
 /* Several files at once: vehicles of one are no vehicles of another, whatever their numbers. */
 static void test_several_files(void **state)
 {
-    (void)state;
     const dt_import_options opt = {.frame_rate_hz = 5, .part_bytes = 1 << 20};
     put("a.csv", "frame,id,x,y,speed\n0,1,0,0,5\n1,1,1,0,5\n");
     put("b.part.csv", "id,frame,x,y,speed,site\n1,7,0,0,5,hill\n");
@@ -548,7 +532,6 @@ static void see(void *user, const dt_import_progress *p)
 /* Bytes of all files first, then rows; both to the end. */
 static void test_progress(void **state)
 {
-    (void)state;
     dt_str t = {0};
     uint64_t bytes = 0;
     dt_str_add(&t, "frame,id,x,y,speed\n");
@@ -573,7 +556,6 @@ static void test_progress(void **state)
 
 static void test_bad_cells(void **state)
 {
-    (void)state;
     static const struct {
         const char *row, *words;
     } bad[] = {

@@ -40,7 +40,6 @@ static void refuse_folder(const char *metadata, const char *chunk, const char *s
 
 static void test_chunks(void **state)
 {
-    (void)state;
     put_folder(ONE_CHUNK, GOOD, NULL);
     const dt_store_view *v = import("r", NULL);
     assert_int_equal(v->n_rows, 2);
@@ -82,7 +81,6 @@ static void test_chunks(void **state)
 
 static void test_bad_chunks(void **state)
 {
-    (void)state;
     static const struct {
         const char *chunk, *words;
     } bad[] = {
@@ -141,7 +139,6 @@ static void test_bad_chunks(void **state)
 
 static void test_bad_metadata(void **state)
 {
-    (void)state;
     static const struct {
         const char *metadata, *words;
     } bad[] = {
@@ -169,7 +166,6 @@ static void test_bad_metadata(void **state)
 /* Looked at in memory, by the same rules. */
 static void test_checks(void **state)
 {
-    (void)state;
     static const char table[] = COMMONROAD "a,0,5,car,4.5,2,1,2,0,10,\n",
                       bad[] = COMMONROAD "a,0,5,car,4.5,2,1,2,0,inf,\n";
     static const dt_import_options none = {0};
@@ -195,7 +191,6 @@ static void test_checks(void **state)
 /* Speeds and headings are compared with positions as in tables; what is unknown is counted. */
 static void test_motion(void **state)
 {
-    (void)state;
     static const struct {
         const char *vehicle;
         double speed, heading;
@@ -224,7 +219,6 @@ static void test_motion(void **state)
 /* A vehicle's motion ends with its scene: elsewhere in the next one, it has not jumped there. */
 static void test_motion_of_scenes(void **state)
 {
-    (void)state;
     dt_str chunk = {0};
     dt_str_add(&chunk, "{\"samples\":[" SAMPLE("s1", FRAME("0", VEHICLE("1", "0"))) ",");
     dt_str_add(&chunk, "{\"id\":\"s2\",\"frames\":[" FRAME("0", VEHICLE("2", "0")));
@@ -240,7 +234,6 @@ static void test_motion_of_scenes(void **state)
 
 static void test_statistics(void **state)
 {
-    (void)state;
     put_folder(ONE_CHUNK, GOOD,
                "{\"x\":{\"min\":1,\"max\":2.6,\"mean\":1.8,\"std\":0.8,\"count\":2},"
                "\"speed\":{\"min\":8,\"max\":8,\"mean\":8,\"std\":0,\"count\":2},"
@@ -263,7 +256,6 @@ static void test_statistics(void **state)
 
 static void test_inspect(void **state)
 {
-    (void)state;
     put_folder(ONE_CHUNK, GOOD, NULL);
     import("r", NULL);
     dt_str out = {0};
@@ -284,7 +276,6 @@ static void test_inspect(void **state)
 
 static void test_interruptions(void **state)
 {
-    (void)state;
     put("t.csv", COMMONROAD "A_B-1,0,1,car,4,2,0,0,0,5,0\nA_B-1,1,1,car,4,2,0,0,0,5,0\n");
     put_folder(ONE_CHUNK, GOOD, "{\"x\":{\"count\":2}}");
     for (int folder = 0; folder < 2; folder++) {

@@ -99,7 +99,6 @@ static void check_pair(const dt_store_view *v)
 
 static void test_2018b(void **state)
 {
-    (void)state;
     check_pair(import(
         ROAD("2018b") LANELETS "<obstacle id=\"5\"><role>dynamic</role><type>car</type>" BOX
             FIRST("0", "1", "2", "0.5", "10") "<trajectory>" NEXT(
@@ -117,7 +116,6 @@ static void test_2018b(void **state)
 
 static void test_2020a(void **state)
 {
-    (void)state;
     check_pair(import(
         ROAD("2020a") "<location/>" LANELETS "<dynamicObstacle id=\"5\"><type>car</type>" BOX
             FIRST("0", "1", "2", "0.5", "10") "<trajectory>" NEXT(
@@ -153,7 +151,6 @@ static void test_2020a(void **state)
 
 static void test_kinds_and_limits(void **state)
 {
-    (void)state;
     const dt_store_view *v = import(
         ROADS("2020a",
               LANELET("1", TYPE("urban") TYPE("busLane") REF("21") REF("22")) LANELET("2", TYPE("crosswalk"))
@@ -178,7 +175,6 @@ static void test_kinds_and_limits(void **state)
 /* Bounds of as many points as they like: the middle at every point of either, by its share of the length. */
 static void test_unequal_bounds(void **state)
 {
-    (void)state;
     const dt_store_view *v = import(
         ROADS("2020a",
               "<lanelet id=\"1\">" BOUNDS(
@@ -197,7 +193,6 @@ static void test_unequal_bounds(void **state)
 /* Scenarios of one map keep it once, where it lies at the same place. */
 static void test_shared_map(void **state)
 {
-    (void)state;
     close_all();
 #define OF(id)                                                                                                         \
     "<commonRoad commonRoadVersion=\"2020a\" benchmarkID=\"" id "\" timeStepSize=\"0.1\">" LANELETS                    \
@@ -223,7 +218,6 @@ static void test_shared_map(void **state)
 
 static void test_bad_roads(void **state)
 {
-    (void)state;
     static const char *const bad[][2] = {
         {ROADS("2020a", "<lanelet/>"), "t.xml:2:1: <lanelet> has no id"},
         {ROADS("2020a", "<lanelet id=\"x\"/>"), "<lanelet> id is \"x\", not an integer of 64 bits"},
@@ -284,7 +278,6 @@ static void test_bad_roads(void **state)
 /* The box around any shape, along the orientation, and its middle. */
 static void test_shapes(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         double x, y, length, width;
@@ -321,7 +314,6 @@ static void test_shapes(void **state)
 /* Velocities may be missing; values within bounds are no values. */
 static void test_states(void **state)
 {
-    (void)state;
 #define SLOW(t, x, y, psi)                                                                                             \
     "<state><position><point><x>" x "</x><y>" y "</y></point></position>" EXACT("orientation", psi)                    \
         EXACT("time", t) "</state>"
@@ -347,7 +339,6 @@ static void test_states(void **state)
 
 static void test_bad(void **state)
 {
-    (void)state;
     static const char *const bad[][2] = {
         {"<commonRoad/>", "t.xml:1:1: <commonRoad> has no commonRoadVersion"},
         {ROAD("2017a") "</commonRoad>", "is of version \"2017a\"; 2018b and 2020a are read"},

@@ -79,7 +79,6 @@ static void check_two_steps(const dt_store_view *v, double bus_m)
 /* Angles from +y clockwise, front bumpers, sizes by type; plain and packed. */
 static void test_steps(void **state)
 {
-    (void)state;
     put("run.fcd.xml", two_steps);
     put("types.add.xml",
         "<additional><vTypeDistribution id=\"d\"><vType id=\"long\" vClass=\"bus\"/></vTypeDistribution>"
@@ -109,7 +108,6 @@ static void test_steps(void **state)
 /* Blanks around a number, as XML Schema allows them; none within. */
 static void test_blanks(void **state)
 {
-    (void)state;
     put("t.xml", HEAD STEP("0.00", CAR) STEP("  0.10\n\t ", CAR) "</fcd-export>");
     assert_true(import("t.xml", NULL)->frame_rate_hz == 10);
     close_all();
@@ -121,7 +119,6 @@ static void test_blanks(void **state)
 /* A simulation may begin before its clock's zero, in seconds or as a clock shows them. */
 static void test_times_before_zero(void **state)
 {
-    (void)state;
     put("t.xml", HEAD STEP("-0.10", CAR) STEP("0.00", CAR) STEP("0.10", CAR) "</fcd-export>");
     const dt_store_view *v = import("t.xml", NULL);
     assert_true(v->n_rows == 3 && v->frame_rate_hz == 10);
@@ -135,7 +132,6 @@ static void test_times_before_zero(void **state)
 
 static void test_bad_steps(void **state)
 {
-    (void)state;
     static const char *const bad[][2] = {
         {HEAD STEP("1", CAR) STEP("0.5", CAR) "</fcd-export>", "<timestep> time runs backwards: 0.5 s after 1 s"},
         {HEAD STEP("0", CAR) STEP("1", CAR) STEP("1", CAR) "</fcd-export>", "t.xml:3:"},
@@ -184,7 +180,6 @@ static void test_bad_steps(void **state)
  * of TYPE. */
 static void test_ids_and_types(void **state)
 {
-    (void)state;
 #define TYPED(id, x, type) "<vehicle id=\"" id "\" x=\"" x "\" y=\"0\" angle=\"90\" speed=\"0\" type=\"" type "\"/>"
     put("t.xml", HEAD STEP("0", TYPED("70000000001", "0", "long") TYPED("8", "20", "x") TYPED("flow.3", "60", "long@8")
                                     TYPED("9", "90", "y")) STEP("1", "") "</fcd-export>");
@@ -209,7 +204,6 @@ static void test_ids_and_types(void **state)
 /* Degrees of longitude and latitude look like metres, but nobody would move. */
 static void test_degrees(void **state)
 {
-    (void)state;
     dt_str t = {0};
     dt_str_add(&t, HEAD);
     for (int i = 0; i < 20; i++) {
@@ -226,7 +220,6 @@ static void test_degrees(void **state)
 /* Depth and length have limits, and text between elements none. */
 static void test_limits(void **state)
 {
-    (void)state;
     dt_str t = {0};
     dt_str_add(&t, HEAD);
     for (int i = 0; i < DT_XML_DEPTH; i++) {
@@ -253,7 +246,6 @@ static void test_limits(void **state)
 /* Memory that fails anywhere leaves nothing behind. */
 static void test_no_memory(void **state)
 {
-    (void)state;
     put("t.xml", two_steps);
     for (int n = 1;; n++) {
         char fault[32];

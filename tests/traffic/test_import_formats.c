@@ -12,7 +12,6 @@
 
 static void test_road_users(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         dt_road_user user;
@@ -47,7 +46,6 @@ static void test_road_users(void **state)
 
 static void test_times(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         double want; /* NAN: no time */
@@ -67,7 +65,6 @@ static void test_times(void **state)
 /* Different texts never get one number. */
 static void test_ids(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"0",
                                         "1500000000000000001",
                                         "1500000000000000002",
@@ -106,7 +103,6 @@ static const dt_import_options at_10_hz = {.frame_rate_hz = 10};
 
 static void test_separators(void **state)
 {
-    (void)state;
     static const char *const same[] = {
         "id,frame,x,y,speed\n1,0,1.5,0,5\n1,1,2.0,0,5\n",
         "id;frame;x;y;speed\n1;0;1.5;0;5\n1;1;2.0;0;5\n",
@@ -134,7 +130,6 @@ static void test_separators(void **state)
 /* Advice of refusals: the command of the message, and then the import. */
 static void test_advice_of_tables(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *command;
         int64_t rows;
@@ -152,7 +147,6 @@ static void test_advice_of_tables(void **state)
 
 static void test_ids_of_tables(void **state)
 {
-    (void)state;
     const dt_store_view *v =
         import_text("id,frame,x,y,speed\n1500000000000000001,0,0,0,5\n1500000000000000002,0,9,0,5\n"
                     "-9007199254740993,0,19,0,5\n",
@@ -167,7 +161,6 @@ static void test_ids_of_tables(void **state)
 /* Rows that say the same once more; those that contradict are refused. */
 static void test_repeats(void **state)
 {
-    (void)state;
     assert_int_equal(
         import_text("id,frame,x,y,heading,speed\n1,0,0,0,,5\n1,0,0,0,,5\n1,1,0,0,0,5\n", &at_10_hz)->n_rows, 2);
     assert_non_null(strstr(dt_str_text(&report), "1 rows that repeat another: left out"));
@@ -177,7 +170,6 @@ static void test_repeats(void **state)
 /* What a file does not say is counted, and said; the same of one part and of several. */
 static void test_unknown_values(void **state)
 {
-    (void)state;
     static const char *const words[] = {"3 rows without a length", "4 rows without a width",
                                         "4 rows without an acceleration", "4 rows without a heading",
                                         "3 rows of vehicles whose heading is unknown"};
@@ -200,7 +192,6 @@ static void test_unknown_values(void **state)
 /* Headings that nothing tells are unknown: of all layouts but those whose road is along an axis. */
 static void test_unknown_headings(void **state)
 {
-    (void)state;
 #define NGSIM_HEAD "Vehicle_ID,Frame_ID,Global_Time,Local_X,Local_Y,v_Vel,v_Acc,v_Length,v_Width"
     static const struct {
         const char *name, *text;
@@ -236,7 +227,6 @@ static void test_unknown_headings(void **state)
 /* What rows say of their time is the frame rate, where nothing else does. */
 static void test_rates_of_times(void **state)
 {
-    (void)state;
     static const struct {
         const char *first, *second, *third;
         double rate;
@@ -268,7 +258,6 @@ static void test_rates_of_times(void **state)
 /* Classes: in a column, and in an accompanying table. */
 static void test_classes(void **state)
 {
-    (void)state;
     assert_int_equal(import_text("id,frame,x,y,speed,kind\n1,0,0,0,5,car\n2,0,9,0,5,cyclist\n3,0,9,9,1,pedestrian\n"
                                  "4,0,9,20,5,spaceship\n5,0,9,30,0,barrier\n",
                                  &at_10_hz)
@@ -292,7 +281,6 @@ static void test_classes(void **state)
 
 static void test_maps(void **state)
 {
-    (void)state;
     static const struct {
         const char *columns;
         double x, speed, heading;
@@ -315,7 +303,6 @@ static void test_maps(void **state)
 /* Tables as other programs write them: read, or rejected with what helps. */
 static void test_tables_of_others(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *rejected; /* NULL: read, 2 rows of a vehicle */
     } row[] = {{"frame,id,x,y,speed\n0,1,0,0,5,\n1,1,.5,0,5,,\n", NULL},
@@ -350,7 +337,6 @@ static void test_tables_of_others(void **state)
 /* Frames below 0: a vehicle there is the same one from frame to frame. */
 static void test_negative_frames(void **state)
 {
-    (void)state;
     const dt_store_view *v =
         import_text("frame,id,x,y,speed\n-3,1,0,0,20\n-2,1,0,2,20\n-1,1,0,4,20\n0,1,0,6,20\n", &at_10_hz);
     assert_int_equal(v->n_tracks, 1);
@@ -365,8 +351,6 @@ static dt_str said;
 
 static void hear(void *user, int level, const char *line)
 {
-    (void)user;
-    (void)level;
     dt_str_addf(&said, "%s\n", line);
 }
 
@@ -432,7 +416,6 @@ static void check_against_truth(const dt_store_view *v)
 
 static void test_consistency(void **state)
 {
-    (void)state;
 #define H "id,frame,x,y,heading,speed,accel"
 #define V "id,frame,x,y,vx,vy"
     static const double deg = 180 / M_PI, ft = 1 / 0.3048;
@@ -499,7 +482,6 @@ static void test_consistency(void **state)
 /* No vehicle has a length or width of 0: it is not known. */
 static void test_no_size(void **state)
 {
-    (void)state;
     const dt_store_view *v =
         import_text("id,frame,x,y,speed,length,width\n1,0,0,0,5,0,0\n1,1,.5,0,5,0.0,0\n", &at_10_hz);
     assert_int_equal(v->n_rows, 2);
@@ -511,7 +493,6 @@ static void test_no_size(void **state)
 /* Traffic on four lanes at 10 m/s that never brakes: in feet its lanes alone are too wide. */
 static void test_lanes_in_feet(void **state)
 {
-    (void)state;
     static const struct {
         double scale, lane_m;
         bool is_warned;
@@ -549,7 +530,6 @@ static void test_lanes_in_feet(void **state)
 /* Units measure what their column is; others are rejected, and those that fit are named. */
 static void test_units_of_columns(void **state)
 {
-    (void)state;
     static const struct {
         const char *item, *rejected; /* in place of a column; NULL: it is read */
     } row[] = {{"x=X*cm", NULL},
@@ -578,7 +558,6 @@ static void test_units_of_columns(void **state)
 /* A wrong frame rate, and the one that is advised; a jump is no unit. */
 static void test_rates_and_jumps(void **state)
 {
-    (void)state;
     const wrong right = {"right", H, 1, 1, 1, 0, 1, 1, 1, false, false, NULL, false};
     dt_str t = {0}, jump = {0};
     write_table(&right, &t);

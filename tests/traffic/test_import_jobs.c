@@ -94,7 +94,6 @@ static void assert_any_jobs(dt_import_options opt)
 
 static void test_any_jobs(void **state)
 {
-    (void)state;
     make_files();
     assert_any_jobs(options());
     assert_ok(dt_store_open(at("s"), &store));
@@ -107,7 +106,6 @@ static void test_any_jobs(void **state)
 
 static void test_other_options(void **state)
 {
-    (void)state;
     make_files();
     dt_import_options opt = options();
     opt.smooth_s = 0;
@@ -142,7 +140,6 @@ static void test_other_options(void **state)
 
 static void test_maps(void **state)
 {
-    (void)state;
     static char map[1024];
     dt_import_options opt = options();
     make_files();
@@ -201,7 +198,6 @@ static bool stops_at(void *user)
 /* Asked to stop for the first time, the second, ...: what was finished is there, and what was not is no store. */
 static void test_stops(void **state)
 {
-    (void)state;
     dt_import_options opt = options();
     make_files();
     assert_ok(import_to("whole", &opt));
@@ -240,7 +236,6 @@ static bool are_all_finished(void *unused)
     size_t n = 0;
     int n_finished = 0;
     char folder[1024], path[2200];
-    (void)unused;
     snprintf(folder, sizeof(folder), "%s/s.parts", top);
     if (!dt_fs_is_dir(folder) || dt_fs_list(folder, &names, &n) != DT_OK) {
         return false;
@@ -293,7 +288,6 @@ static uint64_t bytes_of(const char *path)
 /* Each file of a part in turn is damaged, cut short or missing: the part is made again. */
 static void test_damaged_parts(void **state)
 {
-    (void)state;
     dt_import_options opt = options();
     make_files();
     assert_ok(import_to("whole", &opt));
@@ -332,7 +326,6 @@ static void test_damaged_parts(void **state)
 /* Other files, other times of change, other options: other parts. */
 static void test_keys(void **state)
 {
-    (void)state;
     const struct timespec yesterday[2] = {{.tv_sec = DAY_S}, {.tv_sec = DAY_S}};
     dt_import_options opt = options();
     make_files();
@@ -369,7 +362,6 @@ static void test_keys(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     dt_import_options opt = options();
     int lock = -1;
     make_files();
@@ -416,7 +408,6 @@ static void test_refusals(void **state)
 /* Whatever fails, nothing that is left is taken for a store, nothing leaks, and the next import makes all of it. */
 static void test_faults(void **state)
 {
-    (void)state;
     static const char *const points[] = {"alloc", "fs.*"};
     dt_import_options opt = options();
     make_files();

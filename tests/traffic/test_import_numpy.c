@@ -56,7 +56,6 @@ static const dt_import_options at_10_hz = {.frame_rate_hz = 10, .site = "north"}
 
 static void test_rows(void **state)
 {
-    (void)state;
     put_sound();
     const dt_store_view *v = import("arrays", &at_10_hz);
     assert_int_equal(v->n_rows, ROWS);
@@ -115,7 +114,6 @@ static void refuse_feature(int row, int column, double value, const char *words)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     static const int64_t twice[ROWS] = {0, 1, 2, 1, 0}, far[ROWS] = {0, 1, 1, INT64_MAX, 0};
     put_sound();
     refuse(NULL, DT_ECONFIG, "which have no frame rate: set import.frame_rate_hz");
@@ -157,7 +155,6 @@ static uint64_t stored(void)
 /* The rows of docs/reference/recording-files.md. */
 static void test_documented(void **state)
 {
-    (void)state;
     static const char title[] = "numpy arrays";
     documented *page = documented_read();
     put_sound();

@@ -77,7 +77,6 @@ static dt_status import_to(const char *name, const dt_import_options *opt)
 
 static void test_any_threads(void **state)
 {
-    (void)state;
     for (int k = 0; k < 5; k++) {
         manner m = {.has_crlf = k == 1 || k == 4,
                     .has_quotes = k == 2 || k == 4,
@@ -105,7 +104,6 @@ static void test_any_threads(void **state)
 /* The first of two bad rows is told of, by its line, whoever reads it; and nothing is left. */
 static void test_bad_rows(void **state)
 {
-    (void)state;
     static const int bad[] = {1, 700, FRAMES * VEHICLES * SCENES - 100};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         manner m = {.has_crlf = i == 1, .has_blanks = true, .bad_row = bad[i]};
@@ -129,7 +127,6 @@ static bool stops_after(void *user)
 /* Asked to stop at any time, and begun anew. */
 static void test_stops(void **state)
 {
-    (void)state;
     manner m = {.has_blanks = true};
     make_table(&m);
     dt_import_options opt = options(1);
@@ -151,7 +148,6 @@ static void test_stops(void **state)
 /* Memory that is not there, for whichever thread. */
 static void test_faults(void **state)
 {
-    (void)state;
     manner m = {.is_by_vehicle = true};
     make_table(&m);
     const dt_import_options opt = options(3);
@@ -200,7 +196,6 @@ static void expect_damage(const char *words)
 /* Of several things that are wrong the first is told, whoever finds which one when. */
 static void test_first_damage(void **state)
 {
-    (void)state;
     manner m = {.has_blanks = true};
     make_table(&m);
     const dt_import_options opt = options(2);

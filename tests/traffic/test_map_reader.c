@@ -52,7 +52,6 @@ static bool is_near(double a, double b, double most)
 /* Points by PROJ 9 (etmerc, EPSG:326xx). */
 static void test_utm(void **state)
 {
-    (void)state;
     static const struct {
         double latitude, longitude;
         int zone;
@@ -85,7 +84,6 @@ static void test_utm(void **state)
 
 static void test_origins(void **state)
 {
-    (void)state;
     dt_map_origin o;
     assert_ok(dt_map_origin_parse("", &o));
     assert_false(o.is_given);
@@ -162,7 +160,6 @@ static void check_street(const dt_roads *r)
 
 static void test_lanelet2(void **state)
 {
-    (void)state;
     const dt_roads *r = read_from(OSM(GRID RULES STREET), "");
     check_street(r);
     assert_non_null(strstr(dt_str_text(&notes), "m.map: 4 lanelets of lanelet2"));
@@ -193,7 +190,6 @@ static void test_lanelet2(void **state)
  * the grid. */
 static void test_degrees(void **state)
 {
-    (void)state;
     double zero[2], place[2], above[2];
     dt_utm(0, 0, 31, zero);
     dt_utm(0.00903, 0.0085, 31, above);
@@ -227,7 +223,6 @@ static void test_degrees(void **state)
 
 static void test_bad_lanelet2(void **state)
 {
-    (void)state;
 #define PAIR NODE("1", "0", "0") NODE("2", "9", "0") NODE("3", "0", "3") NODE("4", "9", "3")
 #define TWO  PAIR WAY("5", ND("1") ND("2")) WAY("6", ND("3") ND("4"))
     static const char *const bad[][2] = {
@@ -296,7 +291,6 @@ static void test_bad_lanelet2(void **state)
 
 static void test_sumo(void **state)
 {
-    (void)state;
     const dt_roads *r = read_from(NET(TOWN), "");
     static const int32_t kind[] = {DT_LANE_JUNCTION, DT_LANE_FOOT, DT_LANE_FOOT,  DT_LANE_BUS,    DT_LANE_ROAD,
                                    DT_LANE_HIGHWAY,  DT_LANE_RAMP, DT_LANE_OTHER, DT_LANE_BICYCLE};
@@ -332,7 +326,6 @@ static void test_sumo(void **state)
 /* The texts that are numbers, and limits that no lane has. */
 static void test_numbers(void **state)
 {
-    (void)state;
     for (int i = 0; i < N_NUMBER_TEXTS; i++) {
         char text[400];
         dt_map_origin none = {.is_given = false};
@@ -356,7 +349,6 @@ static void test_numbers(void **state)
 
 static void test_bad_sumo(void **state)
 {
-    (void)state;
 #define ONE(lane) NET(EDGE("a", "", lane))
     static const char *const bad[][2] = {
         {NET(""), "has not one lane"},
@@ -409,7 +401,6 @@ static void test_bad_sumo(void **state)
 
 static void test_argoverse(void **state)
 {
-    (void)state;
     const dt_roads *r = read_from(CITY(BLOCK), "");
     static const int32_t kind[] = {DT_LANE_ROAD, DT_LANE_BUS, DT_LANE_BICYCLE, DT_LANE_JUNCTION, DT_LANE_UNKNOWN};
     static const int32_t left[] = {1, -1, -1, -1, -1}, right[] = {-1, 0, -1, -1, -1};
@@ -430,7 +421,6 @@ static void test_argoverse(void **state)
 
 static void test_bad_argoverse(void **state)
 {
-    (void)state;
     static const char *const bad[][2] = {
         {"[1]", "is not a known map: neither XML nor JSON"},
         {"{}", "has no lane_segments: no map of Argoverse 2"},
@@ -467,7 +457,6 @@ static const char table[] = "scene,frame,id,x,y,speed,heading,length,width\n"
 
 static void test_import(void **state)
 {
-    (void)state;
     dt_store *s = NULL;
     forget();
     put("t.csv", table);
@@ -499,7 +488,6 @@ static void test_import(void **state)
 /* A map of another place is refused, until it is moved there; how many positions lie on its lanes is told. */
 static void test_far(void **state)
 {
-    (void)state;
     char from[256], map[256];
     forget();
     put("t.csv", "scene,frame,id,x,y,speed\na,0,1,1000,2,3\na,1,1,1001,2,3\na,0,2,1000,20,3\n");
@@ -537,7 +525,6 @@ static void test_far(void **state)
 /* A folder with a map of each scene. */
 static void test_folder(void **state)
 {
-    (void)state;
     dt_store *s = NULL;
     char from[256], maps[256];
     forget();
@@ -568,7 +555,6 @@ static void test_folder(void **state)
 /* A recording of rounD says where on the grid it counts from, and the map is seen from there. */
 static void test_import_by_grid(void **state)
 {
-    (void)state;
     dt_store *s = NULL;
     double place[2];
     char meta[256];
@@ -596,7 +582,6 @@ static void test_import_by_grid(void **state)
 /* Whatever allocation fails while a map is read, it is told and nothing leaks. */
 static void test_no_memory(void **state)
 {
-    (void)state;
     static const char *const maps[] = {OSM(GRID RULES STREET), NET(TOWN), CITY(BLOCK)};
     const dt_map_origin none = {.is_given = false};
     for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {

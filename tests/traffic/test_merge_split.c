@@ -97,7 +97,6 @@ static found look(const char *name)
 
 static void test_merge(void **state)
 {
-    (void)state;
     for (int smoothed = 0; smoothed < 2; smoothed++) {
         const double smooth_s = smoothed ? 0.5 : 0;
         make("a", 4, "a", smooth_s, 30);
@@ -134,7 +133,6 @@ static void test_merge(void **state)
 /* A scene that is another one again is kept, left out, or the end; left out, it is as if it never came. */
 static void test_repeats(void **state)
 {
-    (void)state;
     dt_store *s = NULL;
     dt_str text = {0};
     make("a", 4, "a", 0.5, 30);
@@ -163,7 +161,6 @@ static void test_repeats(void **state)
 /* What a closer look sees: a hole, an empty frame, speeds in km/h. */
 static void test_survey(void **state)
 {
-    (void)state;
     dt_store_writer *w = NULL;
     dt_store *s = NULL;
     dt_survey u;
@@ -207,7 +204,6 @@ static void test_survey(void **state)
 
 static void test_split_by_site(void **state)
 {
-    (void)state;
     make("a", 6, "a", 0, 30);
     assert_ok(dt_data_split(at("a"), at("parts"), &(dt_split_options){.by = DT_SPLIT_SITE, .share = 0.5}, &notes));
     for (int i = 0; i < 3; i++) {
@@ -222,7 +218,6 @@ static void test_split_by_site(void **state)
 /* Both parts hold whole recordings, together all of them, and the seed decides. */
 static void test_split_by_scene(void **state)
 {
-    (void)state;
     bool differ = false;
     char first[64] = "";
     make("a", 10, "a", 0, 30);
@@ -253,7 +248,6 @@ static void test_split_by_scene(void **state)
 
 static void test_split_by_time(void **state)
 {
-    (void)state;
     make("a", 2, "a", 0, 30);
     assert_ok(
         dt_data_split(at("a"), at("p"), &(dt_split_options){.by = DT_SPLIT_TIME, .share = 0.6, .gap_s = 0.4}, &notes));
@@ -273,7 +267,6 @@ static void test_split_by_time(void **state)
 
 static void test_sample(void **state)
 {
-    (void)state;
     bool differ = false;
     char first[64] = "";
     make("a", 6, "a", 0, 30);
@@ -299,7 +292,6 @@ static void test_sample(void **state)
 /* Whatever fails, nothing is left and nothing leaks. */
 static void test_interruptions(void **state)
 {
-    (void)state;
     static const char *const points[] = {"alloc", "fs.*"};
     make("a", 4, "a", 0, 30);
     for (size_t p = 0; p < 2; p++) {

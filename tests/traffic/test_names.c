@@ -12,7 +12,6 @@
 
 static void test_numbers(void **state)
 {
-    (void)state;
     const uint64_t live = dt_alloc_live_bytes();
     dt_names t = {0};
     char name[16];
@@ -37,7 +36,6 @@ static void test_numbers(void **state)
 
 static void test_no_memory(void **state)
 {
-    (void)state;
     int32_t number = 0;
     bool is_new = false;
     for (int n = 1; n <= 3; n++) { /* the list, the buckets, the name */
@@ -55,7 +53,6 @@ static void test_no_memory(void **state)
 /* Scenes are the same one where frames, poses, speeds and cores are; each of them tells two apart. */
 static void test_repeats(void **state)
 {
-    (void)state;
     static const double pose[5][3] = {{1, 2, 3}, {1.5, 2, 3}, {1, 2.5, 3}, {1, 2, 3.5}, {1, 2, 3}};
     const uint64_t base = dt_repeats_hash(0, 7, pose[0], 4);
     assert_true(dt_repeats_hash(0, 7, pose[4], 4) == base);
@@ -70,7 +67,6 @@ static void test_repeats(void **state)
 /* Numbers of vehicles that fall into one bucket of a multiplicative hash: quadratic time would be over a minute. */
 static void test_vehicles_flood(void **state)
 {
-    (void)state;
     enum { N = 200000 };
     dt_tracker live;
     dt_tracked_vehicle *v = NULL;
@@ -91,7 +87,6 @@ static void test_vehicles_flood(void **state)
 /* A vehicle that is out of sight for a second and a frame is another one. */
 static void test_out_of_sight(void **state)
 {
-    (void)state;
     static const struct {
         int64_t frame;
         bool is_new;

@@ -43,7 +43,6 @@ static void assert_is(dt_normaliser k, double shift, double scale, uint32_t is_l
 
 static void test_numbers(void **state)
 {
-    (void)state;
     dt_store *s = NULL;
     write_pair("s", 2);
     assert_int_equal(dt_store_open(at("s"), &s), DT_OK);
@@ -62,7 +61,6 @@ static void test_numbers(void **state)
 
 static void test_told(void **state)
 {
-    (void)state;
     dt_str out = {0};
     write_pair("s", 2);
     assert_int_equal(dt_data_inspect(at("s"), false, &out), DT_OK);
@@ -86,7 +84,6 @@ static void test_told(void **state)
 /* A vehicle alone has no neighbour and is in the middle of its frame. */
 static void test_nothing_to_scale(void **state)
 {
-    (void)state;
     dt_str out = {0};
     write_pair("s", 1);
     assert_int_equal(dt_data_inspect(at("s"), false, &out), DT_OK);
@@ -101,7 +98,6 @@ static void test_nothing_to_scale(void **state)
 static void test_hostile_statistics(void **state)
 {
     static const char *const to[] = {"\"mean\":1e999", "\"mean\":null", "\"mean\":20.5", "\"mean\":9.9"};
-    (void)state;
     for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
         dt_store *s = NULL;
         char name[16], json[32];

@@ -13,7 +13,6 @@
 
 static void test_bytes(void **state)
 {
-    (void)state;
     dt_npy_writer *w = NULL;
     const float rows[3][2] = {{1, 2}, {3, 4}, {5, 6}};
     assert_ok(dt_npy_create(at("a.npy"), DT_F32, 2, &w));
@@ -34,7 +33,6 @@ static void test_bytes(void **state)
 
 static void test_round_trips(void **state)
 {
-    (void)state;
     enum { N = 70001 }; /* more than the writer's buffer */
     int64_t *x = dt_alloc_n(N, sizeof(*x));
     for (int64_t i = 0; i < N; i++) {
@@ -86,7 +84,6 @@ static void forge(const char *dict, char major, size_t data)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     static const struct {
         const char *dict;
         size_t data;
@@ -136,7 +133,6 @@ static void test_refusals(void **state)
 /* A file in memory, whole, cut anywhere, and with any byte of its header changed. */
 static void test_memory(void **state)
 {
-    (void)state;
     enum { N = 128 + 8 };
     char *text = NULL;
     size_t bytes = 0;
@@ -169,7 +165,6 @@ static void test_memory(void **state)
 
 static void test_full_disk(void **state)
 {
-    (void)state;
     dt_npy_writer *w = NULL;
     float row[4] = {0};
     assert_ok(dt_npy_create(at("a.npy"), DT_F32, 4, &w));
@@ -205,7 +200,6 @@ static void touch_after_unmap(void)
 
 static void test_unmapped_is_forgotten(void **state)
 {
-    (void)state;
     dt_npy_writer *w = NULL;
     const float row[4] = {0};
     int status = 0;

@@ -60,7 +60,6 @@ static void make_blocks(const char *name, const dt_packing *how, double error[WI
 
 static void test_slices(void **state)
 {
-    (void)state;
     static float got[ROWS][WIDTH];
     draw_values();
     for (size_t i = 0; i < WAYS; i++) {
@@ -100,7 +99,6 @@ static void test_slices(void **state)
 /* Columns of every kind: one value alone, large ones, small ones, zero at a border. */
 static void test_bounds(void **state)
 {
-    (void)state;
     static const double range[][2] = {{0, 0},   {7, 7},        {-3, -3},       {0, 1},     {-1, 1},   {4.99e6, 5.01e6},
                                       {0, 3e5}, {-1e38, 1e38}, {1e-30, 2e-30}, {0, 65504}, {-9, 3.2}, {65000, 66000}};
     for (size_t i = 0; i < sizeof(range) / sizeof(range[0]); i++) {
@@ -153,7 +151,6 @@ static void *read_about(void *user)
 /* Held are no more blocks than were asked for, and threads get what one alone gets. */
 static void test_cache(void **state)
 {
-    (void)state;
     double error[WIDTH];
     dt_blocks b;
     dt_block_cache *c = NULL;
@@ -190,7 +187,6 @@ static void expect_refused(const char *bytes, size_t n, const char *words)
 /* Every byte of the header and of the index, changed: refused, or it means nothing else than rows that are read. */
 static void test_damage(void **state)
 {
-    (void)state;
     char *bytes = NULL;
     size_t n = 0;
     double error[WIDTH];
@@ -285,7 +281,6 @@ static void assert_near(const dt_store *s, const dt_store *plain, uint32_t array
 /* The recording is the same, features are off by no more than is said, and a merge of it makes the plain store. */
 static void test_stores(void **state)
 {
-    (void)state;
     dt_str notes = {0};
     dt_store *plain = NULL, *s = NULL, *again = NULL;
     make_store("plain", &(dt_packing){0});
@@ -327,7 +322,6 @@ static void test_stores(void **state)
 
 static void test_damaged_stores(void **state)
 {
-    (void)state;
     dt_store *s = NULL;
     make_store("s", &way[1]);
     replace_in("s/store.json", "\"features\":\"i8\"", "\"features\":\"i9\"");
@@ -380,7 +374,6 @@ static dt_status write_one(dt_store_writer **w_p)
 
 static void test_interruptions(void **state)
 {
-    (void)state;
     static const char *const point[] = {"alloc", "fs.*"};
     dt_fs_set_flush(false);
     const uint64_t live = dt_alloc_live_bytes();

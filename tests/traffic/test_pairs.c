@@ -29,7 +29,6 @@ static void assert_pair(const float *p, double gap, double speed, double brake, 
 
 static void test_alone(void **state)
 {
-    (void)state;
     const dt_vehicle v[] = {car(7, 8, 1, 11)};
     dt_pairs_of(v, 1, 0, &how, &ahead[0][0], &beside[0][0]);
     for (int k = 0; k < 3; k++) {
@@ -44,7 +43,6 @@ static void test_alone(void **state)
 /* The same scene, whatever way it heads: one ahead, a farther one, one behind; both on the left; the right blocked. */
 static void test_lanes(void **state)
 {
-    (void)state;
     for (double heading = -3; heading < 3; heading += 0.7) {
         const double place[][3] = {{0, 0, 10},   {30, 0.4, 8},   {60, 0, 5},   {-20, 0, 9},
                                    {25, 3.5, 7}, {-40, 3.1, 12}, {4.5, -3, 6}, {50, 7.5, 1}};
@@ -71,7 +69,6 @@ static void test_lanes(void **state)
 /* A lane has room where both gaps, to the leader and to the follower, are at least 1 m. */
 static void test_room(void **state)
 {
-    (void)state;
     static const double gaps[] = {0.5, 0.99, 1.01, 2};
     for (int k = 0; k < 4; k++) {
         for (int side = 0; side < 2; side++) {
@@ -88,7 +85,6 @@ static void test_room(void **state)
 /* Lengths count by halves, and who is ahead is told by fronts; those that overlap have a gap below 0. */
 static void test_lengths(void **state)
 {
-    (void)state;
     dt_vehicle v[] = {car(0, 0, 0, 10), car(1, 0, 0, 8), car(20, 3.5, 0, -1)};
     v[1].length = 12;
     dt_pairs_of(v, 3, 0, &how, &ahead[0][0], &beside[0][0]);

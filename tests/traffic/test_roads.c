@@ -117,7 +117,6 @@ static void check_maps(const dt_store_view *v, const int32_t *scene_map, int64_t
 
 static void test_contents(void **state)
 {
-    (void)state;
     dt_store *s = NULL;
     dt_str text = {0};
     make("s", 100);
@@ -144,7 +143,6 @@ static void test_contents(void **state)
 /* A map without a link has no array of links. */
 static void test_without_links(void **state)
 {
-    (void)state;
     dt_store *s = NULL;
     dt_roads r;
     int32_t way = -1;
@@ -182,7 +180,6 @@ static uint64_t digest(const char *name)
 
 static void test_parts(void **state)
 {
-    (void)state;
     dt_store *s = NULL;
     dt_str notes = {0};
     make("s", 100);
@@ -206,7 +203,6 @@ static void test_parts(void **state)
 
 static void test_bad_lanes(void **state)
 {
-    (void)state;
     dt_roads r = {.n_lanes = 0};
     int32_t n = -1;
     const double point[] = {1, 2, 1, 2.0005, 1, 2}, far[] = {0, 0, 2e7, 0}, good[] = {0, 0, 1, 0}, wide[] = {1, -1};
@@ -262,7 +258,6 @@ static dt_status write_roads(dt_store_writer **w_p)
 
 static void test_interruptions(void **state)
 {
-    (void)state;
     static const char *const point[] = {"alloc", "fs.open", "fs.write"};
     const uint64_t live = dt_alloc_live_bytes();
     for (size_t p = 0; p < sizeof(point) / sizeof(point[0]); p++) {
@@ -295,7 +290,6 @@ static void make_sound(const char *name)
 
 static void test_damage(void **state)
 {
-    (void)state;
     restore();
     SPOIL("scene_map", int32_t, DT_I32, 0, 2, 2, "scene_map.npy: 2 at 2 is outside [-1, 1]");
     SPOIL("scene_map", int32_t, DT_I32, 0, 0, -2, "scene_map.npy: -2 at 0");

@@ -47,7 +47,6 @@ static double uniform(uint64_t i)
 
 static void test_equals_the_sums(void **state)
 {
-    (void)state;
     double time[FRAMES], speed[FRAMES], work[2 * FRAMES], accel[FRAMES];
     for (uint64_t i = 0; i < FRAMES; i++) {
         time[i] = (i > 0 ? time[i - 1] : 100) + 0.05 + 0.2 * uniform(i);
@@ -68,7 +67,6 @@ static void test_equals_the_sums(void **state)
 
 static void test_a_steady_change_stays_as_it_is(void **state)
 {
-    (void)state;
     double time[FRAMES], speed[FRAMES], work[2 * FRAMES], accel[FRAMES];
     for (int i = 0; i < FRAMES; i++) {
         time[i] = i / RATE_HZ;
@@ -117,7 +115,6 @@ static void noisy(track *t)
 
 static void test_what_a_store_keeps(void **state)
 {
-    (void)state;
     track t;
     double time[FRAMES], speed[FRAMES];
     int64_t n = 0;
@@ -145,7 +142,6 @@ static void test_what_a_store_keeps(void **state)
 
 static void test_models_see_nothing_of_the_future(void **state)
 {
-    (void)state;
     track t;
     enum { NOW = 30 };
     noisy(&t);
@@ -166,7 +162,6 @@ static void test_models_see_nothing_of_the_future(void **state)
 
 static void test_noise_is_no_danger(void **state)
 {
-    (void)state;
     track t;
     noisy(&t);
     dt_store *recorded = store_of("r", &t, 0), *smooth = store_of("s", &t, WIDTH_S);
@@ -192,7 +187,6 @@ static void test_noise_is_no_danger(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     dt_store_writer *w = NULL;
     dt_store *s = NULL;
     track t;

@@ -75,7 +75,6 @@ static void sort_all(int64_t n, size_t memory_rows, int64_t want_runs)
 
 static void test_orders(void **state)
 {
-    (void)state;
     sort_all(0, 8, 0);
     sort_all(1, 8, 0);
     sort_all(8, 8, 0);
@@ -96,7 +95,6 @@ static void test_orders(void **state)
 /* Without memory for keys rows are sorted all the same. */
 static void test_no_memory_for_keys(void **state)
 {
-    (void)state;
     for (int k = 1; k <= 3; k++) {
         char fault[16];
         dt_sort *s = NULL;
@@ -118,7 +116,6 @@ static void test_no_memory_for_keys(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     dt_sort *s = NULL;
     dt_table_row r = {0};
     dt_fault_reset("alloc:2");

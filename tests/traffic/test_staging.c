@@ -44,7 +44,6 @@ static void assert_refused(const char *name, const char *words)
 
 static void test_whole(void **state)
 {
-    (void)state;
     dt_staging *a = take("below/s//");
     assert_int_equal(dt_fs_kind_of(at("below/s")), DT_FS_NOTHING);
     assert_true(strlen(dt_staging_out(a)) == strlen(at("below/s")));
@@ -63,7 +62,6 @@ static void test_whole(void **state)
 
 static void test_file(void **state)
 {
-    (void)state;
     dt_staging *a = NULL;
     int fd = -1;
     assert_fails(dt_staging_check(at("t.csv/"), DT_STAGING_FILE), DT_EINVAL, "leave out the slash");
@@ -81,7 +79,6 @@ static void test_file(void **state)
 /* Two at once: the second is refused and nothing of the first is harmed, in this process and in another one. */
 static void test_second(void **state)
 {
-    (void)state;
     dt_staging *a = take("s");
     write_in(a, "first");
     assert_refused("s", "s is being written by another process, wait until it ends or choose another name: ");
@@ -103,7 +100,6 @@ static void test_second(void **state)
 /* What a process left that was killed is begun anew, whatever it had come to. */
 static void test_killed(void **state)
 {
-    (void)state;
     int end[2];
     char byte = 0;
     assert_int_equal(pipe(end), 0);
@@ -137,7 +133,6 @@ static void test_killed(void **state)
 /* What the user has there stays, byte for byte. */
 static void test_foreign(void **state)
 {
-    (void)state;
     assert_ok(dt_fs_mkdirs(at("s.partial")));
     put("s.partial/letter", "mine");
     assert_refused("s", "s.partial exists and was not written by dtrain (it contains \"letter\")");
@@ -166,7 +161,6 @@ static void test_foreign(void **state)
 
 static void test_names(void **state)
 {
-    (void)state;
     static const char *const nothing[] = {"", "/", ".", "..", "a/.", "a/..", "//"};
     for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++) {
         assert_fails(dt_staging_check(nothing[i], DT_STAGING_FOLDER), DT_EINVAL, "cannot name a new file or folder");
@@ -186,7 +180,6 @@ static void test_names(void **state)
 /* Somebody puts something there, or takes the folder away, while it is written. */
 static void test_meanwhile(void **state)
 {
-    (void)state;
     dt_staging *a = take("s");
     assert_ok(dt_fs_mkdirs(at("s")));
     assert_fails(dt_staging_commit(a), DT_EINVAL, "s exists already");
@@ -240,7 +233,6 @@ static int race(int who)
 
 static void test_races(void **state)
 {
-    (void)state;
     pid_t racer[RACERS];
     for (int i = 0; i < RACERS; i++) {
         racer[i] = fork();
@@ -269,7 +261,6 @@ static dt_status write_whole(const char *text)
 /* Whatever fails, there is all or nothing, nothing leaks, and it can be begun again. */
 static void test_failures(void **state)
 {
-    (void)state;
     static const char *const points[] = {"alloc", "fs.*"};
     for (size_t p = 0; p < 2; p++) {
         bool is_over = false;

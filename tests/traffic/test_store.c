@@ -48,7 +48,6 @@ static void make_sound(const char *name)
 
 static void test_contents(void **state)
 {
-    (void)state;
     make_sound("s");
     dt_store *s = NULL;
     assert_ok(dt_store_open(at("s"), &s));
@@ -107,7 +106,6 @@ static void make_unknown(const char *name, bool has_standing)
 
 static void test_unknown(void **state)
 {
-    (void)state;
     dt_store *s = NULL;
     make_unknown("s", true);
     assert_ok(dt_store_open(at("s"), &s));
@@ -143,7 +141,6 @@ static void test_unknown(void **state)
 /* One vehicle at 1 Hz, its accelerations given; labels by the definition: 3 frames ahead. */
 static void test_risk(void **state)
 {
-    (void)state;
     static const double accel[] = {0, 0, 0, 0, -4, 0, 0, 0, 0, 0, 0};
     static const uint8_t want[] = {0, 1, 1, 1, 2, 0, 0, 0, 3, 3, 3};
     dt_store_writer *w = create("s", 1);
@@ -171,7 +168,6 @@ static void test_risk(void **state)
 /* 12 m/s towards a leader that stands; the third vehicle has a hole in its track, which makes labels unknown. */
 static void test_risk_of_leader_and_hole(void **state)
 {
-    (void)state;
     dt_store_writer *w = create("s", 2);
     assert_ok(dt_store_scene_begin(w));
     for (int64_t f = 0; f < 12; f++) {
@@ -199,7 +195,6 @@ static void test_risk_of_leader_and_hole(void **state)
 /* Holes become empty frames; out of sight for more than a second is a new track. */
 static void test_holes(void **state)
 {
-    (void)state;
     dt_store_writer *w = create("s", 10);
     dt_vehicle v[2] = {car(1, 0, 0), car(2, 9, 0)};
     assert_ok(dt_store_scene_begin(w));
@@ -221,7 +216,6 @@ static void test_holes(void **state)
 
 static void test_many_in_sight(void **state)
 {
-    (void)state;
     dt_tracker t;
     dt_tracker_init(&t, 10);
     dt_tracked_vehicle *l = NULL;
@@ -243,7 +237,6 @@ static void test_many_in_sight(void **state)
 
 static void test_writer_refusals(void **state)
 {
-    (void)state;
     dt_store_meta meta = {.frame_rate_hz = 0};
     dt_store_writer *w = NULL;
     assert_fails(dt_store_create(at("s"), &meta, &w), DT_EINVAL, "frame rate 0 Hz");
@@ -298,7 +291,6 @@ static dt_status write_scene(const dt_store_meta *meta, dt_store_writer **w_p)
 
 static void test_interruptions(void **state)
 {
-    (void)state;
     static const char *const point[] = {"alloc", "fs.open", "fs.write", "fs.fsync", "fs.rename"};
     dt_store_meta meta = {.frame_rate_hz = 5, .source = "t"};
     uint64_t live = dt_alloc_live_bytes();
@@ -327,7 +319,6 @@ static void test_interruptions(void **state)
 
 static void test_damage(void **state)
 {
-    (void)state;
     restore();
     SPOIL("scene_frame", int64_t, DT_I64, 0, 1, 6, "scene_frame.npy falls from 6 to 5 at 1");
     SPOIL("frame_row", int64_t, DT_I64, 0, 5, 8, "frame_row.npy runs from 0 to 8, expected 0 to 7");
@@ -361,7 +352,6 @@ static void test_damage(void **state)
 /* A vehicle twice in a frame, and in two scenes: both arrays that say so agree. */
 static void test_damaged_tracks(void **state)
 {
-    (void)state;
     static const struct {
         int64_t ptr[4], row[7];
         int32_t track[7];
@@ -390,7 +380,6 @@ static void test_damaged_tracks(void **state)
 /* Rows are found in the middle of many, and at their end. */
 static void test_damaged_rows(void **state)
 {
-    (void)state;
     enum { N = 300 };
     static const int64_t row[] = {0, 10, 287, 288, N - 1};
     dt_vehicle v[N];
@@ -422,7 +411,6 @@ static void test_damaged_rows(void **state)
 
 static void test_damaged_description(void **state)
 {
-    (void)state;
     restore();
     spoil_description("\"version\":2", "\"version\":3",
                       "store of version 3, this program reads version 2: import it again");
@@ -467,7 +455,6 @@ static void test_damaged_description(void **state)
 /* numpy, where there is one, sees the same arrays. */
 static void test_numpy(void **state)
 {
-    (void)state;
     if (system("python3 -c 'import numpy' >/dev/null 2>&1") != 0) {
         print_message("no python3 with numpy here: not compared\n");
         skip();

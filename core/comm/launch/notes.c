@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See notes.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "comm/launch/notes.h"
@@ -28,7 +25,6 @@ static void append_note_line(dt_launch_notes *n, char *line)
 static void write_log_line(void *user, int level, const char *line)
 {
     dt_str copy = {0};
-    (void)level;
     dt_str_add(&copy, line);
     if (copy.text != NULL) {
         append_note_line(user, copy.text);

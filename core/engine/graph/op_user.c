@@ -296,7 +296,6 @@ static void vjp_user(dt_derive *d, const dt_node *n, int32_t dy)
     const uint32_t results = r->op.results != 0 ? r->op.results : 1;
     int32_t in[DT_KERNEL_MAX_IN];
     uint32_t n_in = 0, n_out = 0;
-    (void)dy;
     for (uint32_t k = 0; k < results; k++) {
         in[n_in++] = dt_derive_output_grad(d, n, k);
     }

@@ -778,8 +778,6 @@ typedef struct wanted_service {
 static void find_service(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
 {
     wanted_service *w = user;
-    (void)plugin;
-    (void)component;
     for (const dt_provided *p = table; w->found == NULL && p->id != NULL; p++) {
         w->found = strcmp(p->id, w->id) == 0 ? p->table : NULL;
     }

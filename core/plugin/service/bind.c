@@ -194,7 +194,6 @@ static const char *bind_model_id(const dt_model *m)
 dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                           uint32_t n_out)
 {
-    (void)user;
     enum { MAX_PORTS = 32 };
     dt_tensor *ins[MAX_PORTS] = {NULL};
     dt_tensor *outs[MAX_PORTS] = {NULL};

@@ -16,7 +16,6 @@
 /* A message that is NULL is none: the reader gets the text of the code. */
 static dt_status host_fail(const dt_host *h, dt_status st, const char *where, const char *msg)
 {
-    (void)h;
     msg = msg != NULL ? msg : "";
     if (where == NULL) {
         return dt_fail(st, "plugin", 0, "%s", msg);
@@ -35,26 +34,22 @@ static dt_status host_fail(const dt_host *h, dt_status st, const char *where, co
 
 static void host_log(const dt_host *h, int32_t level, const char *msg)
 {
-    (void)h;
     dt_log(level, "%s", msg != NULL ? msg : "");
 }
 
 static void *host_alloc(const dt_host *h, uint64_t bytes)
 {
-    (void)h;
     return dt_plugin_alloc(bytes);
 }
 
 static void host_release(const dt_host *h, void *p)
 {
-    (void)h;
     dt_plugin_release(p);
 }
 
 /* None of the host's; those of plugins that are linked in need nothing of a phase. */
 static const void *plugin_service(const dt_host *h, const char *id)
 {
-    (void)h;
     return dt_loader_find_service(NULL, id);
 }
 

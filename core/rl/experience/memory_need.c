@@ -35,7 +35,6 @@ static uint64_t heap_bytes(void)
 
 static uint64_t trial_seed(void *user, uint32_t number, uint64_t episode)
 {
-    (void)user;
     return number + episode + 1;
 }
 

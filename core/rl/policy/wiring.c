@@ -309,8 +309,6 @@ static void use_predictor_extension(void *user, const void *table, const dt_load
                                     const dt_loaded *component)
 {
     dt_wired *w = user;
-    (void)plugin;
-    (void)component;
     w->predictor = w->predictor != NULL ? w->predictor : table;
 }
 

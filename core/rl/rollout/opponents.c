@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See opponents.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "rl/rollout/opponents.h"
@@ -150,8 +147,6 @@ static uint32_t draw_opponent(void *user, const dt_instance *x)
 
 static uint32_t choose_latest_snapshot(void *user, const dt_instance *x)
 {
-    (void)user;
-    (void)x;
     return LATEST;
 }
 

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See event_files.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "telemetry/tensorboard/event_files.h"

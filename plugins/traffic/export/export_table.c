@@ -1,10 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See export_table.h.
- */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <config.h>
 
 #include "traffic/export/export_table.h"
 #include "traffic/store/staging.h"

@@ -2,9 +2,7 @@
  *
  * Graph features of one frame of traffic. See features.h for every definition.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/features/features.h"
 #include "traffic/features/features_graph.h"
@@ -249,7 +247,6 @@ double dt_accel_from_speed(double speed_before, double speed, double seconds_bet
 static dt_status frame_of_service(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
                                   float *node, int32_t *rowptr, int32_t *col, float *edge)
 {
-    (void)h;
     for (uint32_t i = 0; i < n; i++) { /* of a simulation every heading is known */
         DT_TRY(check_range(&v[i], "heading", v[i].heading, -DT_HEADING_MAX, DT_HEADING_MAX));
     }

@@ -1,10 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See hdf5_roads.h.
- */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <config.h>
 
 #include "traffic/hdf5/hdf5_roads.h"
 #include "traffic/store/store_roads.h"

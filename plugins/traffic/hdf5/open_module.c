@@ -2,9 +2,7 @@
  *
  * Opens the module that is linked with libhdf5. See hdf5_file.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/hdf5/hdf5_file.h"
 #include "base/err.h"

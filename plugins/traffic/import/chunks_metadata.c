@@ -2,9 +2,7 @@
  *
  * metadata.json of a recording in chunks, and opening its documents. See chunks.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/import/chunks.h"
 #include "base/err.h"

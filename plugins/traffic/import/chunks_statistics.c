@@ -7,9 +7,7 @@
  * sin_heading and cos_heading, acceleration as another name of accel. Compared with 0.1 % of the feature's range plus
  * 1e-3, which leaves room for rounded figures; std may be that of the population or of the sample.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/import/chunks.h"
 #include "base/err.h"

@@ -2,9 +2,7 @@
  *
  * Cells of a table as values in SI units. See columns.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/import/columns.h"
 

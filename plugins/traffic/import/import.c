@@ -2,9 +2,7 @@
  *
  * Which importer reads which source. See import.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/import/import.h"
 #include "traffic/import/import_hdf5.h"

@@ -4,9 +4,7 @@
  * memory. Units are SI and checked. Unknown keys are skipped (later versions may add some), wrong types never. See
  * chunks.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/import/chunks.h"
 #include "traffic/map/map_reader.h"

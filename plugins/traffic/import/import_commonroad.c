@@ -7,9 +7,7 @@
  * A vehicle is stored as the box around its shape, along its orientation: rectangles that are turned or shifted,
  * circles, polygons, and several of them. The place that is stored is the middle of the box.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/map/commonroad_map.h"
 #include "traffic/features/features.h"

@@ -4,9 +4,7 @@
  * vehicles of every time step. Angles are degrees from +y clockwise and positions the centres of the front bumpers; how
  * long a vehicle is is given by its type, in another file. See import.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/features/features.h"
 #include "traffic/import/import.h"

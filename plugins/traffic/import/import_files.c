@@ -2,9 +2,7 @@
  *
  * Files of an import, distinguished by what they hold. See import.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/import/import.h"
 #include "traffic/import/rows.h"

@@ -2,9 +2,7 @@
  *
  * An HDF5 file of the arrays of a store into a store. See import_hdf5.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/import/import_hdf5.h"
 #include "traffic/hdf5/hdf5_file.h"

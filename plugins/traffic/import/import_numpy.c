@@ -2,9 +2,7 @@
  *
  * A folder of arrays of numpy: node_features.npy, and next to it the positions over time. See import.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/import/import.h"
 #include "traffic/store/npy.h"

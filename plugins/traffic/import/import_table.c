@@ -3,9 +3,7 @@
  * Trajectory tables: columns and cells (columns.h) become rows (rows.h). See import.h for the layouts that are
  * recognised.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/import/columns.h"
 #include "traffic/text/csv.h"

@@ -1,10 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See motion_check.h.
- */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <config.h>
 
 #include "traffic/import/motion_check.h"
 #include "base/err.h"

@@ -2,9 +2,7 @@
  *
  * Names of scenes, sites and maps by names of files and by benchmark ids. See rows.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/import/rows.h"
 

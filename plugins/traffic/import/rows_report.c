@@ -2,9 +2,7 @@
  *
  * What an import reports about its rows. See rows.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/features/features.h"
 #include "traffic/import/rows.h"

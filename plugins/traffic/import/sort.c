@@ -3,9 +3,7 @@
  * External merge sort of table rows. See sort.h; Knuth, TAOCP 3, 5.2.5 (a buffer by the digits of its keys) and 5.4.1
  * (runs by a heap of their heads).
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/import/sort.h"
 #include "base/err.h"

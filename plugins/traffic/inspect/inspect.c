@@ -1,10 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See inspect.h.
- */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <config.h>
 
 #include "traffic/inspect/inspect.h"
 #include "traffic/inspect/normalisation.h"

@@ -1,10 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See on_lanes.h.
- */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <config.h>
 
 #include "traffic/inspect/on_lanes.h"
 #include "traffic/map/bounds.h"

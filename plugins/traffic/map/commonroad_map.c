@@ -3,9 +3,7 @@
  * See commonroad_map.h. Elements and units as in "CommonRoad: Documentation of the XML Format", versions 2018b and
  * 2020a; what a sign is called in which country as in commonroad-io, traffic_sign.py.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/map/commonroad_map.h"
 #include "traffic/features/features.h"

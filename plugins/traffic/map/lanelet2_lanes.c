@@ -9,9 +9,7 @@
  * origin's place, as lanelet2's UtmProjector does; without an origin it is (0, 0), which the maps of INTERACTION count
  * from.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/map/lanelet2.h"
 #include "traffic/map/utm.h"

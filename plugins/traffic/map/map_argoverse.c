@@ -6,9 +6,7 @@
  * neighbour there. A neighbour that runs the other way, across the middle of a road, is none. Drivable areas and
  * crossings are not read.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/features/features.h"
 #include "traffic/text/json_reader.h"

@@ -4,9 +4,7 @@
  * what its tags mean): OSM XML of nodes, ways, and relations of type lanelet with a left and a right way. Areas, lines
  * and rules other than limits of speed are not read. What becomes of lanelets: lanelet2_lanes.c.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/features/features.h"
 #include "traffic/map/lanelet2.h"

@@ -7,9 +7,7 @@
  * neighbours. A lane that is one place, as netconvert writes inside junctions without room, is left out too: what leads
  * into it leads to what follows it.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/features/features.h"
 #include "traffic/map/lane_builder.h"

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See panels.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
 #include "traffic/panels/panels.h"
@@ -44,21 +41,18 @@ static dt_status draw_all(const dt_panel_view *p, dt_traffic_panel *const *panel
 static dt_status draw_panels(const dt_host *h, const dt_panel_view *p)
 {
     static dt_traffic_panel *const panel[] = {dt_panel_horizon, dt_panel_futures, dt_panel_trajectories};
-    (void)h;
     return draw_all(p, panel, sizeof(panel) / sizeof(panel[0]));
 }
 
 static dt_status summarise_panels(const dt_host *h, const dt_panel_view *p)
 {
     static dt_traffic_panel *const panel[] = {dt_panel_horizon_sentence};
-    (void)h;
     return draw_all(p, panel, 1);
 }
 
 static dt_status write_panel_note(const dt_host *h, const dt_panel_view *p, const char *metric, char *out,
                                   uint64_t bytes)
 {
-    (void)h;
     if (strcmp(metric, "loss") == 0) {
         dt_panel_horizon_note(p, out, bytes);
     }

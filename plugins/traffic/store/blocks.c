@@ -1,10 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See blocks.h.
- */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <config.h>
 
 #include "traffic/store/blocks.h"
 #include "base/err.h"
@@ -296,9 +291,6 @@ static dt_status pack_bytes(dt_blocks_writer *w, const void *p, size_t bytes, si
 #else
 static dt_status pack_bytes(dt_blocks_writer *w, const void *p, size_t bytes, size_t *bytes_p)
 {
-    (void)p;
-    (void)bytes;
-    (void)bytes_p;
     return fail_no_zstd(w->path);
 }
 #endif
@@ -553,11 +545,6 @@ static dt_status unpack_block(const char *name, int64_t block, const void *p, si
 #else
 static dt_status unpack_block(const char *name, int64_t block, const void *p, size_t bytes, void *out, size_t raw)
 {
-    (void)block;
-    (void)p;
-    (void)bytes;
-    (void)out;
-    (void)raw;
     return fail_no_zstd(name);
 }
 #endif

@@ -3,9 +3,7 @@
  * See feature_stats.h. A frame is read twice, for the mean and for the squares: no division waits for the one before,
  * and columns are summed side by side.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/store/feature_stats.h"
 

@@ -2,9 +2,7 @@
  *
  * NumPy's array file. See npy.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/store/npy.h"
 #include "base/err.h"

@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * See smooth.h.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "traffic/store/smooth.h"
 
 #include <math.h>

@@ -2,9 +2,7 @@
  *
  * Every check of the arrays that lets readers trust an index. See store_opened.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/store/store_opened.h"
 #include "traffic/store/store_roads.h"

@@ -3,9 +3,7 @@
  * A scene of a store of regions: some rows of a scene of another store, copied as they are, what was derived included.
  * So a feature, a label and an average do not reveal that the scene was cut. See store.h, store_writer.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/store/store_writer.h"
 #include "base/err.h"

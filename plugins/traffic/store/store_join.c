@@ -3,9 +3,7 @@
  * A store out of parts: scenes copied after those that are there, with every number that counts through the whole
  * store moved on. See store.h, store_writer.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/store/store_writer.h"
 #include "base/err.h"

@@ -2,9 +2,7 @@
  *
  * Reads store.json and checks its content. See store_opened.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/text/json_reader.h"
 #include "traffic/text/names.h"

@@ -2,9 +2,7 @@
  *
  * store.json, as store.h shows it, of a store that is written. See store_writer.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/store/store_writer.h"
 #include "base/fs.h"

@@ -2,9 +2,7 @@
  *
  * Opening a store: its arrays mapped, by its description. See store.h, store_opened.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/store/store_opened.h"
 #include "base/beneath.h"

@@ -3,9 +3,7 @@
  * What a part of a store has besides its arrays: of each scene the hash and the sums of its features.
  * See store_writer.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/store/store_writer.h"
 #include "base/err.h"

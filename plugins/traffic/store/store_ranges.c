@@ -2,9 +2,7 @@
  *
  * Whether the values of a store are such as an import could have written. See store_opened.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/store/store_opened.h"
 #include "base/err.h"

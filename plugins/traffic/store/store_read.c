@@ -2,9 +2,7 @@
  *
  * What is in an open store, for readers. See store.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/store/store_opened.h"
 #include "traffic/store/store_roads.h"

@@ -2,9 +2,7 @@
  *
  * Writing a store: frames and scenes as they come, and the steps of its end. See store.h, store_writer.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/store/store_tracks.h"
 #include "traffic/store/store_writer.h"

@@ -2,9 +2,7 @@
  *
  * The vehicles in sight while a scene streams by. See tracker.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/store/tracker.h"
 #include "base/err.h"

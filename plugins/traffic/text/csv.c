@@ -2,9 +2,7 @@
  *
  * Lines and cells of a comma-separated table. See csv.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/text/csv.h"
 #include "traffic/text/source.h"

@@ -2,9 +2,7 @@
  *
  * Reading JSON whose layout is known. See json_reader.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/text/json_reader.h"
 #include "base/err.h"

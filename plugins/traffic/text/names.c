@@ -2,9 +2,7 @@
  *
  * See names.h. Open addressing with linear probing.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/text/names.h"
 #include "base/err.h"

@@ -2,9 +2,7 @@
  *
  * A file read from begin to end, whatever packs it. See source.h.
  */
-#ifdef HAVE_CONFIG_H
-#    include "config.h"
-#endif
+#include <config.h>
 
 #include "traffic/text/source.h"
 #include "base/err.h"

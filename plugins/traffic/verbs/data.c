@@ -278,7 +278,6 @@ static dt_status import_store(const dt_host *h, const dt_verb_call *c)
     import_opts o;
     dt_packing packing;
     dt_str notes = {0}, out = {0};
-    (void)h;
     DT_TRY(read_opts(c, "import", &o, sizeof(o), &packing));
     DT_TRY(find_jobs(c, &o, &jobs));
     dt_import_options io = {.columns = o.columns,
@@ -308,7 +307,6 @@ static dt_status inspect_store(const dt_host *h, const dt_verb_call *c)
 {
     dt_str out = {0};
     const char *picture = c->option(c, "out");
-    (void)h;
     dt_status st = dt_data_inspect(c->word[0], c->json != 0, &out);
     if (st == DT_OK && picture != NULL) {
         dt_str where = {0};
@@ -360,7 +358,6 @@ static dt_status export_store(const dt_host *h, const dt_verb_call *c)
 {
     dt_str notes = {0};
     const char *file = c->word[1];
-    (void)h;
     DT_TRY(check_ending(file));
     const bool is_hdf5 = ends_with(file, ".h5") || ends_with(file, ".hdf5");
     return print_notes(c, is_hdf5 ? export_hdf5(c, &notes) : dt_data_export(c->word[0], file, &notes), &notes);
@@ -418,25 +415,21 @@ static dt_status write_store(const dt_verb_call *c, dt_status (*to)(const dt_ver
 
 static dt_status merge_stores(const dt_host *h, const dt_verb_call *c)
 {
-    (void)h;
     return write_store(c, merge_to);
 }
 
 static dt_status split_store(const dt_host *h, const dt_verb_call *c)
 {
-    (void)h;
     return write_store(c, split_to);
 }
 
 static dt_status sample_store(const dt_host *h, const dt_verb_call *c)
 {
-    (void)h;
     return write_store(c, sample_to);
 }
 
 static dt_status cut_store(const dt_host *h, const dt_verb_call *c)
 {
-    (void)h;
     return write_store(c, cut_to);
 }
 

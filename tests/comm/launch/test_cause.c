@@ -30,8 +30,6 @@ static char said[8192];
 
 static void hear(void *user, int level, const char *line)
 {
-    (void)user;
-    (void)level;
     const size_t n = strlen(said);
     snprintf(said + n, sizeof(said) - n, "%s\n", strncmp(line, "error ", 6) == 0 ? line + 6 : line);
 }
@@ -39,7 +37,6 @@ static void hear(void *user, int level, const char *line)
 /* Ranks that are there: each joins and waits. */
 static int begin(void **state)
 {
-    (void)state;
     said[0] = '\0';
     memset(pid, 0, sizeof(pid));
     dt_log_sink_set(hear, NULL);
@@ -74,7 +71,6 @@ static void lose(uint32_t rank)
 
 static int end(void **state)
 {
-    (void)state;
     for (uint32_t r = 0; r < N; r++) {
         if (pid[r] > 0) {
             lose(r);
@@ -88,7 +84,6 @@ static int end(void **state)
 
 static void test_one_is_gone(void **state)
 {
-    (void)state;
     for (uint32_t r = 0; r < N; r++) {
         join(r);
     }
@@ -107,7 +102,6 @@ static void test_one_is_gone(void **state)
 /* All are gone when they are looked at: mpirun was asked which was the first. */
 static void test_all_are_gone(void **state)
 {
-    (void)state;
     for (uint32_t r = 0; r < N; r++) {
         join(r);
     }
@@ -126,7 +120,6 @@ static void test_all_are_gone(void **state)
 /* Rank 1 is lost before it joins, and mpirun ends the others. */
 static void test_one_never_joined(void **state)
 {
-    (void)state;
     join(0);
     join(2);
     dt_cause_update(&cause, board);
@@ -166,7 +159,6 @@ static void expect_absent(uint32_t rank)
 
 static void test_one_does_not_come(void **state)
 {
-    (void)state;
     for (uint32_t r = 0; r < N; r++) {
         join(r);
         call(r, r == 1 ? 2 : 3, r != 1); /* rank 1 has ended two, the others are in their fourth */
@@ -185,7 +177,6 @@ static void test_one_does_not_come(void **state)
 
 static void test_one_has_called_nothing(void **state)
 {
-    (void)state;
     for (uint32_t r = 0; r < N; r++) {
         join(r);
         call(r, 0, r != 2);
@@ -198,7 +189,6 @@ static void test_one_has_called_nothing(void **state)
 /* Rank 1 is a collective behind, but rank 0 is held by a signal. */
 static void test_one_is_stopped(void **state)
 {
-    (void)state;
     for (uint32_t r = 0; r < N; r++) {
         join(r);
         call(r, 4, r != 1);
@@ -214,7 +204,6 @@ static void test_one_is_stopped(void **state)
 /* All are in the same collective, and one that never joined is none that is waited for: nothing is known. */
 static void test_none_is_behind(void **state)
 {
-    (void)state;
     for (uint32_t r = 0; r < N - 1; r++) {
         join(r);
         call(r, 4, true);
@@ -227,7 +216,6 @@ static void test_none_is_behind(void **state)
 /* The last lines of the lost rank's log, and no others. */
 static void test_last_lines(void **state)
 {
-    (void)state;
     enum { WRITTEN = 60, SHOWN = 50 };
     char folder[] = "test_cause.XXXXXX", path[64];
     assert_non_null(mkdtemp(folder));
@@ -256,7 +244,6 @@ static void test_last_lines(void **state)
 /* What is said of every rank, word by word: where each was, no more than eight others, and the log of the first. */
 static void test_what_is_said(void **state)
 {
-    (void)state;
     enum { RANKS = 12 };
     static dt_board_rank was[RANKS];
     char folder[] = "test_cause.XXXXXX", path[64];

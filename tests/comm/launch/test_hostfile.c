@@ -36,7 +36,6 @@ static void test_accepted(void **state)
                                        "node1 slots=65536\n",
                                        "user@10.0.0.1:22 count=3\n",
                                        "node1 color=7\n"};
-    (void)state;
     assert_int_equal(dt_hostfile_check(NULL), DT_OK);
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         if (check(good[i]) != DT_OK) {
@@ -66,7 +65,6 @@ static void test_refused(void **state)
                {"node\x01\n", "line 1"},
                {"", ""},
                {"# node1\n  \n", ""}};
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         if (check(bad[i].text) != DT_ECONFIG || strstr(dt_error_text(), bad[i].line) == NULL) {
             fail_msg("%s: %s", bad[i].text, dt_error_text());

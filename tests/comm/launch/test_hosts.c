@@ -52,7 +52,6 @@ static const char *chosen(dt_launch_hosts *h, double now)
 
 static void test_lines(void **state)
 {
-    (void)state;
     dt_launch_hosts h = make("# all\na.b slots=2 max_slots=4\n\nb slots = 1 username=u # c\na.b slots=1\nc\n",
                              (dt_launch_range){1, 100}, (dt_launch_range){0, 0});
     assert_int_equal(h.n, 3);
@@ -74,7 +73,6 @@ static void test_lines(void **state)
 
 static void test_minimum(void **state)
 {
-    (void)state;
     dt_launch_hosts h;
     write_hosts("a slots=2\nb slots=1\n");
     assert_int_equal(dt_hosts_init(path, (dt_launch_range){1, 8}, (dt_launch_range){3, 4}, &h), DT_ECONFIG);
@@ -90,7 +88,6 @@ static void test_minimum(void **state)
 
 static void test_limits(void **state)
 {
-    (void)state;
     dt_launch_hosts h = make("a slots=2\nb slots=2\nc slots=2\n", (dt_launch_range){1, 5}, (dt_launch_range){1, 2});
     assert_string_equal(chosen(&h, 0), "2 2 0 "); /* two machines at most */
     dt_hosts_lose_host(&h, "a", 10, 0);
@@ -102,7 +99,6 @@ static void test_limits(void **state)
 
 static void test_slots_return(void **state)
 {
-    (void)state;
     dt_launch_hosts h;
     assert_int_equal(dt_hosts_init(NULL, (dt_launch_range){2, 4}, (dt_launch_range){0, 0}, &h), DT_OK);
     assert_string_equal(chosen(&h, 0), "4 ");
@@ -126,7 +122,6 @@ static void test_slots_return(void **state)
 
 static void test_ranks_of_hosts(void **state)
 {
-    (void)state;
     dt_launch_hosts h = make("a slots=2\nb slots=2\n", (dt_launch_range){1, 4}, (dt_launch_range){0, 0});
     assert_string_equal(chosen(&h, 0), "2 2 ");
     dt_hosts_lose_rank(&h, 2, 0, 0);
@@ -138,7 +133,6 @@ static void test_ranks_of_hosts(void **state)
 
 static void test_hosts_return(void **state)
 {
-    (void)state;
     dt_launch_hosts h = make("a slots=1\nb.example.org slots=2\n", (dt_launch_range){1, 8}, (dt_launch_range){0, 0});
     assert_string_equal(chosen(&h, 0), "1 2 ");
     dt_hosts_lose_host(&h, "nobody", 1, 0);
@@ -163,7 +157,6 @@ static void test_hosts_return(void **state)
 
 static void test_hostfile_changes(void **state)
 {
-    (void)state;
     dt_launch_hosts h = make("a slots=1\nb slots=1\n", (dt_launch_range){1, 8}, (dt_launch_range){0, 0});
     assert_string_equal(chosen(&h, 0), "1 1 ");
     write_hosts("a slots=2\nc slots=3\n"); /* b leaves, c is new, a has more */

@@ -42,7 +42,6 @@ static const size_t pieces[] = {1, 7, 64, 100000};
 
 static void test_lines_pass(void **state)
 {
-    (void)state;
     static const char text[] = "info  step 1\n\nwarn  --- not a rule\nno end of a line";
     dt_listen l;
     for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
@@ -55,7 +54,6 @@ static void test_lines_pass(void **state)
 
 static void test_a_lost_process_is_read(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         int rank, signal;
@@ -89,7 +87,6 @@ static void test_a_lost_process_is_read(void **state)
 /* After a block, lines pass again, whatever they contain. */
 static void test_lines_after_a_block_pass(void **state)
 {
-    (void)state;
     dt_listen l;
     listen_to(&l,
               RULE "mpirun noticed that process rank 1 with PID 0 on node x exited on signal 9\n" RULE
@@ -102,7 +99,6 @@ static void test_lines_after_a_block_pass(void **state)
 
 static void test_what_keeps_it_from_starting_passes(void **state)
 {
-    (void)state;
     dt_listen l;
     listen_to(&l, RULE "There are not enough slots available in the system\n" RULE, 64);
     assert_non_null(strstr(passed, "There are not enough slots available"));
@@ -114,7 +110,6 @@ static void test_what_keeps_it_from_starting_passes(void **state)
 
 static void test_more_than_there_is_room_for(void **state)
 {
-    (void)state;
     static char text[12000];
     dt_listen l;
     memset(text, 'x', sizeof(text) - 2);
@@ -131,7 +126,6 @@ static void test_more_than_there_is_room_for(void **state)
 
 static void test_a_lost_machine_is_read(void **state)
 {
-    (void)state;
     static const char text[] =
         "info  before\n" RULE "ORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[30344,0],0] on "
         "node node-a\n  Remote daemon: [[30344,0],1] on node node-b\n\nThis is usually due to either a failure of the "

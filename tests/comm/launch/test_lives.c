@@ -79,7 +79,6 @@ static int rank(const char *lives, const char *codes)
 static int begin(void **state)
 {
     char path[sizeof(folder) + 16];
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/mpirun", folder);
     FILE *f = fopen(path, "w");
@@ -96,7 +95,6 @@ static int begin(void **state)
 static int end(void **state)
 {
     char path[sizeof(folder) + 16];
-    (void)state;
     static const char *const name[] = {"mpirun", "lives", "sizes"};
     for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof(path), "%s/%s", folder, name[i]);
@@ -109,7 +107,6 @@ static int64_t saved = -1; /* the newest checkpoint, as the launcher sees it */
 
 static int64_t newest_step(const char *run)
 {
-    (void)run;
     return saved;
 }
 
@@ -146,7 +143,6 @@ static int64_t lives_of(int code, int *code_p)
 
 static void test_what_a_run_decides_is_final(void **state)
 {
-    (void)state;
     static const int final[] = {DT_EXIT_DONE, DT_EXIT_FAILED, DT_EXIT_USAGE,    DT_EXIT_PLUGIN,
                                 DT_EXIT_DATA, DT_EXIT_DEVICE, DT_EXIT_DIVERGED, DT_EXIT_INTERRUPTED};
     for (size_t i = 0; i < sizeof(final) / sizeof(final[0]); i++) {
@@ -158,7 +154,6 @@ static void test_what_a_run_decides_is_final(void **state)
 
 static void test_lost_processes_begin_again(void **state)
 {
-    (void)state;
     static const int lost[] = {DT_EXIT_PEER, DT_EXIT_DIVERGED + 1, 128 + 11, -1};
     for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
         int code = -1;
@@ -172,7 +167,6 @@ static void test_lost_processes_begin_again(void **state)
 /* A network that is away for a while costs no restart; a job whose first attempt starts nothing is over. */
 static void test_outages_cost_no_restart(void **state)
 {
-    (void)state;
     int code = -1;
     assert_true(dt_fault_reset("launch.wait:1+"));
     assert_int_equal(count_lives("-1,-2,-2,-2,-2,0", 1, &code), 6);
@@ -197,7 +191,6 @@ static void list_waits(uint32_t n, bool saves, char waits[64])
 
 static void test_waits_grow_without_progress(void **state)
 {
-    (void)state;
     char waits[64];
     list_waits(9, false, waits);
     assert_string_equal(waits, "1 2 4 8 16 32 60 60 60 ");
@@ -222,7 +215,6 @@ static int stopped_code(int64_t newest)
 
 static void test_stop_during_restart(void **state)
 {
-    (void)state;
     assert_int_equal(stopped_code(0), DT_EXIT_INTERRUPTED);
     assert_int_equal(stopped_code(-1), 128 + SIGTERM);
 }
@@ -250,7 +242,6 @@ static void list_sizes(const char *codes, char sizes[64])
 
 static void test_elastic_jobs(void **state)
 {
-    (void)state;
     char sizes[64];
     list_sizes("0", sizes);
     assert_string_equal(sizes, "3 ");

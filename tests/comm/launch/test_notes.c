@@ -25,7 +25,6 @@ static char folder[32], path[64], text[1 << 22];
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(folder, sizeof(folder), "/tmp/dtrain-notes-XXXXXX");
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/launch.log", folder);
@@ -36,7 +35,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     unlink(path);
     return rmdir(folder);
 }
@@ -64,7 +62,6 @@ static void give(dt_launch_notes *n, const char *bytes)
 
 static void test_lines_wait(void **state)
 {
-    (void)state;
     dt_launch_notes n = {0};
     dt_launch_notes_begin(&n);
     dt_log(DT_LOG_ERROR, "from the log");
@@ -99,7 +96,6 @@ static void test_lines_wait(void **state)
 /* Foreign bytes do not reach a terminal as they are; a line without an end is forgotten. */
 static void test_foreign_bytes(void **state)
 {
-    (void)state;
     dt_launch_notes n = {0};
     dt_launch_notes_begin(&n);
     dt_launch_notes_open(&n, folder);
@@ -125,7 +121,6 @@ static void test_foreign_bytes(void **state)
 /* What waits is bounded. */
 static void test_most_waiting(void **state)
 {
-    (void)state;
     dt_launch_notes n = {0};
     char line[1025];
     memset(line, 'x', sizeof(line));
@@ -141,7 +136,6 @@ static void test_most_waiting(void **state)
 
 static void test_no_folder(void **state)
 {
-    (void)state;
     dt_launch_notes n = {0};
     char nowhere[64];
     snprintf(nowhere, sizeof(nowhere), "%s/none/run", folder);

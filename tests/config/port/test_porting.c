@@ -34,14 +34,12 @@ static int begin(void **state)
                                "memory: { freeze_parameters: [controller, gnn] }\n"
                                "batch_size: { per_gpu: 8, effective: 64, accumulation_steps: 2 }\n"
                                "model: { gnn: { hidden_dim: 32 } }\n";
-    (void)state;
     snprintf(path, sizeof(path), "test_porting.%ld.tmp", (long)getpid());
     return dt_fs_write_atomic(path, text, sizeof(text) - 1);
 }
 
 static int end(void **state)
 {
-    (void)state;
     return unlink(path);
 }
 
@@ -49,7 +47,6 @@ static int end(void **state)
 
 static void test_memory(void **state)
 {
-    (void)state;
     dt_config *known = NULL;
     assert_int_equal(dt_config_create(&known), DT_OK);
     const uint64_t before = dt_alloc_live_bytes();
@@ -76,7 +73,6 @@ static void test_memory(void **state)
 
 static void test_undeclared(void **state)
 {
-    (void)state;
     dt_str out = {0};
     dt_ported n;
     assert_int_equal(dt_porting_import(path, 0, &dt_guide_keys, NULL, &out, &n), DT_OK);
@@ -89,7 +85,6 @@ static void test_undeclared(void **state)
 
 static void test_places(void **state)
 {
-    (void)state;
     dt_yaml_doc *d = NULL;
     assert_int_equal(dt_yaml_read(path, &d), DT_OK);
     const dt_yaml *optimizer = dt_yaml_root(d)->first->next->next->next;
@@ -109,7 +104,6 @@ static void test_places(void **state)
 
 static void test_without(void **state)
 {
-    (void)state;
     dt_yaml_doc *d = NULL;
     assert_int_equal(dt_yaml_read(path, &d), DT_EUNSUPPORTED);
     assert_non_null(strstr(dt_error_text(), "libyaml-dev"));
@@ -119,7 +113,6 @@ static void test_without(void **state)
 
 static void test_options(void **state)
 {
-    (void)state;
     static const char *const choices[] = {"a", "b", NULL};
     static const struct {
         uint32_t type;

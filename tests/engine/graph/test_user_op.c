@@ -112,7 +112,6 @@ static const model model_bend = {params_bend, record_bend};
 
 static void test_derivative_in_a_plan(void **state)
 {
-    (void)state;
     bench b;
     bench_open(&b, &model_bend, 17, 3, 2);
     result r = run(&b, &plain);
@@ -149,16 +148,12 @@ static void assert_error(dt_status got, dt_status want, const char *text)
     }
 }
 
-static void record_nothing(dt_graph *g)
-{
-    (void)g;
-}
+static void record_nothing(dt_graph *g) {}
 
 static const model model_nothing = {params_bend, record_nothing};
 
 static void test_recording(void **state)
 {
-    (void)state;
     bench b;
     bench_open(&b, &model_nothing, 4, 2, 1);
     dt_str s = {0};
@@ -195,7 +190,6 @@ static void assert_bad(const char *name, const char *shape, const char *text)
 
 static void test_registration(void **state)
 {
-    (void)state;
     assert_int_equal(dt_user_op_register(&good, "mine"), DT_OK); /* again */
     const dt_user_op same = good;
     assert_error(dt_user_op_register(&same, "other"), DT_EPLUGIN, "plugins mine and other both have an op named bend");
@@ -235,7 +229,6 @@ static void verify(const char *name, void (*forward)(const dt_op_call *), void (
 
 static void test_verify(void **state)
 {
-    (void)state;
     assert_int_equal(dt_user_op_verify(dt_user_op_find("bend")), DT_OK);
     assert_int_equal(dt_user_op_verify(dt_user_op_find("bend_alone")), DT_OK);
     verify("wrong_slope", bend, bend_backward_wrong, BEND_SHAPE, "backward: the gradient of input 0 at element 0 is");
@@ -246,7 +239,6 @@ static void test_verify(void **state)
 
 static int setup(void **state)
 {
-    (void)state;
     return dt_user_op_register(&good, "mine") == DT_OK && dt_user_op_register(&without, "mine") == DT_OK &&
                    dt_user_op_register(&grown, "mine") == DT_OK
                ? 0

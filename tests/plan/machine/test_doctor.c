@@ -29,7 +29,6 @@ static dt_doctor doctor;
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(top, sizeof(top), "test_doctor.%ld.tmp", (long)getpid());
     bytes_before = dt_alloc_live_bytes();
     out = (dt_str){0};
@@ -39,7 +38,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     dt_str_fini(&out);
     return dt_fs_remove_tree(top) != DT_OK || dt_alloc_live_bytes() != bytes_before;
 }
@@ -66,7 +64,6 @@ static void says(const char *piece)
 
 static void test_large_machine(void **state)
 {
-    (void)state;
     put("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some Processor\nflags\t\t: fpu avx2 amx_bf16 avx512_bf16\n");
     put("proc/meminfo", "MemTotal:       65536000 kB\nMemAvailable:   33554432 kB\n");
     put("proc/loadavg", "0.01 0.05 0.01 1/100 4242\n");
@@ -81,7 +78,6 @@ static void test_large_machine(void **state)
 
 static void test_small_container(void **state)
 {
-    (void)state;
     put("proc/cpuinfo", "model name\t: Some Processor\nflags\t\t: fpu avx22 notavx512_bf16\n");
     put("proc/meminfo", "MemAvailable:   33554432 kB\n");
     put("proc/loadavg", "999.5 0.05 0.01 1/100 4242\n");
@@ -116,7 +112,6 @@ static void test_small_container(void **state)
 
 static void test_variables(void **state)
 {
-    (void)state;
     setenv("DTRAIN_FAULT", "none:1", 1);
     setenv("DTRAIN_CONFIG", "/no/such/file.cfg", 1);
     dt_doctor_check_machine(&doctor);
@@ -129,7 +124,6 @@ static void test_variables(void **state)
 /* A folder with a file, one without, and none at all. */
 static void test_reading(void **state)
 {
-    (void)state;
     char path[256];
     snprintf(path, sizeof(path), "%s/store", top);
     put("store/small.npy", "x");
@@ -150,7 +144,6 @@ static void test_reading(void **state)
 
 static void test_disk(void **state)
 {
-    (void)state;
     char path[256];
     snprintf(path, sizeof(path), "%s/not/yet/there", top);
     dt_doctor_check_disk(&doctor, path);
@@ -171,7 +164,6 @@ static void test_disk(void **state)
 
 static void test_tools(void **state)
 {
-    (void)state;
     char *before = strdup(getenv("PATH")), path[4096];
     snprintf(path, sizeof(path), "%s/bin", top);
     setenv("PATH", path, 1);
@@ -190,7 +182,6 @@ static void test_tools(void **state)
 
 static void test_cpu(void **state)
 {
-    (void)state;
     dt_doctor_check_cpu(&doctor);
     says("PASS  kernels ");
     dt_fault_reset("alloc:3");
@@ -201,7 +192,6 @@ static void test_cpu(void **state)
 
 static dt_status do_nothing(const dt_device_args *a)
 {
-    (void)a;
     return DT_OK;
 }
 
@@ -214,7 +204,6 @@ static const dt_device_kernel *no_work(uint32_t op)
 
 static dt_status no_driver(uint32_t *n_p)
 {
-    (void)n_p;
     return DT_FAIL(DT_EUNSUPPORTED, "no driver answers");
 }
 
@@ -249,7 +238,6 @@ static const char *library(char path[512], const char *name)
 
 static void test_devices(void **state)
 {
-    (void)state;
     dt_device_ops ops = *host_device_ops();
     doctor.nvml = "/nowhere/libnvidia-ml.so.1";
     doctor.nccl = "/nowhere/libnccl.so.2";
@@ -320,7 +308,6 @@ static void told(const char *fake, dt_verdict v, uint32_t n, const char *piece)
 
 static void test_state_of_gpu(void **state)
 {
-    (void)state;
     char nvml[512];
     doctor.nvml = library(nvml, "libnvidia-ml.so.1");
     told("alone", DT_VERDICT_WARN, 0, "PASS  cuda:0 clocks  SM 345 of 1980 MHz, memory 1593 of 1593 MHz, idle\n");
@@ -367,7 +354,6 @@ static dt_device_info opened;
 
 static const dt_device_info *info_of_opened(const dt_device *d)
 {
-    (void)d;
     return &opened;
 }
 
@@ -380,7 +366,6 @@ static dt_status describe_opened(uint32_t index, dt_device_info *out_p)
 
 static void test_code(void **state)
 {
-    (void)state;
     dt_device_ops ops = *host_device_ops();
     char nvml[512];
     doctor.nvml = library(nvml, "libnvidia-ml.so.1");
@@ -423,7 +408,6 @@ static dt_status peers_of_two(uint32_t from, uint32_t to, uint32_t *can_p)
 
 static void test_several(void **state)
 {
-    (void)state;
     dt_device_ops ops = *host_device_ops();
     char path[512];
     doctor.nvml = library(path, "libnvidia-ml.so.1");
@@ -449,7 +433,6 @@ static void test_several(void **state)
 
 static void test_nccl(void **state)
 {
-    (void)state;
     char path[512];
     const struct {
         const char *version, *says;
@@ -475,7 +458,6 @@ static void test_nccl(void **state)
 
 static void test_no_gpu(void **state)
 {
-    (void)state;
     dt_doctor_report_no_driver(&doctor, NULL, NULL);
     says("PASS  GPU ");
     put("sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086\n");

@@ -43,10 +43,7 @@ typedef struct state {
     double differ; /* of what the actor does and did */
 } state;
 
-static void nothing(void *self)
-{
-    (void)self;
-}
+static void nothing(void *self) {}
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
 
@@ -67,7 +64,6 @@ static dt_status data_create(void *self, const dt_host *h, const void *cfg)
 static const dt_port *data_fields(const void *self, uint32_t *n_p)
 {
     static const dt_port fields[] = {{"x", "A 4", DT_F32, 0}, {"y", "A 2", DT_F32, 0}, {"r", "A 1", DT_F32, 0}};
-    (void)self;
     *n_p = 3;
     return fields;
 }
@@ -75,14 +71,12 @@ static const dt_port *data_fields(const void *self, uint32_t *n_p)
 static const char *const *data_symbols(const void *self, uint32_t *n_p)
 {
     static const char *const symbols[] = {"A"};
-    (void)self;
     *n_p = 1;
     return symbols;
 }
 
 static dt_status data_count(const void *self, uint64_t *n_p)
 {
-    (void)self;
     *n_p = SAMPLES;
     return DT_OK;
 }
@@ -137,55 +131,47 @@ static dt_status model_create(void *self, const dt_host *h, const void *cfg, con
 
 static const dt_port *actor_inputs(const void *self, uint32_t *n_p)
 {
-    (void)self;
     *n_p = 1;
     return actor_in;
 }
 
 static const dt_port *actor_outputs(const void *self, uint32_t *n_p)
 {
-    (void)self;
     *n_p = 1;
     return actor_out;
 }
 
 static dt_status actor_params(void *self, dt_params *reg)
 {
-    (void)self;
     return dt_linear_params(reg, "out", ACTS, OBS, DT_INIT_ZERO, 0);
 }
 
 static dt_status actor_forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
-    (void)self;
     out[0] = dt_tanh(g, dt_linear_of(g, in[0], "out"));
     return g->api->status(g);
 }
 
 static const dt_port *critic_inputs(const void *self, uint32_t *n_p)
 {
-    (void)self;
     *n_p = 2;
     return critic_in;
 }
 
 static const dt_port *critic_outputs(const void *self, uint32_t *n_p)
 {
-    (void)self;
     *n_p = 1;
     return critic_out;
 }
 
 static dt_status critic_params(void *self, dt_params *reg)
 {
-    (void)self;
     DT_TRY_H(dt_linear_params(reg, "in", 16, OBS + ACTS, DT_INIT_ZERO, 0));
     return dt_linear_params(reg, "out", 1, 16, DT_INIT_ZERO, 0);
 }
 
 static dt_status critic_forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
-    (void)self;
     out[0] = dt_linear_of(g, dt_tanh(g, dt_linear_of(g, dt_concat(g, in, 2), "in")), "out");
     return g->api->status(g);
 }
@@ -355,7 +341,6 @@ static dt_status compare(void *user, const dt_rows *r)
 static dt_status evaluate(void *self, dt_progress *out)
 {
     state *s = self;
-    (void)out;
     s->differ = 0;
     DT_TRY_H(s->train->evaluate(s->trainer, s->data, s, compare));
     s->metrics->report(s->h, "differ", &s->differ, 0);

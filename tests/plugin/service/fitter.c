@@ -46,17 +46,13 @@ static bool is_wrong(const state *s, const char *how)
     return strcmp(s->config.wrong, how) == 0;
 }
 
-static void nothing(void *self)
-{
-    (void)self;
-}
+static void nothing(void *self) {}
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
 
 static const dt_port *fields(const void *self, uint32_t *n_p)
 {
     static const dt_port f[] = {{"x", "A 2", DT_F32, 0}, {"y", "A 1", DT_F32, 0}};
-    (void)self;
     *n_p = 2;
     return f;
 }
@@ -64,21 +60,18 @@ static const dt_port *fields(const void *self, uint32_t *n_p)
 static const char *const *symbols(const void *self, uint32_t *n_p)
 {
     static const char *const s[] = {"A"};
-    (void)self;
     *n_p = 1;
     return s;
 }
 
 static dt_status count(const void *self, uint64_t *n_p)
 {
-    (void)self;
     *n_p = SAMPLES;
     return DT_OK;
 }
 
 static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
 {
-    (void)self;
     size[0] = 0;
     for (uint32_t i = 0; i < n; i++) {
         size[0] += 1 + (int64_t)(index[i] % 3);
@@ -90,7 +83,6 @@ static dt_status read_samples(void *self, const uint64_t *index, const uint64_t 
 {
     const state *s = self;
     float *x = out[0], *y = out[1];
-    (void)key;
     for (uint32_t i = 0; i < n; i++) {
         for (uint64_t row = 0; row <= index[i] % 3; row++, x += IN, y++) {
             x[0] = (float)((index[i] * 5 + row) % 17) / 8 - 1;
@@ -134,14 +126,12 @@ static dt_status net_create(void *self, const dt_host *h, const void *cfg, const
 
 static const dt_port *net_inputs(const void *self, uint32_t *n_p)
 {
-    (void)self;
     *n_p = 1;
     return in;
 }
 
 static const dt_port *net_outputs(const void *self, uint32_t *n_p)
 {
-    (void)self;
     *n_p = 1;
     return out_ports;
 }
@@ -149,14 +139,12 @@ static const dt_port *net_outputs(const void *self, uint32_t *n_p)
 static dt_status net_params(void *self, dt_params *reg)
 {
     static const int64_t unit = IN;
-    (void)self;
     DT_TRY_H(dt_linear_params(reg, "out", 1, IN, DT_INIT_ZERO, 0));
     return reg->add(reg, "constant.unit", &unit, 1, DT_INIT_CONST | DT_INIT_CONSTANT, 1);
 }
 
 static dt_status net_forward(void *self, dt_graph *g, dt_tensor *const *tensor, dt_tensor **out)
 {
-    (void)self;
     out[0] = dt_linear_of(g, dt_mul(g, tensor[0], g->api->param(g, "constant.unit")), "out");
     return g->api->status(g);
 }

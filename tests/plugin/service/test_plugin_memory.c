@@ -18,7 +18,6 @@ enum { LARGE = 32 << 20, SMALL = 1000, HUGE_PAGE = 2 << 20 };
 
 static void test_counts(void **state)
 {
-    (void)state;
     assert_int_equal(dt_plugin_memory_bytes(), 0);
     char *small = dt_plugin_alloc(SMALL), *large = dt_plugin_alloc(LARGE), *other = dt_plugin_alloc(LARGE);
     assert_int_equal(dt_plugin_memory_bytes(), SMALL + 2 * (uint64_t)LARGE);
@@ -36,7 +35,6 @@ static void test_counts(void **state)
 
 static void test_out_of_memory(void **state)
 {
-    (void)state;
     for (int n = 1; n <= 2; n++) { /* the entry, then the block */
         dt_fault_reset(n == 1 ? "alloc:1" : "alloc:2");
         assert_null(dt_plugin_alloc(LARGE));

@@ -90,7 +90,6 @@ static void disturb(uint32_t fault)
 static dt_status env_create(void *self, const dt_host *h, const void *cfg)
 {
     env_state *s = self;
-    (void)h;
     s->config = *(const env_config *)cfg;
     disturb(s->config.fault);
     return DT_OK;
@@ -101,7 +100,6 @@ static dt_status env_spec(const void *self, dt_env_spec *out)
     static const dt_port obs[] = {{"obs", "A 3", DT_F32, 0}, {"marks", "V 2", DT_F32, 0}};
     static const dt_dim symbols[] = {{"V", 2}};
     static const int32_t choices[] = {2};
-    (void)self;
     out->n_agents = 1;
     out->obs = obs;
     out->n_obs = 2;
@@ -192,7 +190,6 @@ static dt_status model_create(void *self, const dt_host *h, const void *cfg, con
 static const dt_port *model_inputs(const void *self, uint32_t *n_p)
 {
     static const dt_port in[] = {{"obs", "A 3", DT_F32, 0}, {"marks", "V 2", DT_F32, DT_PORT_OPTIONAL}};
-    (void)self;
     *n_p = 2;
     return in;
 }
@@ -200,7 +197,6 @@ static const dt_port *model_inputs(const void *self, uint32_t *n_p)
 static const dt_port *model_outputs(const void *self, uint32_t *n_p)
 {
     static const dt_port out[] = {{"logits", "A 2", DT_F32, 0}, {"value", "A", DT_F32, 0}};
-    (void)self;
     *n_p = 2;
     return out;
 }
@@ -208,7 +204,6 @@ static const dt_port *model_outputs(const void *self, uint32_t *n_p)
 static dt_status model_params(void *self, dt_params *reg)
 {
     static const int64_t weight[] = {3, 3}, bias[] = {3};
-    (void)self;
     DT_TRY_H(reg->add(reg, "weight", weight, 2, DT_INIT_XAVIER, 1));
     return reg->add(reg, "bias", bias, 1, DT_INIT_ZERO, 0);
 }
@@ -364,7 +359,6 @@ static dt_status phase_save(void *self, dt_writer *w)
 static dt_status phase_load(void *self, dt_reader *r, uint32_t version)
 {
     phase_state *s = self;
-    (void)version;
     return r->read(r, &s->round, sizeof(s->round));
 }
 

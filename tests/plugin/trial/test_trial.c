@@ -63,7 +63,6 @@ static void test_what_returns(void **state)
 {
     dt_trial_result r;
     both b = {.number = 3};
-    (void)state;
     assert_int_equal(dt_trial_execute(works, hear, &b, LONG_S, &r), DT_OK);
     assert_string_equal(dt_str_text(&b.heard), "one two");
     assert_int_equal(b.number, 3);
@@ -94,7 +93,6 @@ static void loops(void *user, dt_trial *t)
 
 static void test_what_does_not_return(void **state)
 {
-    (void)state;
     expect_end(exits, LONG_S, "create", "it ended the process with code 0");
     expect_end(crashes, LONG_S, "step", "it was killed by signal 6, Aborted");
     expect_end(loops, SHORT_S, "check", "it did not return within 3 s");
@@ -122,7 +120,6 @@ static void crashes_in_a_call(void *user, dt_trial *t)
 
 static void closes_all(void *user, dt_trial *t)
 {
-    (void)user;
     (void)dt_trial_begin_step(t, "playing");
     for (int fd = 3; fd < 256; fd++) {
         close(fd);
@@ -132,7 +129,6 @@ static void closes_all(void *user, dt_trial *t)
 
 static void closes_all_and_loops(void *user, dt_trial *t)
 {
-    (void)user;
     (void)dt_trial_begin_step(t, "playing");
     for (int fd = 3; fd < 256; fd++) {
         close(fd);
@@ -143,7 +139,6 @@ static void closes_all_and_loops(void *user, dt_trial *t)
 
 static void writes_into_all(void *user, dt_trial *t)
 {
-    (void)user;
     (void)dt_trial_begin_step(t, "playing");
     for (int fd = 3; fd < 64; fd++) {
         (void)!write(fd, "stray", 5);
@@ -152,7 +147,6 @@ static void writes_into_all(void *user, dt_trial *t)
 
 static void test_files_of_the_program(void **state)
 {
-    (void)state;
     expect_end(closes_all, LONG_S, "playing", "it closed a file of the program");
     expect_end(closes_all_and_loops, SHORT_S, "playing", "it did not return within");
     expect_end(writes_into_all, LONG_S, "playing", "it wrote into a file of the program");
@@ -161,7 +155,6 @@ static void test_files_of_the_program(void **state)
 static void test_steps_and_calls(void **state)
 {
     dt_trial_result r;
-    (void)state;
     assert_int_equal(dt_trial_execute(goes_on, NULL, NULL, LONG_S, &r), DT_OK);
     assert_string_equal(r.step, "stop");
     assert_string_equal(r.call, "");
@@ -187,7 +180,6 @@ static void test_nothing_is_left_behind(void **state)
     both b = {0};
     dt_trial_result r;
     pid_t pid = 0;
-    (void)state;
     /* the other one holds the pipe open, so this ends by the clock */
     assert_int_equal(dt_trial_execute(starts_another, hear, &b, SHORT_S, &r), DT_EIO);
     assert_int_equal(b.heard.bytes, sizeof(pid));
@@ -246,7 +238,6 @@ static void writes_to_nowhere(void *user, dt_trial *t)
 
 static void test_wild_writes(void **state)
 {
-    (void)state;
     expect_end(writes_a_page_behind, LONG_S, "", "it accessed memory past the end of a block of 100 bytes");
     expect_end(writes_a_byte_behind, LONG_S, "", "it wrote past the end of a block of 100 bytes");
     expect_end(writes_in_front, LONG_S, "", "it wrote before the start of a block of 100 bytes");
@@ -259,7 +250,6 @@ static void test_wild_writes(void **state)
 
 static void test_there_is_no_fence_here(void **state)
 {
-    (void)state;
     char *p = dt_alloc(BYTES);
     assert_non_null(p);
     dt_free(p);

@@ -303,7 +303,6 @@ static dt_status counter_step(void *self, const dt_env_io *io)
 
 void counter_roads(const void *self, dt_scene_roads *out)
 {
-    (void)self;
     for (out->n = 0; out->n < 3; out->n++) {
         if (out->n < out->cap) {
             out->point[out->n] = (dt_scene_point){.x = (float)out->n, .y = 1, .width = 3, .lane = out->n / 2};
@@ -391,7 +390,6 @@ static dt_status torque_spec(const void *self, dt_env_spec *out)
 {
     static const dt_port obs[] = {{"state", "A 3", DT_F32, 0}};
     static const float low[] = {-1}, high[] = {1};
-    (void)self;
     out->n_agents = 1;
     out->obs = obs;
     out->n_obs = 1;

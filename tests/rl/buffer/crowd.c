@@ -29,7 +29,6 @@ typedef struct crowd {
 
 static dt_status crowd_create(void *self, const dt_host *h, const void *config)
 {
-    (void)h;
     ((crowd *)self)->lie = config != NULL ? ((const crowd_config *)config)->lie : "";
     return DT_OK;
 }

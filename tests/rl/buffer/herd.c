@@ -69,7 +69,6 @@ static void put_ports(herd *s)
 static dt_status herd_create(void *self, const dt_host *h, const void *config)
 {
     const herd_config *c = config;
-    (void)h;
     *(herd *)self = (herd){.lists = c->lists, .lie = c->lie, .has_teams = strcmp(c->teams, "two") == 0};
     put_ports(self);
     return DT_OK;
@@ -256,7 +255,6 @@ static dt_status net_create(void *self, const dt_host *h, const void *config, co
 static const dt_port *net_inputs(const void *self, uint32_t *n_p)
 {
     static const dt_port in[] = {{"x", "A D", DT_F32, 0}, {"near", "K 2", DT_F32, 0}, {"near_ptr", "A+1", DT_I32, 0}};
-    (void)self;
     *n_p = 3;
     return in;
 }
@@ -264,7 +262,6 @@ static const dt_port *net_inputs(const void *self, uint32_t *n_p)
 static const dt_port *net_outputs(const void *self, uint32_t *n_p)
 {
     static const dt_port out[] = {{"y", "A Y", DT_F32, 0}};
-    (void)self;
     *n_p = 1;
     return out;
 }
@@ -282,7 +279,6 @@ static dt_status net_params(void *self, dt_params *reg)
 /* Softmax over each agent's list, by two means: of e^score rows, over that of e^score; nothing where it is empty. */
 static dt_status net_forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
-    (void)self;
     const dt_graph_api *api = g->api;
     dt_tensor *rows = dt_tanh(g, dt_linear(g, dt_affine(g, in[1], 0.05, 0), api->param(g, "near"), NULL));
     dt_tensor *e = dt_unary(g, DT_FN_EXP, dt_linear(g, rows, api->param(g, "score"), NULL), 0);

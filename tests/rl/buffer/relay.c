@@ -28,7 +28,6 @@ static const dt_option options[] = {DT_OPTION(relay_config, teams, DT_OPT_ENUM, 
 
 static dt_status relay_create(void *self, const dt_host *h, const void *config)
 {
-    (void)h;
     ((relay *)self)->teams = ((const relay_config *)config)->teams;
     return DT_OK;
 }

@@ -92,7 +92,6 @@ static void act(const char *env, const way *how, seen *out)
 
 static void test_bits(void **state)
 {
-    (void)state;
     static const char *const env[] = {"counter", "crowd", "torque", "relay", "herd"};
     static const way ways[] = {{"1", "0", "true", 1, false, false},  {"2", "0", "true", 1, false, false},
                                {"4", "0", "false", 1, false, false}, {"8", "0", "true", 1, false, false},
@@ -118,7 +117,6 @@ static void test_bits(void **state)
 /* Learning from a replay, whose samples a device is fed ahead of steps. */
 static void test_replay(void **state)
 {
-    (void)state;
     static const char *const alphas[] = {"0", "0.6"}, *const env[] = {"counter", "relay", "torque", "herd"};
     static const way ways[] = {{"1", "0", "true", 2, true, false}, {"2", "2", "true", 2, false, false}};
     static seen done[2];
@@ -138,7 +136,6 @@ static void test_replay(void **state)
  * nothing to do; nothing is allocated. */
 static void test_waits(void **state)
 {
-    (void)state;
     static const struct {
         way how;
         uint32_t groups, drains;
@@ -184,7 +181,6 @@ static dt_status try_rounds(world *w, const way *how)
 /* Whatever launch fails, the first reason is told, nothing is under way any more, and nothing leaks. */
 static void test_failed_launches(void **state)
 {
-    (void)state;
     static const way how = {"2", "1", "true", 2, false, true};
     uint32_t n_failed = 0;
     for (uint32_t n = 1;; n += 7) {
@@ -208,7 +204,6 @@ static void test_failed_launches(void **state)
 
 static void test_failed_allocations(void **state)
 {
-    (void)state;
     static const way how = {"4", "0", "true", 1, false, true};
     uint32_t n_failed = 0;
     world w;

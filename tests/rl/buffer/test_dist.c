@@ -59,7 +59,6 @@ static const uint8_t all[] = {1, 1, 1, 1, 1};
 
 static void test_frequencies(void **state)
 {
-    (void)state;
     enum { N = 20000 };
     double n[3] = {0}, second = 0, sum = 0, squares = 0, both = 0;
     const double z = exp(1) + exp(2) + exp(-1);
@@ -86,7 +85,6 @@ static void test_frequencies(void **state)
 
 static void test_mask(void **state)
 {
-    (void)state;
     const uint8_t mask[] = {1, 0, 1, 0, 1};
     for (uint64_t k = 0; k < 500; k++) {
         const drawn d = draw(k, false, mask, NULL, NULL, NULL);
@@ -100,7 +98,6 @@ static void test_mask(void **state)
 
 static void test_shield_cuts_choices(void **state)
 {
-    (void)state;
     const float allow[] = {0, 0, 2, 1, 1}, none[] = {0, 0, 0, 1, 1};
     drawn d = draw(1, false, all, allow, NULL, NULL);
     assert_int_equal(d.i[0], 2);
@@ -127,7 +124,6 @@ static void test_shield_cuts_choices(void **state)
 
 static void test_shield_bounds(void **state)
 {
-    (void)state;
     const float lo[] = {-0.5f, -INFINITY}, hi[] = {-0.25f, INFINITY};
     const float beyond_lo[] = {-9, 0}, beyond_hi[] = {-5, 9}, empty_lo[] = {0.5f, 0}, empty_hi[] = {0.25f, 9};
     for (uint64_t k = 0; k < 100; k++) {
@@ -145,7 +141,6 @@ static void test_shield_bounds(void **state)
 
 static void test_greedy(void **state)
 {
-    (void)state;
     const uint8_t mask[] = {1, 0, 1, 1, 1};
     drawn d = draw(1, true, all, NULL, NULL, NULL);
     assert_int_equal(d.i[0], 1);
@@ -157,7 +152,6 @@ static void test_greedy(void **state)
 
 static void test_not_finite(void **state)
 {
-    (void)state;
     const float nan[] = {NAN, NAN};
     const drawn d = draw(1, false, all, NULL, nan, NULL);
     assert_true(isnan(d.result.log_prob));
@@ -180,7 +174,6 @@ static void test_not_finite(void **state)
 /* Squashed into [2, 5]: what is executed follows from u, whose density is that of tanh(u), which adds up to 1. */
 static void test_squashed(void **state)
 {
-    (void)state;
     static const float from[] = {2}, to[] = {5}, at[] = {0.75f}, width[] = {-0.5f}, tight[] = {4}, wide[] = {10};
     const dt_dist d = {.low = from, .high = to, .n_continuous = 1, .is_squashed = true};
     const dt_rng_key key = {.seed = 5, .step = 9};
@@ -215,7 +208,6 @@ static void test_squashed(void **state)
 /* Moves of one row are independent of each other and of other rows; only finite numbers have a probability. */
 static void test_moves_are_independent(void **state)
 {
-    (void)state;
     enum { N = 20000, MOVES = 5 };
     static const float lo[MOVES] = {-9, -9, -9, -9, -9}, hi[MOVES] = {9, 9, 9, 9, 9}, zero[MOVES] = {0};
     const dt_dist d = {.low = lo, .high = hi, .n_continuous = MOVES};

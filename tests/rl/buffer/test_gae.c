@@ -33,7 +33,6 @@ static void run(const uint8_t *flags, float *out)
 
 static void test_advantages(void **state)
 {
-    (void)state;
     float a[STEPS];
     run(flag, a);
     for (int t = 0; t < STEPS; t++) {
@@ -44,7 +43,6 @@ static void test_advantages(void **state)
 /* The mistake that costs most: with the same numbers it is seen. */
 static void test_truncation_is_not_termination(void **state)
 {
-    (void)state;
     float a[STEPS];
     uint8_t wrong[STEPS];
     memcpy(wrong, flag, sizeof(wrong));
@@ -58,7 +56,6 @@ static void test_truncation_is_not_termination(void **state)
 /* The sum does not continue into an agent that takes the place in the very next step. */
 static void test_ends_cut_the_sum(void **state)
 {
-    (void)state;
     static const uint8_t end[] = {DT_STEP_TERMINATED, DT_STEP_TRUNCATED, DT_STEP_TERMINATED | DT_STEP_TRUNCATED, 0};
     static const float r[] = {1, 100}, v[] = {0.5f, 0.25f, 0.75f};
     for (int k = 0; k < 4; k++) {
@@ -77,7 +74,6 @@ static void test_ends_cut_the_sum(void **state)
 /* Places beside each other are estimated as if each were alone. */
 static void test_places_are_apart(void **state)
 {
-    (void)state;
     enum { PLACES = 5 };
     float r[STEPS * PLACES], v[(STEPS + 1) * PLACES], a[STEPS * PLACES], alone[STEPS];
     uint8_t f[STEPS * PLACES];
@@ -102,7 +98,6 @@ static void test_places_are_apart(void **state)
 
 static void test_normalise(void **state)
 {
-    (void)state;
     const uint8_t f[] = {1, 0, 1, 1, 0, 1};
     float a[] = {3, 1000, 5, 7, -50, 9};
     const float raw[] = {3, 1000, 5, 7, -50, 9};
@@ -126,7 +121,6 @@ static void test_normalise(void **state)
 
 static void test_centre(void **state)
 {
-    (void)state;
     const uint8_t f[] = {1, 0, 1, 1, 0, 1};
     float a[] = {3, 1000, 5, 7, -50, 9};
     const float want[] = {-3, 0, -1, 1, 0, 3};
@@ -141,7 +135,6 @@ static void test_centre(void **state)
 
 static void test_explained_variance(void **state)
 {
-    (void)state;
     const uint8_t f[] = {1, 1, 0, 1, 1};
     const float target[] = {1, 2, 99, 3, 4}, exact[] = {0, 1, -7, 2, 3}, flat[] = {5, 5, 1, 5, 5};
     assert_true(fabs(dt_gae_explained_variance(f, 5, target, exact) - 1) < 1e-12); /* off by a constant */

@@ -144,7 +144,6 @@ static void look_at_all(const world *w, bool is_joined, counts *n)
 
 static void test_slices(void **state)
 {
-    (void)state;
     static const char *const kinds[][5] = {{"tiny.transitions=0", NULL},
                                            {"tiny.transitions=2", "tiny.window=3", NULL},
                                            {"tiny.transitions=3", NULL},
@@ -167,7 +166,6 @@ static void test_slices(void **state)
 /* Without a row in any list all works, and what the lists say is nothing. */
 static void test_no_rows(void **state)
 {
-    (void)state;
     static const char *const settings[] = {"herd.lists=none", "tiny.transitions=3", NULL};
     counts n = {0};
     world w;
@@ -185,7 +183,6 @@ static void test_no_rows(void **state)
 /* Gradients of a loss behind the attention over lists are differences of the loss, parameter by parameter. */
 static void test_gradient(void **state)
 {
-    (void)state;
     static const char *const settings[] = {"tiny.transitions=0", NULL};
     static float x[512], moved[512], gradient[512];
     const char *loss = "value";
@@ -243,7 +240,6 @@ static void refused(const char *lie, dt_status code, const char *text)
 
 static void test_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *lie, *text;
     } cases[] = {

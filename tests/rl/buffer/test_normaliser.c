@@ -28,7 +28,6 @@ static void fill(float *x, unsigned char *flag)
 
 static void test_joined_is_whole(void **state)
 {
-    (void)state;
     float x[N * D];
     unsigned char flag[N];
     fill(x, flag);
@@ -64,7 +63,6 @@ static void test_joined_is_whole(void **state)
 /* The variance is that of the rows themselves: divided by n, and of one row by 1e-8. */
 static void test_scale_of_few(void **state)
 {
-    (void)state;
     const float x[] = {1, 3};
     const unsigned char flag[] = {1, 1};
     dt_moments m;

@@ -74,7 +74,6 @@ static dt_status read_spec(const char *bytes, size_t n)
 
 static void test_whole(void **state)
 {
-    (void)state;
     dt_str out = {0};
     dt_layout l;
     dt_env_spec spec;
@@ -99,7 +98,6 @@ static void test_whole(void **state)
 
 static void test_cut_off(void **state)
 {
-    (void)state;
     dt_str out = {0};
     assert_int_equal(dt_spec_write(&given, &out), DT_OK);
     for (size_t n = 0; n < out.bytes; n++) {
@@ -110,7 +108,6 @@ static void test_cut_off(void **state)
 
 static void test_damaged(void **state)
 {
-    (void)state;
     dt_str out = {0};
     assert_int_equal(dt_spec_write(&given, &out), DT_OK);
     char *bytes = malloc(out.bytes);
@@ -131,7 +128,6 @@ static void test_damaged(void **state)
 /* 2^31 - 1 rows of 2^31 - 1 numbers of 8 bytes wrap: a record would be smaller than what is written into it. */
 static void test_sizes_do_not_wrap(void **state)
 {
-    (void)state;
     static const dt_dim many[] = {{"N", INT32_MAX}};
     static const dt_port wide[] = {{"nodes", "N 2147483647", DT_I64, 0}}, narrow[] = {{"nodes", "N 2", DT_I64, 0}};
     dt_env_spec s = given;
@@ -153,7 +149,6 @@ static void test_sizes_do_not_wrap(void **state)
 /* What is described is there. */
 static void test_columns_that_are_not_there(void **state)
 {
-    (void)state;
     static const char *const none[20] = {NULL};
     static const struct {
         dt_column column;
@@ -229,7 +224,6 @@ static void expect_broken(dt_status st)
 /* A spec whose texts or lists are NULL, when it is read first and when it is compared with what it was. */
 static void test_texts_that_are_missing(void **state)
 {
-    (void)state;
     static const char *const no_name[] = {NULL, NULL};
     dt_layout l, other;
     dt_port port[DT_ENV_MAX_OBS];
@@ -257,7 +251,6 @@ static void test_texts_that_are_missing(void **state)
 /* A plugin that fails without a message: the code remains, and nothing is made up. */
 static void test_message_that_is_missing(void **state)
 {
-    (void)state;
     dt_host h;
     dt_host_init(&h);
     assert_int_equal((h.fail)(&h, DT_ENOTFOUND, NULL, NULL), DT_ENOTFOUND);

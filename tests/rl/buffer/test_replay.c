@@ -148,7 +148,6 @@ static void drawn_is_collected(const char *const *settings, bool is_normalised)
 
 static void test_drawn_is_collected(void **state)
 {
-    (void)state;
     static const char *const counter[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=100", NULL};
     static const char *const large[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=1000", NULL};
     static const char *const small[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=7", NULL};
@@ -226,7 +225,6 @@ static void packed(const char *transitions, bool is_joined)
 
 static void test_packed(void **state)
 {
-    (void)state;
     packed("tiny.transitions=2", false);
     packed("tiny.transitions=3", true);
 }
@@ -234,7 +232,6 @@ static void test_packed(void **state)
 /* Raw observations, by the statistics of the draw: those of all rounds so far, and not of the one they came from. */
 static void test_normalised(void **state)
 {
-    (void)state;
     const char *const settings[] = {"env.id=torque", "tiny.transitions=2", "tiny.replay=64", "tiny.normalise_obs=true",
                                     NULL};
     world w;
@@ -266,7 +263,6 @@ static void test_normalised(void **state)
 /* One that is too large for memory lies in a file without a name, which changes nothing. */
 static void test_in_a_file(void **state)
 {
-    (void)state;
     static const char *const given[] = {"env.id=relay", "tiny.transitions=2", "tiny.replay=70", "data.replay_mb=0",
                                         NULL};
     static float params[2][2048];
@@ -387,7 +383,6 @@ static void several_steps(const char *env, int n_step)
 
 static void test_several_steps(void **state)
 {
-    (void)state;
     several_steps("counter", 2);
     several_steps("counter", 5);
     several_steps("relay", 3);
@@ -431,7 +426,6 @@ static uint64_t number_of(int64_t *keys, uint64_t *n_p, int64_t key)
 /* Nothing said is what a step takes: data.batch. */
 static void test_of_a_step(void **state)
 {
-    (void)state;
     static const char *const settings[] = {"env.id=counter", "tiny.transitions=2",      "tiny.replay=100",
                                            "tiny.draw=0",    "training.accumulation=2", NULL};
     uint64_t n = 0;
@@ -446,7 +440,6 @@ static void test_of_a_step(void **state)
 
 static void test_uniform(void **state)
 {
-    (void)state;
     enum { DRAWS = 300 };
     const char *const settings[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=32", NULL};
     int64_t keys[256];
@@ -474,7 +467,6 @@ static void test_uniform(void **state)
 /* p_i = (|error| + 1e-6)^alpha, P(i) = p_i / sum, w_i = (N P(i))^-beta over the greatest of the draw. */
 static void test_priorities(void **state)
 {
-    (void)state;
     enum { N = 32, DRAWS = 400 };
     const double alpha = 0.6, beta = 0.5;
     const char *const settings[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=32", "tiny.alpha=0.6", NULL};
@@ -713,7 +705,6 @@ static void goes_on(const char *const *settings)
 
 static void test_resume(void **state)
 {
-    (void)state;
     static const char *const counter[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=64", "tiny.iterations=9",
                                           NULL};
     static const char *const crowd[] = {"env.id=crowd",

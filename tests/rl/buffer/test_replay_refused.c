@@ -48,7 +48,6 @@ static void says(dt_status st, dt_status code, const char *text)
 
 static void test_refused(void **state)
 {
-    (void)state;
     refused("tiny.transitions=1", NULL, DT_EPLUGIN, "a rollout whose transitions are 1; set them to 2");
     refused("tiny.draw=35", NULL, DT_ECONFIG, "draws 35 samples, which is not a multiple of the samples of a step: 12");
     refused("tiny.draw=36", "training.accumulation=2", DT_ECONFIG, "not a multiple of the samples of a step: 24");
@@ -165,7 +164,6 @@ static void lead_an_edge_nowhere(const char *state, size_t bytes, const blobs *b
  * nothing is read behind its end. */
 static void test_foreign(void **state)
 {
-    (void)state;
     blobs b;
     take_blobs(&b);
     const size_t n = b.state.bytes;
@@ -212,7 +210,6 @@ static void test_foreign(void **state)
 /* What was drawn of no sample, as of a run that draws another number, which reads nothing of it. */
 static void test_drawn_of_nothing(void **state)
 {
-    (void)state;
     enum { DRAW_AT = 40, IS_DRAWN_AT = 48, HEAD = 88 }; /* where they lie in the state */
     static const uint64_t one = 1;
     static const char drawn[sizeof(uint64_t) + sizeof(float)]; /* a slot and its weight */

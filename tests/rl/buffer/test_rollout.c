@@ -42,7 +42,6 @@ static void begin(world *w, const char *env, const char *more)
 /* Every observation follows from the one before and the action between them. */
 static void test_counter(void **state)
 {
-    (void)state;
     world w;
     begin(&w, "counter", "tiny.steps=20");
     assert_done(world_iterate(&w));
@@ -117,7 +116,6 @@ static void near_to(double is, double want)
 /* What a round is reported to be, from its samples: an episode is over after 3 + seed % 5 steps. */
 static void test_report(void **state)
 {
-    (void)state;
     enum { STEPS = 40, M = 6, MOST = STEPS * M };
     static double number[4][MOST]; /* return, length, cost, metric of each episode that ended */
     world w;
@@ -180,7 +178,6 @@ static void test_report(void **state)
 /* Advantages by the textbook, from the fields: the chain stops at ends; behind what was truncated lies a value. */
 static void test_ends_bootstrap(void **state)
 {
-    (void)state;
     world w;
     begin(&w, "counter", "tiny.steps=20");
     assert_done(world_iterate(&w));
@@ -216,7 +213,6 @@ static void test_ends_bootstrap(void **state)
 /* What comes after a row is the row after, where there is one. */
 static void test_transitions(void **state)
 {
-    (void)state;
     enum { STEPS = 20, M = 6 };
     world w;
     const char *const settings[] = {"env.id=counter", "tiny.steps=20", "tiny.transitions=1", NULL};
@@ -268,7 +264,6 @@ static void test_transitions(void **state)
 /* Several samples packed are the samples one after another: rows, ragged rows, indices counted over the slice. */
 static void test_crowd_is_packed(void **state)
 {
-    (void)state;
     world w;
     begin(&w, "crowd", "tiny.steps=25");
     assert_done(world_iterate(&w));
@@ -325,7 +320,6 @@ static void test_crowd_is_packed(void **state)
 /* The same run twice is the same bits; learning has changed the parameters. */
 static void test_runs_repeat(void **state)
 {
-    (void)state;
     float *params[2];
     size_t bytes = 0;
     for (int k = 0; k < 2; k++) {
@@ -347,7 +341,6 @@ static void test_runs_repeat(void **state)
 /* Bounds of the environment and of the shield hold for what is executed; what was drawn is kept. */
 static void test_shield(void **state)
 {
-    (void)state;
     world w;
     begin(&w, "torque", "tiny.steps=30");
     assert_done(world_iterate(&w));
@@ -439,7 +432,6 @@ static void check_rewards(torque_row row[TORQUE_STEPS][TORQUE_INSTANCES], double
 /* Both bounds of clip_reward, 5 here: a rare loss of 1000 is the lower one, and what is usual is far from them. */
 static void test_reward_bounds(void **state)
 {
-    (void)state;
     const char *const settings[] = {
         "env.id=liar", "liar.lie=debt", "tiny.steps=120", "tiny.normalise_reward=true", "tiny.transitions=2", NULL};
     world w;
@@ -463,7 +455,6 @@ static void test_reward_bounds(void **state)
 /* What the first round saw scales the second; a constant becomes 0; rewards lose their unit. */
 static void test_normalised(void **state)
 {
-    (void)state;
     const char *const settings[] = {"env.id=torque", "tiny.steps=35", "tiny.normalise_obs=true",
                                     "tiny.normalise_reward=true", NULL};
     static torque_row row[2][TORQUE_STEPS][TORQUE_INSTANCES];
@@ -499,7 +490,6 @@ static void test_normalised(void **state)
 /* The window holds what the place saw in the steps before, and nothing from before its agent came. */
 static void test_history(void **state)
 {
-    (void)state;
     const char *const settings[] = {"env.id=counter", "tiny.steps=6", "tiny.window=4", NULL};
     world w;
     world_open(&w, settings, NULL);
@@ -527,7 +517,6 @@ static void test_history(void **state)
 
 static void test_evaluate(void **state)
 {
-    (void)state;
     world w;
     float after[2][2048];
     dt_rollout_report r[3], alone;
@@ -567,7 +556,6 @@ static void test_evaluate(void **state)
 /* The k-th episode of a seed is the same however many are asked for, so that differences of sums are its numbers. */
 static void test_episodes_of_a_seed(void **state)
 {
-    (void)state;
     enum { MOST = 6 };
     static const uint64_t seed[] = {23, 8};
     double number[4][MOST], sum[4] = {0}, steps = 0;
@@ -606,7 +594,6 @@ static void test_episodes_of_a_seed(void **state)
 /* Where the shield permits nothing that the environment does, every action is reported as infeasible. */
 static void test_infeasible(void **state)
 {
-    (void)state;
     static const char *const from[] = {"tiny.shield_from=-0.25", "tiny.shield_from=1.5", "tiny.shield_from=-10"};
     for (int k = 0; k < 3; k++) { /* -10: to -9.6; what is executed is then a bound of the environment */
         const char *const settings[] = {"env.id=torque", "tiny.steps=12", "tiny.shield=true", from[k], NULL};
@@ -629,7 +616,6 @@ static void test_infeasible(void **state)
 /* A checkpoint of more instances is that of another round: they begin again, and the number of rounds goes on. */
 static void test_other_instances(void **state)
 {
-    (void)state;
     dt_str saved = {0};
     world w;
     begin(&w, "counter", "tiny.steps=2");
@@ -653,7 +639,6 @@ static void test_other_instances(void **state)
  * truncated is terminated. */
 static void test_ends(void **state)
 {
-    (void)state;
     static const char *const lies[] = {"liar.lie=undying", "liar.lie=both"};
     for (int k = 0; k < 2; k++) {
         const char *const settings[] = {"env.id=liar", lies[k], "tiny.steps=20", "tiny.transitions=2", NULL};
@@ -679,7 +664,6 @@ static void test_ends(void **state)
 /* A metric that some episodes do not know has the mean of the others; where none knows it, it has none. */
 static void test_unknown_metric(void **state)
 {
-    (void)state;
     const uint64_t seed = 4;
     dt_rollout_report r = {.struct_size = sizeof(r)};
     world w;
@@ -700,7 +684,6 @@ static void test_unknown_metric(void **state)
 
 static void test_many_pictures(void **state)
 {
-    (void)state;
     enum { MANY = 200 };
     world w;
     begin(&w, "counter", NULL);
@@ -725,7 +708,6 @@ static void test_many_pictures(void **state)
 /* In training a reset is given how many episodes the instance had; no episode of an evaluation depends on that. */
 static void test_number_of_episode(void **state)
 {
-    (void)state;
     const uint64_t seed = 4;
     dt_rollout_report r = {.struct_size = sizeof(r)};
     world w;
@@ -778,7 +760,6 @@ static void resumed_equals_uninterrupted(const char *const *settings)
 
 static void test_resume(void **state)
 {
-    (void)state;
     static const char *const counter[] = {"env.id=counter", "tiny.steps=9", NULL};
     static const char *const history[] = {"env.id=counter", "tiny.steps=4", "tiny.window=5", "tiny.normalise_obs=true",
                                           NULL};
@@ -815,7 +796,6 @@ static void test_resume(void **state)
 /* Actions in a checkpoint are foreign: what no policy could have done is not played again. */
 static void test_foreign_actions(void **state)
 {
-    (void)state;
     enum { HEAD = 4 * 8 };
     static const int32_t wrong[] = {-1, 3, INT32_MAX};
     static const float beyond[] = {1.5F, -INFINITY, NAN};
@@ -846,7 +826,6 @@ static void test_foreign_actions(void **state)
 /* What opponents see, do and earn is nowhere: where they act, all is as where nobody is in their places. */
 static void test_opponents_move_nothing(void **state)
 {
-    (void)state;
     static const char *const more[][5] = {
         {"tiny.normalise_obs=true", "tiny.normalise_reward=true", "tiny.window=3", "tiny.transitions=2", NULL},
         {"tiny.normalise_advantage=true", "tiny.annotation=A 2", "tiny.transitions=2", "tiny.window=2", NULL},
@@ -882,7 +861,6 @@ static void test_opponents_move_nothing(void **state)
 
 static void test_no_such_opponents(void **state)
 {
-    (void)state;
     static const char *const shadow[] = {"env.id=relay", "relay.teams=two", "opponents.shadow=slow", NULL};
     static const char *const team[] = {"env.id=relay", "relay.teams=two", "opponents.learner=2", NULL};
     world w;
@@ -900,7 +878,6 @@ static void test_no_such_opponents(void **state)
 /* A row of an output does not depend on how many rows run beside it: what makes all of the above true. */
 static void test_rows_are_alone(void **state)
 {
-    (void)state;
     static const char *const one[] = {"env.id=torque", "tiny.steps=40", "env.instances=1", "data.batch=8", NULL};
     static const char *const many[] = {"env.id=torque", "tiny.steps=40", "env.instances=33", "data.batch=8", NULL};
     world a, b;
@@ -932,7 +909,6 @@ static void test_rows_are_alone(void **state)
 /* After the first round nothing is allocated but what an episode's actions need, in ever fewer steps. */
 static void test_no_allocation(void **state)
 {
-    (void)state;
     world w;
     begin(&w, "crowd", "env.workers=1");
     dt_rollout_report r = {.struct_size = sizeof(r)};
@@ -948,7 +924,6 @@ static void test_no_allocation(void **state)
 /* A round ahead is acted by the parameters of when it began, and learnt from one round later. */
 static void test_ahead(void **state)
 {
-    (void)state;
     const char *const in_turn[] = {"env.id=counter", "tiny.steps=20", NULL};
     const char *const ahead[] = {"env.id=counter", "tiny.steps=20", "tiny.ahead=true", NULL};
     static float before[2][2048], after[2][2048];
@@ -979,7 +954,6 @@ static void test_ahead(void **state)
  * same is learnt. */
 static void test_kept(void **state)
 {
-    (void)state;
     enum { MOST = 4096 };
     static float params[2][MOST];
     dt_rollout_report report[2];
@@ -1017,7 +991,6 @@ static void test_kept(void **state)
 /* Instance i is of entry i modulo their number: every other one has episodes of 7 steps, whatever the seed. */
 static void test_mix(void **state)
 {
-    (void)state;
     const char *const settings[] = {"env.id=counter", "env.mix=counter,liar:lie=ends", "tiny.steps=20", NULL};
     const uint64_t M = 6;
     uint32_t others = 0;

@@ -58,7 +58,6 @@ static void refused_mix(const char *mix, dt_status code, const char *text)
 
 static void test_mix_refused(void **state)
 {
-    (void)state;
     refused_mix("env.mix=counter,crowd", DT_ECONFIG, "env.mix: crowd must match counter, the first one: 4 places");
     refused_mix("env.mix=torque,torque_open", DT_ECONFIG,
                 "continuous action 0 has the bounds -1 and inf instead of -1 and 1");
@@ -75,7 +74,6 @@ static void test_mix_refused(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     refused("", "tiny.window=1", DT_ECONFIG, "env.id is empty");
     refused("nowhere", "tiny.window=1", DT_ENOTFOUND, "nowhere");
     refused("counter", "tiny.kept=A", DT_EPLUGIN, "a rollout keeps at most 4 values of rows, [A D] f32; twice [A]");
@@ -109,7 +107,6 @@ static void test_refused(void **state)
 /* Steps and history are counted in more bits than each of them has. */
 static void test_round_without_end(void **state)
 {
-    (void)state;
     static const dt_port obs[] = {{"state", "A 3", DT_F32, 0}};
     static const int32_t choices[] = {2};
     const dt_env_spec spec = {

@@ -48,7 +48,6 @@ static uint64_t scan(const dt_sum_tree *t, double at)
 
 static void test_find(void **state)
 {
-    (void)state;
     for (uint64_t n = 1; n <= MOST; n++) {
         dt_sum_tree t;
         double sum = 0;
@@ -70,7 +69,6 @@ static void test_find(void **state)
 /* Whatever was in it before: the same priorities are the same bits, and the end of the sum has a leaf. */
 static void test_no_history(void **state)
 {
-    (void)state;
     dt_sum_tree a, b;
     assert_int_equal(dt_sum_tree_init(&a, MOST), DT_OK);
     assert_int_equal(dt_sum_tree_init(&b, MOST), DT_OK);
@@ -93,7 +91,6 @@ static void test_no_history(void **state)
 /* A place at the very end of the sum belongs to the last leaf that has a priority, not to an empty one after it. */
 static void test_the_end_has_a_priority(void **state)
 {
-    (void)state;
     for (uint64_t used = 1; used <= 5; used++) {
         dt_sum_tree t;
         assert_int_equal(dt_sum_tree_init(&t, 5), DT_OK);
@@ -107,7 +104,6 @@ static void test_the_end_has_a_priority(void **state)
 
 static void test_too_many(void **state)
 {
-    (void)state;
     dt_sum_tree t;
     assert_int_equal(dt_sum_tree_init(&t, UINT64_MAX), DT_ENOMEM);
     assert_non_null(strstr(dt_error_text(), "18446744073709551615"));

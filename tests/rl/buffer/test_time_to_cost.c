@@ -31,7 +31,6 @@ enum { LIVES = sizeof(lives) / sizeof(lives[0]) };
 
 static void test_one_place(void **state)
 {
-    (void)state;
     for (int i = 0; i < LIVES; i++) {
         float out[STEPS];
         dt_compute_steps_to_cost(lives[i].cost, lives[i].flag, STEPS, 1, out);
@@ -43,7 +42,6 @@ static void test_one_place(void **state)
 
 static void test_places_are_apart(void **state)
 {
-    (void)state;
     float cost[STEPS * LIVES], out[STEPS * LIVES];
     uint8_t flag[STEPS * LIVES];
     for (int t = 0; t < STEPS; t++) {

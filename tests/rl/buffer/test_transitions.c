@@ -65,7 +65,6 @@ enum { N_NEXT, N_TERMINATED, N_TRUNCATED, N_OPEN, N_FORBIDDEN, N_COUNTS };
 
 static void look_at_counter(const world *w, const sample *s, const sample *after, bool is_last, uint64_t *n)
 {
-    (void)after;
     if (s->size[0] == 0) {
         return;
     }
@@ -96,7 +95,6 @@ static void look_at_counter(const world *w, const sample *s, const sample *after
 
 static void test_one_agent(void **state)
 {
-    (void)state;
     uint64_t n[N_COUNTS] = {0};
     each("counter", look_at_counter, n);
     for (int i = 0; i < N_COUNTS; i++) {
@@ -169,7 +167,6 @@ static void look_at_relay(const world *w, const sample *s, const sample *after, 
 
 static void test_relay(void **state)
 {
-    (void)state;
     uint64_t n[N_RELAY] = {0};
     each("relay", look_at_relay, n);
     for (int i = 0; i < N_RELAY; i++) {
@@ -201,7 +198,6 @@ static void look_at_crowd(const world *w, const sample *s, const sample *after, 
 
 static void test_crowd(void **state)
 {
-    (void)state;
     uint64_t n[N_CROWD] = {0};
     each("crowd", look_at_crowd, n);
     assert_true(n[N_CLAMPED] > 3 && n[N_GONE] > 3);
@@ -291,7 +287,6 @@ static void look_at_agents(const steps *x, uint64_t *ended)
 
 static void test_graphs(void **state)
 {
-    (void)state;
     const char *const one[] = {"env.id=crowd", "tiny.steps=20", "tiny.transitions=2", NULL};
     const char *const two[] = {"env.id=crowd", "tiny.steps=20", "tiny.transitions=3", NULL};
     uint64_t looked = 0, ended = 0;
@@ -330,7 +325,6 @@ static void test_graphs(void **state)
 /* Rewards as learning sees them: divided by a running deviation. */
 static void test_normalised(void **state)
 {
-    (void)state;
     const char *const settings[] = {"env.id=counter", "tiny.steps=20", "tiny.transitions=2",
                                     "tiny.normalise_reward=true", NULL};
     world w;
@@ -358,7 +352,6 @@ static void test_normalised(void **state)
  * that of the mean. */
 static void test_squash(void **state)
 {
-    (void)state;
     const char *const settings[] = {"env.id=torque", "tiny.steps=20", "tiny.transitions=2", "tiny.squash=true", NULL};
     const uint64_t seed[] = {3};
     world w;
@@ -450,7 +443,6 @@ static void check_returns(const world *w, const told *all, uint64_t rows, double
 
 static void test_returns(void **state)
 {
-    (void)state;
     static told all[MOST];
     uint64_t rows = 0;
     world w;
@@ -475,7 +467,6 @@ static void test_returns(void **state)
 /* Columns of the phase's own are there to learn from, those of this round alone. */
 static void test_annotations(void **state)
 {
-    (void)state;
     const char *const settings[] = {"env.id=relay", "tiny.steps=20", "tiny.transitions=2", "tiny.annotation=A 2", NULL};
     static told all[MOST];
     static float bad[2 * MOST];
@@ -539,7 +530,6 @@ static void refused(const char *more, const char *again, dt_status code, const c
 
 static void test_refused(void **state)
 {
-    (void)state;
     refused("tiny.transitions=4", NULL, DT_ECONFIG, "a rollout's transitions is 4; expected 0 to 3");
     refused(
         "env.id=torque_open", "tiny.squash=true", DT_ECONFIG,

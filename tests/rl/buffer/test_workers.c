@@ -148,7 +148,6 @@ enum { KINDS = sizeof(every_kind) / sizeof(every_kind[0]) };
 
 static void test_workers(void **state)
 {
-    (void)state;
     static const char *const workers[] = {"env.workers=1", "env.workers=2", "env.workers=5"};
     for (int kind = 0; kind < KINDS; kind++) {
         outcome alone, shared;
@@ -183,7 +182,6 @@ static void *rank_main(void *arg)
 
 static void test_ranks(void **state)
 {
-    (void)state;
     static rank k[RANKS];
     for (int kind = 0; kind < KINDS; kind++) {
         outcome alone;
@@ -218,7 +216,6 @@ static void test_ranks(void **state)
 /* One that goes on behind the last step of its spec is truncated there, by whomever it is stepped. */
 static void test_max_steps_are_held(void **state)
 {
-    (void)state;
     static const char *const given[] = {
         "env.id=liar",   "liar.lie=undying",           "tiny.steps=16", "env.instances=4",
         "tiny.window=3", "tiny.normalise_reward=true", "data.batch=8",  NULL};
@@ -264,7 +261,6 @@ static void test_max_steps_are_held(void **state)
 /* An episode that the host ends is worth what an episode is worth that ends there by itself. */
 static void test_cut_is_a_truncation(void **state)
 {
-    (void)state;
     static const char *const world_of[] = {"liar.lie=undying", "liar.lie=ends"};
     outcome o[2];
     for (int i = 0; i < 2; i++) {
@@ -290,7 +286,6 @@ static void test_cut_is_a_truncation(void **state)
 /* An evaluation has an end where the environment has none; training goes on as it does. */
 static void test_evaluation_ends(void **state)
 {
-    (void)state;
     static const char *const given[] = {
         "env.id=liar", "liar.lie=open", "tiny.steps=16", "evaluation.max_steps=13", "env.instances=4", "data.batch=8",
         NULL};
@@ -310,7 +305,6 @@ static void test_evaluation_ends(void **state)
 
 static void test_processes_give_the_same(void **state)
 {
-    (void)state;
     static const char *const workers[] = {"env.workers=0", "env.workers=1", "env.workers=3"};
     for (int kind = 0; kind < KINDS; kind++) {
         outcome inside, outside;
@@ -355,7 +349,6 @@ static void survives(const char *lie, const char *timeout)
 
 static void test_restarts(void **state)
 {
-    (void)state;
     survives("liar.lie=crash", "env.timeout_s=60");
     survives("liar.lie=nan", "env.timeout_s=60");
     survives("liar.lie=hang", "env.timeout_s=0.5");
@@ -408,7 +401,6 @@ static void play_steady(const char *env, const char *lie, const char *workers, o
  * instances that were there are repeated. */
 static void test_lost_episodes_are_repeated(void **state)
 {
-    (void)state;
     static const char *const lies[] = {"once ", "broken ", "window "};
     static const uint32_t restarts_of[] = {1, 1, 3};
     static const char *const workers[] = {"env.workers=1", "env.workers=2"};
@@ -431,7 +423,6 @@ static void test_lost_episodes_are_repeated(void **state)
 /* Where that does not work the episode counts as truncated, and the run as one that cannot be reproduced. */
 static void test_episodes_that_cannot_be_repeated(void **state)
 {
-    (void)state;
     static const struct {
         const char *env, *lie;
         uint32_t least;
@@ -452,7 +443,6 @@ static dt_status broken_spec(const void *self, dt_env_spec *out)
 {
     static const dt_port obs[] = {{"obs", "A 1", DT_F32, 0}};
     static const int32_t choices[] = {2};
-    (void)self;
     out->n_agents = out->n_obs = out->n_heads = 1;
     out->obs = obs;
     out->choices = choices;
@@ -461,7 +451,6 @@ static dt_status broken_spec(const void *self, dt_env_spec *out)
 
 static dt_status broken_reset(void *self, const dt_env_io *io, uint64_t seed)
 {
-    (void)seed;
     *(int32_t *)self = 0;
     io->alive[0] = 1;
     return DT_OK;
@@ -479,7 +468,6 @@ static const dt_env_ops broken_ops = {
 
 static uint64_t third_seed(void *user, uint32_t number, uint64_t episode)
 {
-    (void)user;
     return 3 * (number + episode);
 }
 
@@ -493,7 +481,6 @@ static dt_status create_counted(void *user, uint32_t number, void *self)
 /* An instance in this process that says that it is broken: its episode counts as truncated, with what was seen. */
 static void test_broken_in_a_thread(void **state)
 {
-    (void)state;
     uint32_t created = 0;
     atomic_uint restarts = 0, lost = 0;
     dt_env_spec spec = {.struct_size = sizeof(spec)};
@@ -530,7 +517,6 @@ static void test_broken_in_a_thread(void **state)
 /* The ring of calls and records has a limit, which the message explains. */
 static void test_ring_is_too_small(void **state)
 {
-    (void)state;
     const char *const settings[] = {"env.id=counter", "env.isolation=process", "env.ring_mb=0.01", "env.workers=1",
                                     NULL};
     world w;
@@ -544,7 +530,6 @@ static void test_ring_is_too_small(void **state)
 /* The host's memory cannot be taken away from under it. */
 static void test_memory_stays(void **state)
 {
-    (void)state;
     const char *const settings[] = {"env.id=liar",     "env.isolation=process", "env.restarts=0", "liar.lie=shrink",
                                     "env.instances=2", "data.batch=4",          "tiny.steps=12",  NULL};
     world w;
@@ -570,7 +555,6 @@ static void refuses(const char *lie, const char *timeout, dt_status expected, co
 
 static void test_refusals(void **state)
 {
-    (void)state;
     refuses("liar.lie=create hang", "env.startup_timeout_s=0.1", DT_EIO, "within 0.1 s (env.startup_timeout_s)");
     refuses("liar.lie=create crash", "env.timeout_s=60", DT_EIO, "was killed by signal 6");
     refuses("liar.lie=create leave", "env.timeout_s=60", DT_EIO, "ended with code 0");
@@ -586,7 +570,6 @@ static void test_refusals(void **state)
 /* Only the host knows who was asked to stop. */
 static void test_status_of_a_worker(void **state)
 {
-    (void)state;
     const char *const settings[] = {"env.id=liar", "env.isolation=process", "liar.lie=interrupted",
                                     "liar.lie_episode=1", NULL};
     world w;
@@ -609,7 +592,6 @@ static const dt_result *picture_of(const world *w, const char *key)
 /* What an instance in a process shows of itself comes over whole. */
 static void test_pictures_of_a_process(void **state)
 {
-    (void)state;
     static const char *const isolation[] = {"env.isolation=thread", "env.isolation=process"};
     world w[2];
     for (int i = 0; i < 2; i++) {
@@ -681,7 +663,6 @@ static void film_crowd(const char *isolation, const char *loaded, int *predicted
 /* Vehicles get the risk that the phase predicts for the node that they are, where somebody taught it. */
 static void test_predicted_risk(void **state)
 {
-    (void)state;
     static const char *const isolation[] = {"env.isolation=thread", "env.isolation=process"};
     for (int i = 0; i < 2; i++) {
         int predicted = 0, unknown = 0, others = 0;
@@ -696,7 +677,6 @@ static void test_predicted_risk(void **state)
 /* One that is lost while it is looked at costs its episode, as ever. */
 static void test_lost_while_looked_at(void **state)
 {
-    (void)state;
     const char *const settings[] = {"env.id=liar",
                                     "env.isolation=process",
                                     "liar.lie=look",
@@ -717,7 +697,6 @@ static void test_lost_while_looked_at(void **state)
 
 static void test_workers_begin_side_by_side(void **state)
 {
-    (void)state;
     char path[] = "meeting-XXXXXX", lie[64];
     const int fd = mkstemp(path);
     assert_true(fd >= 0);

@@ -38,7 +38,6 @@ static dt_status net_create(void *self, const dt_host *h, const void *config, co
 static const dt_port *net_inputs(const void *self, uint32_t *n_p)
 {
     static const dt_port in[] = {{"x", "A D", DT_F32, 0}};
-    (void)self;
     *n_p = 1;
     return in;
 }
@@ -46,7 +45,6 @@ static const dt_port *net_inputs(const void *self, uint32_t *n_p)
 static const dt_port *net_outputs(const void *self, uint32_t *n_p)
 {
     static const dt_port out[] = {{"y", "A Y", DT_F32, 0}};
-    (void)self;
     *n_p = 1;
     return out;
 }
@@ -63,7 +61,6 @@ static dt_status net_params(void *self, dt_params *reg)
 
 static dt_status net_forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
-    (void)self;
     const dt_graph_api *api = g->api;
     dt_tensor *h = dt_tanh(g, dt_linear(g, in[0], api->param(g, "w1"), api->param(g, "b1")));
     out[0] = dt_linear(g, h, api->param(g, "w2"), api->param(g, "b2"));

@@ -49,10 +49,7 @@ extern const dt_component tiny_net, tiny_phase;                                 
 dt_tensor *herd_input(dt_graph *g);                        /* of its controller: "A 12" */
 void counter_roads(const void *self, dt_scene_roads *out); /* crowd has the same */
 
-static inline void no_destroy(void *self)
-{
-    (void)self;
-}
+static inline void no_destroy(void *self) {}
 
 typedef struct tiny { /* state of the phase "tiny", to look at */
     const dt_host *h;

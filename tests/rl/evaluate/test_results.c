@@ -21,7 +21,6 @@ static char said[1024];
 
 static void report(const dt_host *h, const char *key, const double *value, uint32_t n)
 {
-    (void)h;
     size_t at = strlen(said);
     at += (size_t)snprintf(said + at, sizeof(said) - at, "%s", key);
     for (uint32_t i = 0; i < (n > 0 ? n : 1); i++) {
@@ -34,7 +33,6 @@ static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .report =
 
 static void test_numbers_over_seeds(void **state)
 {
-    (void)state;
     static const char *const costs[] = {"crash"}, *const names[] = {"delay_s", "never"};
     const dt_env_spec spec = {.costs = costs, .n_costs = 1, .metrics = names, .n_metrics = 2};
     const uint64_t seed[3] = {4, 5, 6};
@@ -60,7 +58,6 @@ static void test_numbers_over_seeds(void **state)
 /* Two episodes of a seed: items of a job, then the episode's return, length, cost and metric. */
 static void test_numbers_of_a_seed(void **state)
 {
-    (void)state;
     static dt_rollout r;
     static dt_env env;
     const evaluation e = {.r = &r, .episodes = 2, .items = ITEM_EPISODE + 4};
@@ -93,7 +90,6 @@ static void test_numbers_of_a_seed(void **state)
 
 static void test_one_seed_has_no_deviation(void **state)
 {
-    (void)state;
     const dt_env_spec spec = {0};
     const uint64_t seed = 9;
     const dt_rollout_report r = {.episode_return = -3, .episode_length = 2};

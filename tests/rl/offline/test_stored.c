@@ -66,7 +66,6 @@ static void drop_replay(const world *w)
 
 static void test_rounds_are_kept(void **state)
 {
-    (void)state;
     world w;
     dt_replay *p = NULL;
     uint64_t acted[3], rows = 0;
@@ -119,7 +118,6 @@ static void test_rounds_are_kept(void **state)
 /* A resumed run writes the same round again; files of later rounds, of the run before, are gone. */
 static void test_rounds_of_a_resumed_run(void **state)
 {
-    (void)state;
     world w;
     char path[160];
     snprintf(path, sizeof(path), "%s", round_path(1000));
@@ -141,7 +139,6 @@ static void test_rounds_of_a_resumed_run(void **state)
 
 static void test_less_than_a_round(void **state)
 {
-    (void)state;
     const char *const settings[] = {"env.id=counter", "env.instances=2", "tiny.transitions=2", "rollouts.keep=15",
                                     NULL};
     world w;
@@ -218,7 +215,6 @@ static int64_t last_of_step(const dt_safetensors *s, int32_t step)
 
 static void test_damage(void **state)
 {
-    (void)state;
     world w;
     dt_safetensors *s = NULL;
     dt_replay *p = NULL;
@@ -294,7 +290,6 @@ static void test_damage(void **state)
 /* Of what is continuous log_prob is a density, which may be above 0; what was executed is within the bounds. */
 static void test_damage_of_continuous_actions(void **state)
 {
-    (void)state;
     static const char *const settings[] = {"env.id=torque", "env.instances=2", "tiny.transitions=2", "rollouts.keep=32",
                                            NULL};
     static const damage d[] = {{"executed", 1, 1.5, NULL, "executed"},
@@ -330,7 +325,6 @@ static void test_damage_of_continuous_actions(void **state)
 /* The same samples twice in a folder are an error, by whatever name. */
 static void test_each_round_once(void **state)
 {
-    (void)state;
     world w;
     dt_safetensors *s = NULL;
     dt_replay *p = NULL;
@@ -360,14 +354,12 @@ static void test_each_round_once(void **state)
 
 static int make_dir(void **state)
 {
-    (void)state;
     snprintf(run_dir, sizeof(run_dir), "/tmp/dtrain-stored-XXXXXX");
     return mkdtemp(run_dir) == NULL;
 }
 
 static int drop_dir(void **state)
 {
-    (void)state;
     assert_int_equal(dt_fs_remove_tree(run_dir), DT_OK);
     return 0;
 }
@@ -375,7 +367,6 @@ static int drop_dir(void **state)
 /* Sums of a sample of two rows, with two costs a row. */
 static void test_sums(void **state)
 {
-    (void)state;
     static dt_replay p;
     static dt_rollout r;
     static dt_buffer all;

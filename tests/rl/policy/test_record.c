@@ -148,7 +148,6 @@ static void assert_outputs(const rig *r, const char *want)
 
 static void test_controller(void **unused)
 {
-    (void)unused;
     static rig r;
     begin(&r, 2, 2, 1);
     assert_int_equal(record_it(&r, NULL), DT_OK);
@@ -193,7 +192,6 @@ static void test_controller(void **unused)
 /* Rows of the step after have names of their own where they are of agents, and nothing of them is an output. */
 static void test_views(void **unused)
 {
-    (void)unused;
     static rig r;
     dt_wiring_view view = {.struct_size = sizeof(view), .prefix = "next_", .target = "slow"};
     begin(&r, 1, 0, 0);
@@ -218,7 +216,6 @@ static void test_views(void **unused)
 
 static void test_history(void **unused)
 {
-    (void)unused;
     static rig r;
     const dt_wiring_view view = {.struct_size = sizeof(view), .prefix = "next_"};
     begin(&r, 1, 0, 0);
@@ -233,7 +230,6 @@ static void test_history(void **unused)
 
 static void test_shield(void **unused)
 {
-    (void)unused;
     static rig r;
     const dt_wiring_view view = {.struct_size = sizeof(view), .prefix = "next_"};
     begin(&r, 1, 1, 0);
@@ -261,7 +257,6 @@ static bool begins_with(const char *text, const char *want)
 
 static void test_perception_and_foresight(void **unused)
 {
-    (void)unused;
     static rig r;
     begin(&r, 1, 0, 0);
     use_town(&r);
@@ -309,7 +304,6 @@ static void test_perception_and_foresight(void **unused)
 
 static void test_other_models(void **unused)
 {
-    (void)unused;
     static rig r;
     dt_named more[MAX_MORE + 1] = {{"action", NULL}, {"embedding", NULL}}, q = {"q", NULL};
     const dt_wiring_view view = {.struct_size = sizeof(view), .prefix = "next_", .target = "target"};
@@ -421,7 +415,6 @@ static void check_drawn(uint32_t heads, uint32_t continuous)
 
 static void test_drawn(void **unused)
 {
-    (void)unused;
     for (int r = 0; r < ROWS; r++) {
         chosen[r][0] = r % 3;
         chosen[r][1] = (r + 1) % 4;

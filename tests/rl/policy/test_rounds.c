@@ -23,7 +23,6 @@ static uint64_t pass_steps[8], n_before, n_passes, stop_after;
 
 static dt_status fake_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *per_epoch)
 {
-    (void)t;
     *step = now;
     *steps = ROUNDS * PASSES * STEPS;
     *per_epoch = STEPS;
@@ -33,7 +32,6 @@ static dt_status fake_position(const dt_train *t, uint64_t *step, uint64_t *step
 /* Step k, from 1, has losses k and 10 k, of k samples. */
 static dt_status fake_step(dt_train *t, dt_step_report *r)
 {
-    (void)t;
     now++;
     r->n_losses = 2;
     r->loss_name[0] = "policy_loss";
@@ -48,7 +46,6 @@ static dt_status fake_step(dt_train *t, dt_step_report *r)
 
 static dt_status fake_seek(dt_train *t, uint64_t step)
 {
-    (void)t;
     now = sought = step;
     return DT_OK;
 }
@@ -69,7 +66,6 @@ static dt_status fake_ahead(dt_rollout *r, dt_train *t)
 
 static dt_status on_begin(void *user, uint64_t round)
 {
-    (void)user;
     n_begun++;
     last_round = round;
     return DT_OK;
@@ -77,7 +73,6 @@ static dt_status on_begin(void *user, uint64_t round)
 
 static dt_status on_collected(void *user, uint64_t round, const dt_rollout_report *r)
 {
-    (void)user;
     assert_int_equal(round, last_round);
     assert_int_equal(r->agent_steps, collected_report.agent_steps);
     n_collected++;
@@ -86,7 +81,6 @@ static dt_status on_collected(void *user, uint64_t round, const dt_rollout_repor
 
 static dt_status on_before(void *user, uint64_t pass_of)
 {
-    (void)user;
     assert_int_equal(pass_of, n_passes);
     n_before++;
     return DT_OK;
@@ -94,7 +88,6 @@ static dt_status on_before(void *user, uint64_t pass_of)
 
 static dt_status on_after(void *user, const dt_pass_report *r)
 {
-    (void)user;
     assert_int_equal(r->pass, n_passes);
     assert_int_equal(r->passes, PASSES);
     assert_int_equal(r->n_losses, 2);
@@ -150,7 +143,6 @@ static void rig_open(rig *g)
 
 static void test_passes(void **state)
 {
-    (void)state;
     rig g;
     dt_progress p = {0};
     rig_open(&g);
@@ -181,7 +173,6 @@ static void test_passes(void **state)
 /* A phase that wants no more passes: the others are left out, and the next round begins where it would have. */
 static void test_stop(void **state)
 {
-    (void)state;
     rig g;
     dt_progress p = {0};
     rig_open(&g);
@@ -199,7 +190,6 @@ static void test_stop(void **state)
 /* A minibatch without samples counts in no mean, and is not what is reported last. */
 static void test_empty_step(void **state)
 {
-    (void)state;
     rig g;
     dt_progress p = {0};
     rig_open(&g);
@@ -212,7 +202,6 @@ static void test_empty_step(void **state)
 /* No agent acted: nothing is learnt, nothing is made up, the round is counted. */
 static void test_empty_round(void **state)
 {
-    (void)state;
     rig g;
     dt_progress p = {0};
     rig_open(&g);
@@ -232,7 +221,6 @@ static void test_empty_round(void **state)
 /* The next round is collected ahead where that is wanted, but none after the last. */
 static void test_ahead(void **state)
 {
-    (void)state;
     rig g;
     dt_progress p = {0};
     rig_open(&g);
@@ -258,7 +246,6 @@ static dt_status fake_create(const dt_host *h, dt_env *e, const dt_rollout_desc 
 /* 25 samples of three instances in fragments of 4 steps: three fragments. And what the rollout is told. */
 static void test_experience(void **state)
 {
-    (void)state;
     static const dt_rollout_api api = {.struct_size = sizeof(api), .create = fake_create};
     static dt_env env;
     static dt_wired wired;
@@ -296,7 +283,6 @@ static void test_experience(void **state)
 
 static void test_advantages(void **state)
 {
-    (void)state;
     rounds r = {.config = {.normalise_advantage = 0}, .d = {.normalise = DT_NORMALISE_BY_REWARD}};
     assert_int_equal(normalisation_flags(&r), DT_NORMALISE_NONE);
     r.config.normalise_advantage = 1;

@@ -38,7 +38,6 @@ static const dt_port embedding = {"embedding", "N 7", DT_F32, 0};
 
 static const dt_port *fake_inputs(const void *self, uint32_t *n)
 {
-    (void)self;
     *n = fake.n_reads;
     return fake.reads;
 }
@@ -57,7 +56,6 @@ static dt_status fake_model(const dt_host *h, const dt_model_request *want, dt_m
 {
     char *text = fake.asked[fake.n_asked];
     size_t n = add_text(text, 0, "%s:", want->role);
-    (void)h;
     for (uint32_t i = 0; i < want->n_dims; i++) {
         n = add_text(text, n, " %s=%lld", want->dims[i].name, (long long)want->dims[i].size);
     }
@@ -107,7 +105,6 @@ static int64_t fake_dim(const dt_port *p, uint32_t i)
 static dt_status fake_env(const dt_host *h, const dt_setting *set, uint32_t n, dt_env **out)
 {
     size_t at = 0;
-    (void)h;
     fake.settings[0] = '\0';
     for (uint32_t i = 0; i < n; i++) {
         at += (size_t)snprintf(fake.settings + at, sizeof(fake.settings) - at, "%s=%s ", set[i].key, set[i].value);
@@ -118,13 +115,11 @@ static dt_status fake_env(const dt_host *h, const dt_setting *set, uint32_t n, d
 
 static const dt_env_spec *fake_spec(const dt_env *e)
 {
-    (void)e;
     return &fake.spec;
 }
 
 static const char *fake_env_id(const dt_env *e)
 {
-    (void)e;
     return "town";
 }
 
@@ -154,7 +149,6 @@ static dt_status fake_foresight_init(const char *phase, const dt_wiring_config *
 static dt_status fake_foresight_bind(const dt_host *h, dt_foresight *f, const dt_env_spec *spec, const char *env_id,
                                      int64_t H)
 {
-    (void)h;
     assert_true(spec == &fake.spec && strcmp(env_id, "town") == 0);
     embedding_width = H;
     models[n_models] = (dt_model){.comp = &comp, .role = "world"};
@@ -180,7 +174,6 @@ static void *owned;
 
 dt_status fake_stage_own(dt_stage *s, void *p, void (*destroy)(void *p))
 {
-    (void)s;
     assert_true(destroy == dt_free);
     owned = fake.own < 0 ? NULL : p;
     return fake.own;
@@ -237,7 +230,6 @@ static void end(void)
 
 static void test_controller_is_offered(void **unused)
 {
-    (void)unused;
     begin(2, 2, 3);
     dt_wiring *w = open_wiring(0, NULL, DT_OK);
     assert_int_equal(fake.n_asked, 3); /* perception, controller, shield */
@@ -268,7 +260,6 @@ static void test_controller_is_offered(void **unused)
 
 static void test_flags(void **unused)
 {
-    (void)unused;
     static const float open_high[] = {1, INFINITY}, open_low[] = {-INFINITY, 0};
     static const struct {
         uint32_t flags, continuous;
@@ -305,7 +296,6 @@ static void test_flags(void **unused)
 /* "obs" is the agents' own where there is one, and is offered once. */
 static void test_own_row(void **unused)
 {
-    (void)unused;
     static const dt_port with_obs[] = {
         {"near", "A 2", DT_F32, 0}, {"obs", "A 4", DT_F32, 0}, {"far", "A 8", DT_F32, 0}};
     static const dt_port none[][3] = {{{"x", "A 2", DT_I32, 0}},
@@ -332,7 +322,6 @@ static void test_own_row(void **unused)
 
 static void test_window_and_perception(void **unused)
 {
-    (void)unused;
     const dt_wiring_config c = {.window = 4};
     begin(1, 0, 0);
     fake.absent = "shield";
@@ -353,7 +342,6 @@ static void test_window_and_perception(void **unused)
 
 static void test_foresight(void **unused)
 {
-    (void)unused;
     static const dt_port seen[] = {{"self", "A 5", DT_F32, 0},
                                    {"past", "S 4 7", DT_F32, 0},
                                    {"seq_node", "S", DT_I32, 0},
@@ -406,7 +394,6 @@ static void test_foresight(void **unused)
 /* A shield must bound something that the environment has. */
 static void test_shield(void **unused)
 {
-    (void)unused;
     static const struct {
         uint32_t heads, continuous;
         const char *output;
@@ -425,7 +412,6 @@ static void test_shield(void **unused)
 /* What a model may read that is no row of agents makes a graph of it. */
 static void test_graph(void **unused)
 {
-    (void)unused;
     static const struct {
         dt_port in;
         uint32_t has_graph;
@@ -446,7 +432,6 @@ static void test_graph(void **unused)
 
 static void test_other_roles(void **unused)
 {
-    (void)unused;
     static dt_port offers[MAX_WANTED + 1] = {{"action", "A 2", DT_F32, 0}};
     static dt_dim dims[MAX_WANTED + 1] = {{"P", 2}};
     const dt_port needs[] = {{"q", "A 1", DT_F32, 0}};
@@ -488,7 +473,6 @@ static void test_other_roles(void **unused)
 
 static void test_adopted(void **unused)
 {
-    (void)unused;
     dt_model world = {.comp = &comp, .role = "world"}, second = world, other[DT_WIRING_MAX_MODELS + 1];
     dt_model *all[16] = {0};
     begin(1, 0, 0);
@@ -517,7 +501,6 @@ static void test_adopted(void **unused)
 
 static void test_settings(void **unused)
 {
-    (void)unused;
     static dt_setting set[17];
     static dt_stage stage;
     dt_wiring_config c = {.foresight = 0};

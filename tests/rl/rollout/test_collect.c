@@ -24,7 +24,6 @@ enum { M = 6, STEPS = 8 };
 
 static void test_rounds(void **state)
 {
-    (void)state;
     static const char *const settings[] = {"env.id=counter", NULL};
     int32_t drawn[STEPS * M];
     uint64_t steps = 0;
@@ -54,7 +53,6 @@ static void test_rounds(void **state)
 /* Each instance: episode, steps, whether it is over; then its actions. */
 static void test_saved_episodes(void **state)
 {
-    (void)state;
     static const char *const settings[] = {"env.id=counter", NULL};
     dt_str saved = {0};
     int n_over = 0;
@@ -84,7 +82,6 @@ static void test_saved_episodes(void **state)
 /* A saved episode is at most as long as those of the environment: 7 steps of the counter. */
 static void test_saved_episode_is_too_long(void **state)
 {
-    (void)state;
     static const char *const settings[] = {"env.id=counter", NULL};
     static const char actions[4096] = {0};
     world w;
@@ -108,14 +105,12 @@ static void test_saved_episode_is_too_long(void **state)
 
 static bool stop_now(void *user)
 {
-    (void)user;
     return true;
 }
 
 /* A round asks before each of its steps whether to stop. */
 static void test_stop_within_round(void **state)
 {
-    (void)state;
     static const char *const settings[] = {"env.id=counter", NULL};
     world w;
     world_begin(&w, settings);
@@ -130,7 +125,6 @@ static void test_stop_within_round(void **state)
 /* An instance on trial is only given choices that its mask permits: the relay fails at others. */
 static void test_trial_obeys_masks(void **state)
 {
-    (void)state;
     static const char *const settings[] = {"env.id=relay", NULL};
     uint32_t n = 0;
     world w;
@@ -142,7 +136,6 @@ static void test_trial_obeys_masks(void **state)
 
 static void test_priorities_of_new_samples(void **state)
 {
-    (void)state;
     static const char *const settings[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=100", "tiny.alpha=1",
                                            NULL};
     static const float errors[36] = {0};
@@ -189,7 +182,6 @@ static void check_opponents(const char *latest, uint32_t want_latest)
 
 static void test_opponents(void **state)
 {
-    (void)state;
     check_opponents("opponents.latest=1", M);
     check_opponents("opponents.latest=0", 0);
 }
@@ -210,22 +202,18 @@ static const dt_env_spec spec = {.struct_size = sizeof(spec),
 
 static dt_status pair_spec(const void *self, dt_env_spec *out)
 {
-    (void)self;
     *out = spec;
     return DT_OK;
 }
 
 static dt_status pair_reset(void *self, const dt_env_io *io, uint64_t seed)
 {
-    (void)self;
-    (void)seed;
     io->alive[0] = io->alive[1] = 1;
     return DT_OK;
 }
 
 static dt_status pair_step(void *self, const dt_env_io *io)
 {
-    (void)self;
     for (int a = 0; a < 2; a++) {
         io->alive[a] = 1;
         io->reward[a] = (float)(1 + a);
@@ -236,13 +224,11 @@ static dt_status pair_step(void *self, const dt_env_io *io)
 
 static uint64_t no_seed(void *user, uint32_t number, uint64_t episode)
 {
-    (void)user;
     return number + episode;
 }
 
 static void test_numbers_of_an_episode(void **state)
 {
-    (void)state;
     static const dt_env_ops ops = {
         .struct_size = sizeof(ops), .spec = pair_spec, .reset = pair_reset, .step = pair_step};
     const dt_vector_kind kind = {.id = "pair", .ops = &ops, .max_steps = 2};
@@ -274,7 +260,6 @@ static void test_numbers_of_an_episode(void **state)
 /* Of the step after there is a list where the agent went on into it: not where it was terminated. */
 static void test_lists_of_the_step_after(void **state)
 {
-    (void)state;
     static uint8_t flag[2] = {DT_STEP_ACTED, 0}, row[2] = {DT_ROW_ACTS, DT_ROW_ACTS};
     static int32_t length[2] = {3, 5};
     dt_layout l = {.spec = {.n_agents = 1}};

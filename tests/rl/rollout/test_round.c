@@ -99,7 +99,6 @@ static void close_round(round_of *r)
 
 static void test_partition(void **state)
 {
-    (void)state;
     dt_comm *comm = NULL;
     dt_partition p;
     assert_int_equal(dt_comm_create_null(&comm), DT_OK);
@@ -116,7 +115,6 @@ static void test_partition(void **state)
 
 static void test_counts(void **state)
 {
-    (void)state;
     static const double ended[] = {3, 2, 1, 0.5}, unplayed[] = {100, 100, 100, 100};
     uint64_t sample[SLOTS];
     static const uint64_t acted[] = {0, 1, 2, 3, 5, 6};
@@ -144,7 +142,6 @@ static void test_counts(void **state)
 
 static void test_means(void **state)
 {
-    (void)state;
     const double x[] = {1, 90, 3, 91, NAN, 92, 8, 93};
     const uint8_t done[] = {DT_DONE_ENDED, DT_DONE_ENDED | DT_DONE_CUT, DT_DONE_ENDED, 0};
     const uint8_t unplayed[] = {DT_DONE_ENDED, DT_DONE_ENDED | DT_DONE_UNPLAYED, 0, 0};
@@ -161,7 +158,6 @@ static void test_means(void **state)
 
 static void test_summary(void **state)
 {
-    (void)state;
     static const double first[] = {3, 2, 1, 0.5}, second[] = {5, 4, 3, NAN};
     dt_rollout_report out = {.struct_size = sizeof(out)};
     dt_returns x = {.deviation = {0.25, 0.75}};
@@ -193,7 +189,6 @@ static void test_summary(void **state)
 
 static void test_normalised_rewards(void **state)
 {
-    (void)state;
     /* discounted by a half since the agent came: 1, 2.5; 10, 25; 5, 8.5, 11.25; 4; what others leave is 0 */
     static const double sums[] = {1, 10, 5, 2.5, 25, 8.5, 11.25, 4};
     double mean = 0, square = 0;
@@ -239,7 +234,6 @@ static void test_normalised_rewards(void **state)
 /* The sum begins anew at an end, also where an agent acts in the next step. */
 static void test_running_returns_end(void **state)
 {
-    (void)state;
     static const uint8_t end[] = {TERMINATED, TRUNCATED};
     for (size_t i = 0; i < sizeof(end); i++) {
         dt_returns x = {0};
@@ -259,7 +253,6 @@ static void test_running_returns_end(void **state)
 
 static void test_returns_of_values(void **state)
 {
-    (void)state;
     /* rows: step 0 (0,0) (0,1) (1,0); step 1 the same; step 2 (1,0); step 3 (0,0) */
     static const float value[] = {1, 2, 3, 4, 5, 6, 7, 8}, next[] = {0, 0, 0, 40, 50, 60, 70, 80};
     const double g = 0.5, l = 0.25;
@@ -292,7 +285,6 @@ static void test_returns_of_values(void **state)
 /* Targets are advantages and values; costs have their own gamma and lambda; deviations are of before normalising. */
 static void test_estimates(void **state)
 {
-    (void)state;
     dt_rollout_desc d = {.gamma = 0.5, .lambda = 1, .cost_gamma = 1, .cost_lambda = 0};
     dt_returns x = {0};
     double plain[8], deviation;
@@ -353,7 +345,6 @@ static void test_estimates(void **state)
 
 static void test_observations(void **state)
 {
-    (void)state;
     dt_comm *comm = NULL;
     dt_partition split;
     dt_obs_stats s = {0}, off = {0};
@@ -417,7 +408,6 @@ static void test_observations(void **state)
 
 static void test_episode_logs(void **state)
 {
-    (void)state;
     static const double numbers[4] = {0};
     dt_episode_logs x = {0};
     round_of r;
@@ -471,7 +461,6 @@ static dt_status check_of(round_of *r, size_t place, int32_t choice, float value
 /* Each head has its own part of the mask. */
 static void test_foreign_choices(void **state)
 {
-    (void)state;
     static const int32_t two[] = {2, 3}, chosen[][2] = {{1, 0}, {0, 2}, {0, 1}, {1, 1}};
     static const uint8_t mask[] = {1, 1, 1, 0, 1};
     const dt_env_spec spec = {
@@ -492,7 +481,6 @@ static void test_foreign_choices(void **state)
 
 static void test_foreign_actions(void **state)
 {
-    (void)state;
     round_of r;
     open_round(&r);
     assert_int_equal(check_of(&r, 0, 0, -1), DT_OK);

@@ -39,7 +39,6 @@ static uint8_t pixel[4], color[DT_CANVAS_COLORS][3];
 
 static dt_status take_canvas(const dt_canvas *c, dt_str *out)
 {
-    (void)out;
     assert_true(c->width == 2 && c->height == 2);
     memcpy(pixel, c->pixel, sizeof(pixel));
     memcpy(color, c->color, sizeof(color));
@@ -57,7 +56,6 @@ static dt_status no_image(dt_events *e, uint64_t step, const char *tag, uint32_t
 /* From blue, the greatest magnitude below zero, over white, zero, to red. */
 static void test_matrix(void **state)
 {
-    (void)state;
     char name[] = "world.w";
     const dt_param p = {.name = name, .dim = {2, 2}, .n_dims = 2, .count = 4};
     static const float value[] = {-4, 2, 0, 1}, unknown[] = {NAN, 1, -1, 0};
@@ -78,7 +76,6 @@ static void test_matrix(void **state)
 
 static void test_histogram(void **state)
 {
-    (void)state;
     static const float x[] = {-1, 1, NAN, 0.5f, INFINITY}, y[] = {63};
     dt_histogram h;
     dt_histogram_begin(&h);
@@ -250,7 +247,6 @@ static void remove_folder(void)
 
 static void test_records(void **state)
 {
-    (void)state;
     dt_events *e = NULL;
     dt_str text = {0}, png = {0};
     char path[512];
@@ -303,7 +299,6 @@ static void test_records(void **state)
 /* Limits are upper ends of equal parts, the last one the greatest value itself. */
 static void test_histogram_record(void **state)
 {
-    (void)state;
     static const float x[] = {-1, 0, 1, 1, 3};
     dt_events *e = NULL;
     dt_histogram h;
@@ -378,7 +373,6 @@ static void go_on(const char *old)
 
 static void test_end_is_taken_off(void **state)
 {
-    (void)state;
     static const char tag[] = "_hparams_/session_end_info";
     dt_events *e = NULL;
     char path[512], kept[600];
@@ -446,7 +440,6 @@ static void test_end_is_taken_off(void **state)
 /* Phases that begin within one second have files of their own. */
 static void test_files(void **state)
 {
-    (void)state;
     dt_events *e[3] = {NULL, NULL, NULL};
     make_folder();
     for (int i = 0; i < 3; i++) {
@@ -475,7 +468,6 @@ static uint32_t number_at(const char *p)
 
 static void test_png(void **state)
 {
-    (void)state;
     dt_canvas c;
     dt_str png = {0};
     assert_int_equal(dt_canvas_init(&c, 0, 4), DT_EINVAL);

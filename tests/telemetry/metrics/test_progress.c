@@ -71,7 +71,6 @@ static void expect_parts(const char *line, const char *const *part)
 
 static void test_round(void **state)
 {
-    (void)state;
     char line[512];
     const dt_progress_view v = a_round();
     const dt_activity a = {DT_ACTIVITY_COLLECT, 45, 100};
@@ -96,7 +95,6 @@ static void test_round(void **state)
 /* What is not known is not shown as a number. */
 static void test_unknown(void **state)
 {
-    (void)state;
     char line[512];
     dt_progress_view v = a_round();
     v.rate = v.env_steps = v.episode_return = v.headline = v.loss = v.grad_norm = v.learning_rate = NAN;
@@ -119,7 +117,6 @@ static void test_unknown(void **state)
 /* What a round is doing, and times of seconds, minutes and hours. */
 static void test_texts(void **state)
 {
-    (void)state;
     static const struct {
         dt_activity a;
         double left_s;
@@ -144,7 +141,6 @@ static void test_texts(void **state)
 /* Whole lines: which parts there are, in which order, with which gaps, and which of them go first. */
 static void test_lines(void **state)
 {
-    (void)state;
     static const char all[] = "phase2_ppo  round 12/40  collecting 45%  left 3:20  return -195.1 (+12)  "
                               "strict_delay_s 32.46 (-4.1)  2346 env steps/s  8640 env steps  loss 2.23  "
                               "step 660/2400  grad 6.5  lr 1.00e-03  mem 41 MB  wait 12.5%  scale 8";
@@ -231,7 +227,6 @@ static void close_plain(dt_screen *screen)
 /* Lines come every few seconds, or when they must; a quiet run has none. */
 static void test_plain(void **state)
 {
-    (void)state;
     char name[] = "strict_delay_s";
     dt_progress_view v = a_round();
     v.headline_name = name;
@@ -299,7 +294,6 @@ static double left_of(const char *line, bool *is_about)
 /* In the first round what is left is guessed from its own steps; in later ones from what has ended. */
 static void test_first_round(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t at, of;
         dt_activity a;
@@ -334,7 +328,6 @@ static void test_first_round(void **state)
 /* What was left when the view was made gets less, and never below nothing. */
 static void test_left_gets_less(void **state)
 {
-    (void)state;
     dt_progress_view v = a_round();
     bool is_about = false;
     v.left_s = 0.0005;
@@ -366,7 +359,6 @@ static void *report_elsewhere(void *unused)
 
 static void test_activity(void **state)
 {
-    (void)state;
     pthread_t thread;
     dt_activity_set(DT_ACTIVITY_COLLECT, 1, 2); /* this thread does not report yet */
     assert_int_equal(dt_activity_get().kind, DT_ACTIVITY_NONE);
@@ -385,7 +377,6 @@ static void test_activity(void **state)
 /* On a terminal, with a main thread that does nothing for the screen. */
 static void test_redrawn(void **state)
 {
-    (void)state;
     const int master = posix_openpt(O_RDWR | O_NOCTTY), standard = dup(STDERR_FILENO);
     if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) {
         skip();

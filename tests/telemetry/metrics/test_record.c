@@ -24,7 +24,6 @@ static char path[64];
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(path, sizeof(path), "test_record.%ld.tmp", (long)getpid());
     unlink(path);
     return 0;
@@ -32,7 +31,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     return unlink(path);
 }
 
@@ -47,7 +45,6 @@ static void expect(const char *want)
 
 static void test_lines(void **state)
 {
-    (void)state;
     dt_metrics *m = NULL;
     assert_int_equal(dt_metrics_open(path, &m), DT_OK);
     dt_metrics_add_scalar(m, "loss", 2);
@@ -67,7 +64,6 @@ static void test_lines(void **state)
 /* What waits for the next record is its mean; numbers that say what others are of are no curves. */
 static void test_pending(void **state)
 {
-    (void)state;
     dt_metrics *m = NULL;
     dt_events *e = NULL;
     char dir[80], file[400], **name = NULL, *text = NULL;
@@ -114,7 +110,6 @@ static void test_pending(void **state)
 /* More numbers than there is room for at first, in the order in which they came first. */
 static void test_many_numbers(void **state)
 {
-    (void)state;
     enum { MANY = 100 };
     char name[16], want[4096];
     dt_metrics *m = NULL;
@@ -134,7 +129,6 @@ static void test_many_numbers(void **state)
 /* What is dropped is in no later record. */
 static void test_drop(void **state)
 {
-    (void)state;
     dt_metrics *m = NULL;
     assert_int_equal(dt_metrics_open(path, &m), DT_OK);
     dt_metrics_add_scalar(m, "loss", 2);
@@ -148,7 +142,6 @@ static void test_drop(void **state)
 
 static void test_rewind(void **state)
 {
-    (void)state;
     dt_metrics *m = NULL;
     assert_int_equal(dt_metrics_open(path, &m), DT_OK);
     for (uint64_t i = 1; i <= 3; i++) {
@@ -164,7 +157,6 @@ static void test_rewind(void **state)
 /* As a run of several phases does: what was written since the last look is seen by the next one. */
 static void test_rewind_again(void **state)
 {
-    (void)state;
     dt_metrics *m = NULL;
     assert_int_equal(dt_metrics_open(path, &m), DT_OK);
     assert_int_equal(dt_metrics_flush(m, "a", 1, 0), DT_OK);
@@ -181,7 +173,6 @@ static void test_rewind_again(void **state)
 
 static void test_rewind_of_equal_names(void **state)
 {
-    (void)state;
     dt_metrics *m = NULL;
     static const char *const name[] = {"p", "p", "q", "p"};
     assert_int_equal(dt_metrics_open(path, &m), DT_OK);
@@ -224,7 +215,6 @@ static void expect_no_event(const char *dir, const char *name)
 /* An evaluation that was interrupted is made after a resume: its results go to the record of their step. */
 static void test_record_that_is_completed(void **state)
 {
-    (void)state;
     dt_metrics *m = NULL;
     dt_events *e = NULL;
     char dir[80];
@@ -264,7 +254,6 @@ static void test_record_that_is_completed(void **state)
 
 static void test_no_place(void **state)
 {
-    (void)state;
     dt_metrics *m = NULL;
     assert_int_equal(dt_metrics_open("no/such/folder/metrics.jsonl", &m), DT_EIO);
     assert_non_null(strstr(dt_error_text(), "no/such/folder/metrics.jsonl"));
@@ -275,7 +264,6 @@ static void test_no_place(void **state)
 
 static void test_event_files(void **state)
 {
-    (void)state;
     dt_metrics *m = NULL;
     dt_events *e = NULL;
     char dir[80], file[400];
@@ -316,7 +304,6 @@ static void test_event_files(void **state)
 
 static void test_steady_records_allocate_nothing(void **state)
 {
-    (void)state;
     dt_metrics *m = NULL;
     assert_int_equal(dt_metrics_open(path, &m), DT_OK);
     uint64_t before = 0;
@@ -356,7 +343,6 @@ static void check_steps(const uint64_t *step, size_t n)
 /* Another program removes, replaces or cuts the file during the run. */
 static void test_removed_meanwhile(void **state)
 {
-    (void)state;
     dt_metrics *m = NULL;
     struct stat s;
     assert_int_equal(dt_metrics_open(path, &m), DT_OK);

@@ -22,14 +22,12 @@ static char folder[64];
 
 static inline int folder_begin(void **state)
 {
-    (void)state;
     snprintf(folder, sizeof(folder), "test_report.%ld.tmp", (long)getpid());
     return dt_fs_remove_tree(folder) == DT_OK ? mkdir(folder, 0777) : -1;
 }
 
 static inline int folder_end(void **state)
 {
-    (void)state;
     return dt_fs_remove_tree(folder) == DT_OK ? 0 : -1;
 }
 

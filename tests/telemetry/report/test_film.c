@@ -22,7 +22,6 @@ static void put(dt_film *s, const char *key, const double *value, uint32_t n, ui
 /* Every column in turn is a number beyond any road; of a road as well. */
 static void test_finite(void **state)
 {
-    (void)state;
     static const double wild[] = {1e308, -1e308, INFINITY, NAN, 3.3e38};
     for (size_t w = 0; w < sizeof(wild) / sizeof(wild[0]); w++) {
         dt_film s = {0};

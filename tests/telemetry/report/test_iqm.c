@@ -22,7 +22,6 @@ static void near(double a, double b)
 static void test_middle_half(void **state)
 {
     static const double v[] = {100, 3, 1, 2, -50, 4, 5, 6};
-    (void)state;
     near(dt_iqm_compute(v, 8), (2 + 3 + 4 + 5) / 4.0); /* two of eight are left out at each end */
     near(dt_iqm_compute(v, 4), 2.5);                   /* 1, 2, 3, 100: one */
     near(dt_iqm_compute(v, 3), (100 + 3 + 1) / 3.0);   /* none of three */
@@ -34,7 +33,6 @@ static void test_middle_half(void **state)
 static void test_interval(void **state)
 {
     static const double v[] = {3, 1, 8}, same[] = {2, 2, 2, 2};
-    (void)state;
     /* of 27 resamples of three one is (1,1,1) and one (8,8,8): 3.7 % each, more than 2.5 % */
     const dt_iqm r = dt_iqm_interval(v, 3, RESAMPLES);
     near(r.value, 4);
@@ -56,7 +54,6 @@ static void test_interval(void **state)
 static void test_difference(void **state)
 {
     static const double a[] = {10, 12}, b[] = {1, 4};
-    (void)state;
     /* 16 equally likely pairs of resamples: 6 (one of 16, 6.3 %) is the least, 11 the greatest */
     const dt_iqm d = dt_iqm_difference(a, 2, b, 2, RESAMPLES);
     near(d.value, 8.5);

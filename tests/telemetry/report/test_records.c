@@ -20,7 +20,6 @@ static dt_records_reader *open_records(void)
 
 static void test_series(void **state)
 {
-    (void)state;
     put("metrics.jsonl", "w",
         "{\"step\":1,\"phase\":\"a\",\"wall_s\":0.5,\"loss\":3,\"x\\u00e9\\\"<\":1e-3}\n"
         "{\"step\":2,\"phase\":\"a\",\"wall_s\":1,\"loss\":null}\n"
@@ -53,7 +52,6 @@ static void test_series(void **state)
 
 static void test_lines_that_are_none(void **state)
 {
-    (void)state;
     put("metrics.jsonl", "w",
         "{\"step\":1,\"phase\":\"a\",\"wall_s\":1,\"loss\":3}\n"
         "{\"step\":2,\"phase\":\"a\",\"wa\n"
@@ -84,7 +82,6 @@ static void test_lines_that_are_none(void **state)
 /* A line without an end takes no memory: it is passed over as any that is no record. */
 static void test_a_line_of_any_length(void **state)
 {
-    (void)state;
     char *part = malloc(1 << 20);
     assert_non_null(part);
     memset(part, '1', 1 << 20);
@@ -105,7 +102,6 @@ static void test_a_line_of_any_length(void **state)
 
 static void test_cut_by_a_resume(void **state)
 {
-    (void)state;
     put("metrics.jsonl", "w",
         "{\"step\":1,\"phase\":\"a\",\"wall_s\":1,\"loss\":3}\n{\"step\":2,\"phase\":\"a\",\"wall_s\":2,\"loss\":4}\n");
     dt_records_reader *reader = open_records();
@@ -130,7 +126,6 @@ static void test_cut_by_a_resume(void **state)
 /* Names are looked up in a time that does not grow with their number: counted, not measured. */
 static void test_many_names(void **state)
 {
-    (void)state;
     enum { NAMES = 40000 };
     FILE *f = fopen(in_folder("metrics.jsonl"), "w");
     assert_non_null(f);

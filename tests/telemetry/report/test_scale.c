@@ -34,7 +34,6 @@ static void expect_ticks(double low, double high, bool is_log, const char *want)
 
 static void test_ticks(void **state)
 {
-    (void)state;
     expect_ticks(0, 1, false, "0 0.2 0.4 0.6 0.8 1.0");
     expect_ticks(-0.031, 0.004, false, "−0.03 −0.02 −0.01 0");
     expect_ticks(0, 22200, false, "0 5k 10k 15k 20k");
@@ -48,7 +47,6 @@ static void test_ticks(void **state)
 /* numbers of a foreign file may be as large, or as near each other, as doubles can be */
 static void test_wild_numbers(void **state)
 {
-    (void)state;
     static const double pairs[][2] = {{-1.7e308, 1.7e308}, {1e-308, 1.7e308}, {0, 5e-324},       {5e-324, 5e-324},
                                       {9.2e18, 9.2e18},    {1e300, 1e300},    {-1e-320, 1e-320}, {1, 1 + 1e-15}};
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
@@ -68,7 +66,6 @@ static void test_wild_numbers(void **state)
 
 static void test_ranges(void **state)
 {
-    (void)state;
     size_t outside = 9;
     double few[] = {3, NAN, 9, 5, INFINITY};
     dt_scale s = dt_scale_fit(few, 5, true, &outside);
@@ -102,7 +99,6 @@ static void test_ranges(void **state)
 
 static void test_numbers(void **state)
 {
-    (void)state;
     char t[DT_NUMBER_BYTES], more[DT_NUMBER_BYTES];
     assert_string_equal(dt_number_text(-0.000012345, t), "−1.234e−5");
     assert_string_equal(dt_number_text(123456, t), "123456");
@@ -134,7 +130,6 @@ static void test_numbers(void **state)
 
 static void test_escapes(void **state)
 {
-    (void)state;
     dt_str s = {0};
     dt_html_escape(&s, "<a b=\"x\">'&amp;\x01\xff\xef\xbf\xbf é\x7f");
     assert_string_equal(dt_str_text(&s),
@@ -144,7 +139,6 @@ static void test_escapes(void **state)
 
 static void test_curves(void **state)
 {
-    (void)state;
     enum { N = 5000 };
     uint64_t *step = dt_alloc_n(N, sizeof(*step));
     uint32_t *at = dt_alloc_n(N, sizeof(*at));
@@ -190,7 +184,6 @@ static void test_curves(void **state)
 
 static void test_axes(void **state)
 {
-    (void)state;
     static uint64_t step[] = {1, 2, 3, 4, 5};
     static uint32_t all[] = {1, 2, 4}, some[] = {1, 3, 4};
     static double env_steps[] = {100, 200, 400}, loss[] = {9, 8, 7};
@@ -218,7 +211,6 @@ static void test_axes(void **state)
 
 static void test_units(void **state)
 {
-    (void)state;
     static const char *const pair[][2] = {{"time/step", "s"},
                                           {"charts/horizon_s", "s"},
                                           {"eval/rmse_m/5", "m"},

@@ -22,7 +22,6 @@ static dt_run_state look(void)
 
 static void test_flat(void **state)
 {
-    (void)state;
     dt_flat f;
     put("x.json", "w",
         "{\"a\":{\"b\":[1,\"two\",[true]],\"c\":{}},\"data.batch\":{\"value\":64,\"origin\":\"--set\"},\"n\":null}");
@@ -53,7 +52,6 @@ static void test_flat(void **state)
 
 static void test_conditions(void **state)
 {
-    (void)state;
     static const struct {
         const char *end;
         dt_run_condition is;
@@ -80,7 +78,6 @@ static void test_conditions(void **state)
 
 static void test_progress_and_best(void **state)
 {
-    (void)state;
     put("meta.json", "w", "{\"start\":\"2026-11-21T08:00:00Z\"}\n");
     dt_run_state s = look();
     assert_false(s.has_phase); /* it never came to a phase */
@@ -118,7 +115,6 @@ static void test_progress_and_best(void **state)
 /* --max-steps ended it: all is well, but there are phases to come. */
 static void test_stopped_before_its_last_phase(void **state)
 {
-    (void)state;
     put("meta.json", "w", "{\"start\":\"x\",\"end\":\"x\",\"exit_code\":0}\n");
     put("metrics.jsonl", "w", "{\"step\":4,\"phase\":\"p\",\"wall_s\":5,\"progress\":1}\n");
     put("progress.json", "w", "{\"phase\":\"p\",\"phase_index\":0,\"phases\":2,\"steps\":4}\n");
@@ -135,7 +131,6 @@ static void test_stopped_before_its_last_phase(void **state)
 /* The rule that ends a phase is the one its progress is told by. */
 static void test_stop_rules(void **state)
 {
-    (void)state;
     put("meta.json", "w", "{\"start\":\"2026-11-21T08:00:00Z\"}\n");
     put("metrics.jsonl", "w", "{\"step\":30,\"phase\":\"p\",\"wall_s\":5,\"progress\":0.25}\n");
     static const struct {
@@ -159,7 +154,6 @@ static void test_stop_rules(void **state)
 
 static void test_why_it_failed(void **state)
 {
-    (void)state;
     put("meta.json", "w", "{\"start\":\"x\",\"exit_code\":7}\n");
     assert_string_equal(look().error, "");
     for (int i = 0; i < 200; i++) {
@@ -173,7 +167,6 @@ static void test_why_it_failed(void **state)
 
 static void test_no_run(void **state)
 {
-    (void)state;
     dt_logbook s;
     assert_int_equal(dt_logbook_open("no-such-run", &s), DT_ENOTFOUND);
     assert_non_null(strstr(dt_error_text(), "no-such-run: no such run directory"));
@@ -186,7 +179,6 @@ static void test_no_run(void **state)
 
 static void test_poll(void **state)
 {
-    (void)state;
     dt_logbook s;
     put("meta.json", "w", "{\"start\":\"2026-11-21T08:00:00Z\"}\n");
     assert_int_equal(dt_logbook_open(folder, &s), DT_OK);
@@ -205,7 +197,6 @@ static void test_poll(void **state)
 /* Numbers that no run of ours writes, and that no integer of ours holds. */
 static void test_foreign_numbers(void **state)
 {
-    (void)state;
     put("meta.json", "w", "{\"exit_code\":-1e300}");
     put("progress.json", "w", "{\"phase\":\"p\",\"phase_index\":-1e300,\"phases\":1e300,\"steps\":-5}");
     put("metrics.jsonl", "w", "{\"step\":9,\"phase\":\"p\",\"wall_s\":4,\"loss\":1}\n");

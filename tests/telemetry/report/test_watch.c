@@ -35,7 +35,6 @@ static void expect_line(const char *text, const char *line)
 
 static void test_view(void **state)
 {
-    (void)state;
     dt_logbook l;
     dt_str out = {0};
     int fd = -1;
@@ -80,7 +79,6 @@ static void test_view(void **state)
 
 static void test_costs_beside_their_limits(void **state)
 {
-    (void)state;
     dt_logbook l;
     dt_str out = {0};
     int fd = -1;
@@ -115,7 +113,6 @@ static void test_costs_beside_their_limits(void **state)
 
 static void test_ranks(void **state)
 {
-    (void)state;
     dt_logbook l;
     dt_str out = {0};
     const char line[] = "{\"step\":%d,\"phase\":\"p\",\"wall_s\":%d,\"ranks/busy_s\":0.%d,\"ranks/waiting\":0.25,"
@@ -160,7 +157,6 @@ static void test_ranks(void **state)
 
 static void test_nothing_yet(void **state)
 {
-    (void)state;
     dt_logbook l;
     dt_str out = {0};
     put("meta.json", "w", "{}\n");
