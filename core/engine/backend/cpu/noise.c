@@ -22,10 +22,9 @@ static ALWAYS_INLINE double uniform_from_words(uint32_t high, uint32_t low)
 static ALWAYS_INLINE double log_unit(double u)
 {
     const uint64_t root = 0x3FE6A09E667F3BCD, one = 0x3FF0000000000000, mantissa = 0x000FFFFFFFFFFFFF;
-    const uint64_t shifted = bits_of_double(u) + (one - root);
-    const double n =
-        double_from_bits(0x4330000000000000 | shifted >> 52) - (0x1p52 + 1023); /* without an integer's help */
-    const double f = double_from_bits((shifted & mantissa) + root) - 1, s = f / (2 + f), z = s * s;
+    const uint64_t shifted = bits_of(u) + (one - root);
+    const double n = double_of(0x4330000000000000 | shifted >> 52) - (0x1p52 + 1023); /* without an integer's help */
+    const double f = double_of((shifted & mantissa) + root) - 1, s = f / (2 + f), z = s * s;
     double q = 0.14616585424934123;
     q = q * z + 0.1533171061820642;
     q = q * z + 0.18182889455675105;
