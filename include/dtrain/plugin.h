@@ -47,7 +47,8 @@ enum { DT_PORT_OPTIONAL = 1u };
  * step by step, "S 15 6" as "15 S 6". */
 enum { DT_PORT_STEPS = 2u };
 /* Observations of environments: values that count rows of symbol k (0: "A", 1: the first of the spec) within the
- * instance; the host adds the rows before it when it packs several. -1 means none, and is refused in one place: of a
+ * instance; the host adds the rows before it when it packs several. Row pointers ("G+1") may not count rows of "A";
+ * an index per row of "A" that counts rows of G says the same. -1 means none, and is refused in one place: of a
  * graph in CSR, where rowptr [N+1] counts edges and col [E] counts nodes (N, or another symbol), every edge leads to
  * one. */
 /* Lists that each agent has of its own: a port "A+1" i32, DT_PORT_INDEX(k), means that rows v[a] up to
@@ -177,7 +178,9 @@ typedef struct dt_phase_ops { /* the host owns the loop; the phase is stepped */
     /* [main] bind models and data, check what can be checked. config is read-only from here on. */
     dt_status (*create)(void *self, const dt_host *h, const void *config);
     dt_status (*start)(void *self);                      /* [main][collective] graphs, arenas, first broadcast */
-    dt_status (*iterate)(void *self, dt_progress *out);  /* [main][collective] one iteration; DT_DONE ends the phase */
+    /* [main][collective] One iteration; DT_DONE ends the phase. 1,000 calls in a row without a step or an iteration end
+     * the run with code 3. */
+    dt_status (*iterate)(void *self, dt_progress *out);
     dt_status (*evaluate)(void *self, dt_progress *out); /* [main][collective] optional; results through metrics */
     void (*stop)(void *self);                            /* [main] */
     void (*destroy)(void *self);                         /* [main] once per create, even a failed one */

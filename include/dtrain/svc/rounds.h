@@ -93,6 +93,7 @@ typedef struct dt_pass_report { /* of one pass over a round's samples */
     const double *loss_value;     /* [n_losses] means over its minibatches, unweighted */
 } dt_pass_report;
 
+/* What it points to is copied by create, except target and group, which live until start has returned. */
 typedef struct dt_rounds_desc {
     uint32_t struct_size, config_size; /* sizeof(dt_rounds_desc), sizeof(dt_rounds_config) */
     const char *phase;                 /* its id, for messages */
