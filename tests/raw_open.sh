@@ -15,18 +15,20 @@ core/base/clock.c: /proc
 core/base/mapping.c: asks whether a file that is mapped was changed, in a signal handler; opens nothing
 core/base/fault.c: where a test that names it waits
 core/cli/main.c: /dev/null
+core/cli/phase_trial.c: /dev/null
 core/base/mem.c: /sys
 core/comm/board.c: /proc, and memory that another process of this machine shares
 core/state/checkpoint/run_config.c: the full name of a folder that the user gives
-core/plan/memory_watch.c: /proc and /sys
 core/plan/machine/limits.c: /proc and /sys
 core/plugin/trial/check.c: /proc
+core/plugin/trial/trial.c: /proc
+core/plugin/trial/process_state.c: is the working folder there; opens nothing
 core/plan/machine/doctor_machine.c: /proc, /sys, and a file of its own that it measures with
 core/plan/machine/doctor_device.c: /dev
 core/base/module.c: modules that belong to dtrain
 core/engine/device/open.c: /dev
 core/comm/launch/hostfile.c: is a file there that the user names
-core/comm/launch/launch.c: mpirun on the PATH, /dev/null, is TMPDIR there
+core/comm/launch/mpirun.c: mpirun on the PATH, /dev/null, is TMPDIR there
 core/plugin/loader/loader.c: plugins, which the user names
 core/plugin/loader/search.c: plugins
 plugins/traffic/import/sort.c: a file without a name
@@ -37,10 +39,8 @@ core/cli/verb_run.c: the real path of what the user names
 core/cli/verb_export.c: the length of what it wrote where the user said
 core/run/rundir.c: a new folder below runs/; ages of runs
 core/telemetry/report/logbook.c: the name of the folder itself
-core/run/run_start.c: free space
 core/cli/verb_runs.c: folders below one that the user names, links left out
 core/run/resume.c: the real path of what the user names
-core/state/checkpoint/save.c: free space
 '
 calls='(open|openat|fopen|freopen|opendir|rename|unlink|mkdir|truncate|stat|lstat|access|realpath|scandir|symlink|link|creat)'
 

@@ -8,6 +8,7 @@ core_libdtcore_la_SOURCES += \
 	core/train/device/infer.c core/train/device/infer.h \
 	core/train/device/ranks.c \
 	core/train/device/results.c \
+	core/train/device/params.c \
 	core/train/device/slots.c \
 	core/train/device/step.c \
 	core/train/device/link.c core/train/device/link.h \

@@ -413,6 +413,29 @@ bool dt_process_is_attached(const dt_process_instance *x)
     return x->p->map != NULL;
 }
 
+uint32_t dt_process_push(dt_process *p, const dt_wire_call *call)
+{
+    const uint32_t number = ++p->pushed;
+    p->sent[number & p->m.mask] = *call;
+    *dt_wire_ring(&p->m, p->map, number) = *call;
+    return number;
+}
+
+/* The worker sets worker_sleeps and looks at asked again before it sleeps: one of the two sees the other's store. */
+void dt_process_flush(dt_process *p)
+{
+    dt_wire_control *c = dt_process_control(p);
+    if (p->asked == p->pushed) {
+        return;
+    }
+    p->asked = p->pushed;
+    p->flush[p->n_flushes++ % DT_PROCESS_FLUSHES] = p->asked;
+    atomic_store(&c->asked, p->asked);
+    if (atomic_load(&c->worker_sleeps) != 0) {
+        dt_wire_wake(&c->asked);
+    }
+}
+
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
 void dt_process_begin_shutdown(dt_process_instance *x)
@@ -434,7 +457,7 @@ void dt_process_begin_shutdown(dt_process_instance *x)
 /* Lets it clean up, but does not wait for long. */
 static void wait_for_end(const dt_process *p)
 {
-    dt_wire_control *c = (dt_wire_control *)(void *)p->map;
+    dt_wire_control *c = dt_process_control(p);
     for (double left = end_s; left > 0; left = p->left_s + end_s - dt_clock_s()) {
         const unsigned answered = atomic_load(&c->answered);
         if (answered == p->asked || dt_process_has_ended(p)) {

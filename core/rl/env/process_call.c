@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See process_inner.h: calls of the host, and waiting for answers. Numbers of calls wrap around; two of them are
+ * See process_inner.h: waiting for answers. Numbers of calls wrap around; two of them are
  * compared by their difference.
  */
 #include <config.h>
@@ -12,44 +12,16 @@
 
 static const double slice_s = 0.05; /* between two looks at what a worker writes and whether the run should stop */
 
-static dt_wire_control *control_of(const dt_process *p)
-{
-    return (dt_wire_control *)(void *)p->map;
-}
-
 /* Of calls not yet answered, is a at or after b? */
 static bool is_reached(uint32_t a, uint32_t b)
 {
     return (int32_t)(a - b) >= 0;
 }
 
-uint32_t dt_process_push(dt_process *p, const dt_wire_call *call)
-{
-    const uint32_t number = ++p->pushed;
-    p->sent[number & p->m.mask] = *call;
-    *dt_wire_ring(&p->m, p->map, number) = *call;
-    return number;
-}
-
-/* The worker sets worker_sleeps and looks at asked again before it sleeps: one of the two sees the other's store. */
-void dt_process_flush(dt_process *p)
-{
-    dt_wire_control *c = control_of(p);
-    if (p->asked == p->pushed) {
-        return;
-    }
-    p->asked = p->pushed;
-    p->flush[p->n_flushes++ % DT_PROCESS_FLUSHES] = p->asked;
-    atomic_store(&c->asked, p->asked);
-    if (atomic_load(&c->worker_sleeps) != 0) {
-        dt_wire_wake(&c->asked);
-    }
-}
-
 /* Reads how far the worker is. Numbers that cannot be are those of a worker that wrote over them. */
 static dt_status read_answered(dt_process *p)
 {
-    const uint32_t answered = atomic_load_explicit(&control_of(p)->answered, memory_order_acquire);
+    const uint32_t answered = atomic_load_explicit(&dt_process_control(p)->answered, memory_order_acquire);
     if (answered - p->answered > p->asked - p->answered) {
         return dt_process_overwritten(p);
     }
@@ -71,7 +43,7 @@ static uint32_t end_of_batch(const dt_process *p, uint32_t number)
 /* The call that the worker reports to be in, of those not answered; where that cannot be, the first one. */
 static uint32_t call_under_way(const dt_process *p)
 {
-    const uint32_t begun = atomic_load_explicit(&control_of(p)->begun, memory_order_relaxed);
+    const uint32_t begun = atomic_load_explicit(&dt_process_control(p)->begun, memory_order_relaxed);
     return begun - p->answered - 1 < p->asked - p->answered ? begun : p->answered + 1;
 }
 
@@ -86,7 +58,7 @@ uint32_t dt_process_blamed(const dt_process *p, uint32_t fallback)
 
 static void sleep_until(dt_process *p, uint32_t target)
 {
-    dt_wire_control *c = control_of(p);
+    dt_wire_control *c = dt_process_control(p);
     atomic_store(&c->host_target, target);
     atomic_store(&c->host_sleeps, 1);
     if (atomic_load(&c->answered) == p->answered) {
@@ -136,7 +108,7 @@ dt_status dt_process_wait(dt_process *p, uint32_t number)
     }
     DT_TRY(read_answered(p));
     for (uint32_t seen = p->answered; !is_reached(p->answered, number); seen = p->answered) {
-        if (!dt_wire_spin_while(&p->spin, &control_of(p)->answered, seen)) {
+        if (!dt_wire_spin_while(&p->spin, &dt_process_control(p)->answered, seen)) {
             return wait_asleep(p, number);
         }
         DT_TRY(read_answered(p));

@@ -87,9 +87,15 @@ dt_status dt_process_check_status(int32_t status); /* of what a worker may say t
 
 void dt_process_destroy(void *instance);
 
-/* process_call.c: push puts a call into the ring, flush makes all of them visible to the worker. */
+/* push puts a call into the ring, flush makes all of them visible to the worker. */
 uint32_t dt_process_push(dt_process *p, const dt_wire_call *call);
 void dt_process_flush(dt_process *p);
+static inline dt_wire_control *dt_process_control(const dt_process *p)
+{
+    return (dt_wire_control *)(void *)p->map;
+}
+
+/* process_call.c */
 /* Until the worker has answered call number. Errors: DT_EIO (it is lost), DT_EINTERRUPTED. */
 dt_status dt_process_wait(dt_process *p, uint32_t number) DT_NODISCARD;
 /* The place whose call the worker was in when it was lost, or fallback. */

@@ -314,12 +314,6 @@ static size_t params_bytes(const dt_train_device *d)
     return (size_t)d->all * sizeof(float);
 }
 
-dt_status dt_device_narrow_params(const dt_trainer *t, void *half, const float *params, int64_t n)
-{
-    const dt_train_device *d = t->device;
-    return half == NULL ? DT_OK : d->ops->narrow(d->device, half, params, n, dt_device_storage_type(t), d->compute);
-}
-
 static size_t half_bytes(const dt_train_device *d)
 {
     return params_bytes(d) / 2;

@@ -18,7 +18,7 @@
  * State: arenas live on the device. dt_train_device_download brings them to the host's arenas; the next step takes them
  * back in case they were changed. Threads: [main], packing on the workers.
  *
- * device.c: life, memory, shape classes; slots.c: sums of gradients; step.c: the step; results.c: what it found;
+ * device.c: life, memory, shape classes; slots.c: sums of gradients; params.c: after an update; step.c: the step; results.c: what it found;
  * ranks.c: its end where there are several ranks.
  */
 #ifndef DTRAIN_CORE_TRAIN_DEVICE_INTERNAL_H
@@ -144,9 +144,12 @@ DT_NODISCARD static inline dt_status dt_device_copy_out(const dt_train_device *d
     return bytes > 0 ? d->ops->copy(d->device, to, from, bytes, DT_DEVICE_TO_HOST, d->compute) : DT_OK;
 }
 
-/* device.c */
+/* params.c */
 /* After parameters have changed, on the stream that computes; half NULL: nothing is stored in half. */
 dt_status dt_device_narrow_params(const dt_trainer *t, void *half, const float *params, int64_t n) DT_NODISCARD;
+/* Target networks of groups that f updates, after the parameters of all ranks. */
+dt_status dt_device_update_targets(const dt_trainer *t, const dt_device_finish *f) DT_NODISCARD;
+/* device.c */
 /* Ends the capture that launched with status st. what: for an error. */
 dt_status dt_device_end_capture(const dt_train_device *d, dt_status st, const char *what, dt_device_graph **out_p)
     DT_NODISCARD;
@@ -204,8 +207,7 @@ dt_status dt_device_ranks_reduce(dt_trainer *t, uint32_t groups, dt_status mine)
 /* [collective] The rest of a step that was launched from b: norm, update of this rank's slices, parameters of all. */
 dt_status dt_device_ranks_update(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b) DT_NODISCARD;
 
-/* step.c: target networks of groups that f updates, after the parameters of all ranks; parts of a step (backend.h) */
-dt_status dt_device_update_targets(const dt_trainer *t, const dt_device_finish *f) DT_NODISCARD;
+/* step.c: parts of a step (backend.h) */
 dt_status dt_device_begin_step(dt_trainer *t) DT_NODISCARD;
 dt_status dt_device_run_shards(dt_trainer *t) DT_NODISCARD;
 dt_status dt_device_reduce(dt_trainer *t, dt_status mine) DT_NODISCARD;
