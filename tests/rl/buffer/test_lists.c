@@ -250,8 +250,7 @@ static void test_refused(void **state)
         {"nested", "herd: port spare [K+1] holds lists of rows of K, of which each agent has its own (port near_ptr "
                    "[A+1]); lists of lists are not possible"},
         {"bare", "herd: port near_ptr [A+1] contains row pointers; declare with DT_PORT_INDEX which rows they count"},
-        {"of_agents",
-         "herd: port near_ptr [A+1] contains row pointers; declare with DT_PORT_INDEX which rows they count"},
+        {"of_agents", "herd: port near_ptr [A+1] contains row pointers that count \"A\""},
         {"floats", "herd: port near_ptr counts rows of symbol 1; there are 3, and indices are i32"},
         {"wide", "herd: port near_ptr [A+1 2] contains row pointers; declare with DT_PORT_INDEX which rows they count"},
         {"first", "step 3: observation near_ptr [A+1] begins the list of agent 0 at row 1 of K; expected 0"},
