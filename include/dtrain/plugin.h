@@ -48,7 +48,7 @@ enum { DT_PORT_OPTIONAL = 1u };
 enum { DT_PORT_STEPS = 2u };
 /* Observations of environments: values that count rows of symbol k (0: "A", 1: the first of the spec) within the
  * instance; the host adds the rows before it when it packs several. Row pointers ("G+1") may not count rows of "A";
- * an index per row of "A" that counts rows of G says the same. -1 means none, and is refused in one place: of a
+ * an index per row of "A" that counts rows of G is equivalent. -1 means none, and is refused in one place: of a
  * graph in CSR, where rowptr [N+1] counts edges and col [E] counts nodes (N, or another symbol), every edge leads to
  * one. */
 /* Lists that each agent has of its own: a port "A+1" i32, DT_PORT_INDEX(k), means that rows v[a] up to

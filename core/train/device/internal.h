@@ -18,8 +18,8 @@
  * State: arenas live on the device. dt_train_device_download brings them to the host's arenas; the next step takes them
  * back in case they were changed. Threads: [main], packing on the workers.
  *
- * device.c: life, memory, shape classes; slots.c: sums of gradients; params.c: after an update; step.c: the step; results.c: what it found;
- * ranks.c: its end where there are several ranks.
+ * device.c: life, memory, shape classes; slots.c: sums of gradients; params.c: after an update; step.c: the step;
+ * results.c: what it found; ranks.c: its end where there are several ranks.
  */
 #ifndef DTRAIN_CORE_TRAIN_DEVICE_INTERNAL_H
 #define DTRAIN_CORE_TRAIN_DEVICE_INTERNAL_H
