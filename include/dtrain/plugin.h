@@ -177,7 +177,7 @@ typedef struct dt_phase_ops { /* the host owns the loop; the phase is stepped */
     uint32_t struct_size, reserved;
     /* [main] bind models and data, check what can be checked. config is read-only from here on. */
     dt_status (*create)(void *self, const dt_host *h, const void *config);
-    dt_status (*start)(void *self);                      /* [main][collective] graphs, arenas, first broadcast */
+    dt_status (*start)(void *self); /* [main][collective] graphs, arenas, first broadcast */
     /* [main][collective] One iteration; DT_DONE ends the phase. 1,000 calls in a row without a step or an iteration end
      * the run with code 3. */
     dt_status (*iterate)(void *self, dt_progress *out);
