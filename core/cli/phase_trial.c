@@ -372,16 +372,27 @@ static dt_status require_model(const trial *x, const dt_stage *stage)
                             : DT_FAIL(DT_ECONFIG, "%s does not use a model of this role here", stage->d.phase->desc.id);
 }
 
+static dt_status try_evaluating(trial *x, dt_stage *stage)
+{
+    dt_progress unused;
+    if (stage->d.phase->ops.phase.evaluate == NULL || !dt_trial_begin_step(x->t, "evaluate")) {
+        return DT_OK;
+    }
+    DT_TRY(dt_stage_evaluate(stage, &unused));
+    note(x, "evaluated");
+    return DT_OK;
+}
+
 /* Four iterations, with an evaluation and a checkpoint in the middle; info: of that. */
 static dt_status run_through(trial *x, dt_stage *stage, dt_ckpt_info *info, bool *has_checkpoint_p)
 {
-    const bool has_evaluation = stage->d.phase->ops.phase.evaluate != NULL;
     dt_progress p = {.struct_size = sizeof(p)};
     dt_progress_mark first;
     dt_ckpt_info end = {0};
     int n = 0, n_more = 0;
-    if (!dt_trial_begin_step(x->t, "iterate")) {
-        return DT_OK;
+    if (!dt_trial_begin_step(x->t, "iterate")) { /* it failed in a process before: the rest is tried without it */
+        DT_TRY(try_evaluating(x, stage));
+        return save_and_load(x, stage);
     }
     dt_status st = iterate(stage, 1, &n, &p);
     dt_progress_mark_take(&first, stage, &p);
@@ -391,11 +402,7 @@ static dt_status run_through(trial *x, dt_stage *stage, dt_ckpt_info *info, bool
         n_more = 0;
     }
     DT_TRY_DONE(st);
-    if (has_evaluation && dt_trial_begin_step(x->t, "evaluate")) {
-        dt_progress unused;
-        DT_TRY(dt_stage_evaluate(stage, &unused));
-        note(x, "evaluated");
-    }
+    DT_TRY(try_evaluating(x, stage));
     *has_checkpoint_p = st == DT_OK && stage->trainer != NULL && dt_trial_begin_step(x->t, "a checkpoint");
     DT_TRY(*has_checkpoint_p ? save_checkpoint(x, stage, "half", info) : DT_OK);
     if (st == DT_OK && dt_trial_begin_step(x->t, "iterate")) {

@@ -333,7 +333,7 @@ break_it phase p15 "FAIL p15: fini: it was killed by signal 6" -e "$ends" -e 's/
 saves='s/^DT_PHASE_DEFINE(/static dt_status save(void *self, dt_writer *w)\n{\n    static char n;\n    SAVE\n    return w->write(w, \&n, 1);\n}\
 static dt_status load(void *self, dt_reader *r, uint32_t version)\n{\n    char n[2];\n    LOAD\n}\n&/
     s/DT_SET(stop, stop)/DT_SET(save, save), DT_SET(load, load), &/'
-change 0 phase p16 "evaluated, saved and loaded, stopped, destroyed" -e "$saves" -e 's/SAVE//; s/LOAD/return r->read(r, n, 1);/'
+change 0 phase p16 "iterated 4 times, saved and loaded, stopped, destroyed" -e "$saves" -e 's/SAVE//; s/LOAD/return r->read(r, n, 1);/'
 break_it phase p17 "save writes other bytes than those that were loaded" -e "$saves" -e 's/SAVE/n++;/; s/LOAD/return r->read(r, n, 1);/'
 break_it phase p18 "load reads 2 bytes, but 1 are left" -e "$saves" -e 's/SAVE//; s/LOAD/return r->read(r, n, 2);/'
 break_it phase p19 "load leaves 1 of the 1 bytes" -e "$saves" -e 's/SAVE//; s/LOAD/return DT_OK;/'

@@ -57,6 +57,27 @@ struct dt_vector {
 
 static void *worker_main(void *arg);
 
+static bool keeps_records(const dt_vector_desc *d)
+{
+    for (uint32_t i = 0; i < d->n_kinds; i++) {
+        if (d->kind[i].restart != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool steps_in_batches(const dt_vector_desc *d)
+{
+    return d->n_kinds == 1 && d->kind->async == NULL && d->kind->ops->step_many != NULL && d->n > 1;
+}
+
+size_t dt_vector_bytes(const dt_vector_desc *d, uint32_t *arenas_p)
+{
+    *arenas_p = 1 + keeps_records(d) + steps_in_batches(d);
+    return (d->n > 0 ? d->n : 1) * d->layout->record_bytes;
+}
+
 static dt_status allocate_batch(dt_vector *v, uint32_t n)
 {
     void *batch = NULL;
@@ -88,14 +109,10 @@ static dt_status allocate_vector(dt_vector *v)
     }
     DT_TRY(dt_arena_map(v->record_bytes, &record));
     v->record = record;
-    bool keeps = false;
-    for (uint32_t i = 0; i < v->d.n_kinds; i++) {
-        keeps = keeps || v->d.kind[i].restart != NULL;
-    }
+    const bool keeps = keeps_records(&v->d);
     DT_TRY(keeps ? dt_arena_map(v->record_bytes, &record) : DT_OK);
     v->kept = keeps ? record : NULL;
-    return v->d.n_kinds == 1 && !v->is_async && v->d.kind->ops->step_many != NULL && n > 1 ? allocate_batch(v, n)
-                                                                                           : DT_OK;
+    return steps_in_batches(&v->d) ? allocate_batch(v, n) : DT_OK;
 }
 
 static void make_groups(dt_vector *v)

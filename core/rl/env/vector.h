@@ -88,6 +88,8 @@ typedef struct dt_vector_desc {
     bool tells_episodes;        /* reset receives how many episodes the instance had before, else always 0 */
 } dt_vector_desc;
 
+/* Bytes of arenas that dt_vector_create maps, before rounding each of *arenas_p of them to whole pages. */
+size_t dt_vector_bytes(const dt_vector_desc *d, uint32_t *arenas_p);
 /* Errors: DT_ENOMEM, DT_EUNSUPPORTED (no thread could be started). */
 dt_status dt_vector_create(const dt_vector_desc *d, dt_vector **out_p) DT_NODISCARD;
 void dt_vector_destroy(dt_vector *v); /* nothing may be posted */

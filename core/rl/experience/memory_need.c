@@ -219,6 +219,10 @@ static dt_status add_evaluation_bytes(dt_rollout *r, dt_trainer *t, dt_rollout_n
     out->evaluated = (uint32_t)(jobs < own ? jobs : own);
     out->evaluating = out->processes > 0 ? dt_env_count_workers(r->env, out->evaluated) : 0;
     const dt_layout *l = dt_env_get_layout(r->env, r->env->evaluated);
+    const dt_vector_kind kind = {.ops = r->env->ops,
+                                 .async = r->env->in_process ? &dt_process_async : NULL,
+                                 .restart = dt_env_restart_table(r->env, r->env->evaluated)};
+    const dt_vector_desc vd = {.kind = &kind, .n_kinds = 1, .layout = l, .n = out->evaluated};
     const dt_buffer_desc bd = {.layout = l,
                                .steps = 1,
                                .instances = out->evaluated > 0 ? out->evaluated : 1,
@@ -228,8 +232,10 @@ static dt_status add_evaluation_bytes(dt_rollout *r, dt_trainer *t, dt_rollout_n
     const dt_status st = dt_buffer_init(&b, &bd);
     if (st == DT_OK) {
         out->evaluation = buffer_bytes(&b, out->mean, &out->evaluation_resident);
-        out->evaluation += dt_arena_bytes(out->evaluated * l->record_bytes);
-        out->evaluation_resident += out->evaluated * l->record_bytes;
+        uint32_t arenas = 0;
+        const size_t bytes = dt_vector_bytes(&vd, &arenas);
+        out->evaluation += arenas * dt_arena_bytes(bytes);
+        out->evaluation_resident += arenas * bytes;
     }
     dt_buffer_fini(&b);
     DT_TRY(st);
