@@ -43,19 +43,19 @@ expect 0 "critic.c, Makefile, README.md" "$dtrain" new policy critic "$work/crit
 build "$work/swing" || { echo "FAIL: the data source does not build"; exit 1; }
 build "$work/critic" || { echo "FAIL: the phase that acts does not build"; exit 1; }
 
-expect 0 "PASS fit: 18 passed, 0 failed, 0 skipped" "$dtrain" check "$work/fit/fit.so"
-expect 0 "PASS drive: 9 passed, 0 failed, 0 skipped" "$dtrain" check "$work/drive/drive.so"
+expect 0 "PASS fit: 19 passed, 0 failed, 0 skipped" "$dtrain" check "$work/fit/fit.so"
+expect 0 "PASS drive: 10 passed, 0 failed, 0 skipped" "$dtrain" check "$work/drive/drive.so"
 expect 0 "PASS robot: 7 passed, 0 failed, 0 skipped" "$dtrain" check "$work/robot/robot.so"
 expect 0 "PASS swing: 6 passed, 0 failed, 0 skipped" "$dtrain" check "$work/swing/swing.so"
 expect 0 "PASS critic: 5 passed, 0 failed, 0 skipped" "$dtrain" check "$work/critic/critic.so"
 expect 0 "32 started" "$dtrain" check "$work/robot/robot.so" --set robot.battery=9 \
     --set robot.cells=999
 # controllers and shields by acting in an environment, those of others beside this plugin as well
-expect 0 "iterated 2 times" "$dtrain" check controller_mlp \
+expect 0 "iterated 4 times" "$dtrain" check controller_mlp \
     --env cartpole
 expect 0 "PASS shield_barrier: 4 passed" "$dtrain" check shield_barrier --env env_traffic
 expect 3 "this environment has choices 2, continuous 0" "$dtrain" check controller_influence --env cartpole
-expect 3 "no controller or shield to try in an environment" "$dtrain" check "$work/drive/drive.so" --env cartpole
+expect 3 "no phase can train it in cartpole" "$dtrain" check "$work/drive/drive.so" --env cartpole
 expect 2 '--env nowhere: no environment "nowhere" in the plugins of' "$dtrain" check controller_mlp --env nowhere
 # what the user gives is no fault of the plugin's
 expect 2 'bad = "1" from --set' "$dtrain" check "$work/fit/fit.so" --set bad=1

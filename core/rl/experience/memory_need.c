@@ -211,6 +211,14 @@ static void add_opponent_bytes(const dt_rollout *r, uint64_t instances, dt_rollo
     out->policy_resident += resident + o->n * (uint64_t)o->values_bytes;
 }
 
+static void add_vector_bytes(const dt_vector_desc *d, uint64_t *mapped_p, uint64_t *resident_p)
+{
+    uint32_t arenas = 0;
+    const size_t bytes = dt_vector_bytes(d, &arenas);
+    *mapped_p += arenas * dt_arena_bytes(bytes);
+    *resident_p += arenas * bytes;
+}
+
 static dt_status add_evaluation_bytes(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
 {
     const dt_evaluation_opts *o = &r->stage->opts.evaluation;
@@ -232,10 +240,7 @@ static dt_status add_evaluation_bytes(dt_rollout *r, dt_trainer *t, dt_rollout_n
     const dt_status st = dt_buffer_init(&b, &bd);
     if (st == DT_OK) {
         out->evaluation = buffer_bytes(&b, out->mean, &out->evaluation_resident);
-        uint32_t arenas = 0;
-        const size_t bytes = dt_vector_bytes(&vd, &arenas);
-        out->evaluation += arenas * dt_arena_bytes(bytes);
-        out->evaluation_resident += arenas * bytes;
+        add_vector_bytes(&vd, &out->evaluation, &out->evaluation_resident);
     }
     dt_buffer_fini(&b);
     DT_TRY(st);
@@ -277,8 +282,8 @@ dt_status dt_rollout_measure_need(dt_rollout *r, dt_trainer *t, dt_rollout_need 
         out->buffer += buffer_bytes(&r->next, out->mean, &next);
         out->buffer_resident += next;
     }
-    out->buffer += dt_arena_bytes(own * l->record_bytes);
-    out->buffer_resident += own * l->record_bytes;
+    const dt_vector_desc vd = {.kind = r->env->kind, .n_kinds = r->env->n_kinds, .layout = l, .n = own};
+    add_vector_bytes(&vd, &out->buffer, &out->buffer_resident);
     dt_rollout_replay_need(r, out->mean, &out->buffer, &out->buffer_resident);
     add_shared_bytes(r, out);
     return add_evaluation_bytes(r, t, out);
