@@ -188,6 +188,11 @@ for plugin in $DT_PLUGINS; do
     needs=
     case $plugin in
         *phase_offline.la) needs="--set env.id=cartpole --set phase_offline.rollouts=$work/kept/rollouts/phase2_ppo-1" ;;
+        *phase_sac.la | *phase_ddpg.la) # rounds of the defaults take five times as long
+            id=$(basename "$plugin" .la)
+            needs="--set env.instances=4 --set data.batch=64 --set $id.learning_starts=256 --set $id.buffer_size=1000"
+            needs="$needs --set $id.intensity=64 --set $id.collect_steps=4"
+            ;;
     esac
     expect 0 " 0 failed, " "$dtrain" check "$(basename "$plugin" .la)" $needs
     cases=$((cases + 1))
