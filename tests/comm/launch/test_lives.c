@@ -52,6 +52,7 @@ static int rank(const char *lives, const char *codes)
         return 99;
     }
     if (atoi(code) == NOTHING) {
+        dt_board_close(b);
         return 213;
     }
     dt_board_mark_joined(b, 0);
@@ -63,6 +64,7 @@ static int rank(const char *lives, const char *codes)
         if (dt_board_resize_is_requested(b)) {
             dt_board_mark_resized(b);
             dt_board_mark_left(b, 0, 0);
+            dt_board_close(b);
             return 0;
         }
         usleep(1000);
