@@ -193,7 +193,7 @@ libraries $elves | while read -r name path; do
     esac
 done
 # shellcheck disable=SC2016 # of the inner shell
-alone='mount --rbind /proc "$0/proc" && exec env -i LD_LIBRARY_PATH=/bundle/lib:/cuda "$(PATH=$PATH:/usr/sbin command -v chroot)" "$0" "$@"'
+alone='mount --rbind /proc "$0/proc" && exec env -i DT_CHECK_GPU=1 LD_LIBRARY_PATH=/bundle/lib:/cuda "$(PATH=$PATH:/usr/sbin command -v chroot)" "$0" "$@"'
 for names in -m -rm; do
     if unshare $names sh -c "$alone" "$root" /bundle/.libs/dtrain --version >/dev/null 2>&1; then
         way="in a root folder with the C library and CUDA alone"
@@ -205,7 +205,7 @@ done
 if [ -z "${way:-}" ]; then
     way="NOT in a root folder of its own (unshare and chroot are not permitted here), with an empty environment instead"
     top=$root
-    inside() { env -i LD_LIBRARY_PATH="$root/bundle/lib:$root/cuda" "$@"; }
+    inside() { env -i DT_CHECK_GPU=1 LD_LIBRARY_PATH="$root/bundle/lib:$root/cuda" "$@"; }
 fi
 inside "$top/bundle/.libs/dtrain" --plugin phase1_world_model --device cpu --max-steps 2 --set data.batch=16 --threads 2 \
     --run-dir "$top/tmp/run" -q || fail "training on the CPU ended with code $?, $way"
@@ -215,6 +215,12 @@ case $code:$said in
     0:* | 5:*driver*) ;;
     *) fail "the CUDA module does not load, $way: $said" ;;
 esac
+for f in "$to"/tests/engine/cuda/.libs/test_*; do
+    said=$(inside "$top/bundle/${f#"$to/"}" 2>&1) || true # skips: there is no driver here
+    case $said in
+        *"no module for"*) fail "${f##*/} does not find the CUDA module: $said" ;;
+    esac
+done
 ld=$(libraries "$to/.libs/dtrain" | sed -n 's/^ld-linux //p')
 for f in $elves; do
     missing=$(inside "$ld" --list "$top/bundle/${f#"$to/"}" | grep 'not found') || continue

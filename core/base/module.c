@@ -23,10 +23,10 @@ static bool try_path(const char *path, dt_str *tried)
     return false;
 }
 
-/* Tests run below the build tree, at most two folders deep. */
+/* Tests run below the build tree, at most three folders deep. */
 static bool find_built(const dt_module_desc *d, const char *dir, char *path)
 {
-    static const char *const up[] = {"", "/..", "/../.."};
+    static const char *const up[] = {"", "/..", "/../..", "/../../.."};
     for (size_t i = 0; i < sizeof(up) / sizeof(up[0]); i++) {
         snprintf(path, PATH_BYTES, "%s%s/%s/.libs/%s", dir, up[i], d->build, d->file);
         if (access(path, F_OK) == 0) {

@@ -13,7 +13,7 @@ if HAVE_CUDA
 # Compiled for GPU_ARCHS alone, each "90" of sm_90: those of all GPUs are 100 MB. A build for the same GPUs is used as
 # it is.
 GPU_ARCHS = 90
-GPU_BUNDLE_MAX_MIB = 40
+GPU_BUNDLE_MAX_MIB = 44
 gpu_gencode = $(foreach arch,$(GPU_ARCHS),-gencode=arch=compute_$(arch),code=sm_$(arch))
 gpu_objects_dir = gpu-objects/$(subst $(subst ,, ),-,$(strip $(GPU_ARCHS)))
 gpu_objects = $(cuda_sources:core/engine/backend/cuda/%.cu=$(gpu_objects_dir)/%.o)

@@ -106,8 +106,15 @@ need_python() { # ends the stage where there is none
     command -v python3 >/dev/null || skip "no python3 on this machine"
 }
 
-with_gpu() { # PROGRAM...: a test program on the GPU; 77 without one
+with_gpu() { # PROGRAM...: a test program on the GPU; 5 without one
     DT_CHECK_GPU=1 "$@"
+    code=$?
+    if [ $code -eq 77 ]; then
+        need_gpu
+        echo "the test was skipped, but dtrain can use this GPU"
+        exit 1
+    fi
+    return $code
 }
 
 # Tests of test_kernels. A pattern that matches no test fails there.
