@@ -87,7 +87,9 @@ class Peer:
 
     def capture(self):
         torch = self.torch
-        self.static = {k: v.clone() for k, v in self.batches[0].items()}
+        # arrays of the other layout, whose sizes differ from batch to batch, are not part of the step
+        first = self.batches[0]
+        self.static = {k: v.clone() for k, v in first.items() if all(b[k].shape == v.shape for b in self.batches)}
         before = [p.detach().clone() for p in self.list]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
