@@ -52,15 +52,32 @@ __device__ float value(int fn, float a, float b)
     return is_true ? 1.0f : 0.0f;
 }
 
-/* a [R,D], b [R,D] or [D] or [R,1] or [1] -> y [R,D]; y may be a or b */
+/* a [R,D], b [R,D] or [D] or [R,1] or [1] -> y [R,D]; y may be a or b. V elements a thread, all of one row. */
+template <int V>
 __global__ void combine(dt_cuda_floats a, dt_cuda_floats b, dt_cuda_floats y, dt_cuda_span rows, int n, int D, int fn,
                         spread s)
 {
-    const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
-    if (i < n) {
-        const int right = place_of_b(s, i, D);
-        y.put(leaf, i, rows.has(i, rows.extent(leaf)) ? value(fn, a.get(leaf, i), b.get(leaf, right)) : 0.0f);
+    const int i = V * (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
+    if (i >= n) {
+        return;
     }
+    dt_cuda_pack<V> p = {};
+    if (rows.has(i, rows.extent(leaf))) {
+        const int at = place_of_b(s, i, D);
+        dt_cuda_pack<V> right;
+        if (s == SAME || s == ROW) {
+            right = b.load<V>(leaf, at);
+        } else {
+            for (int v = 0; v < V; v++) {
+                right.x[v] = b.get(leaf, at);
+            }
+        }
+        p = a.load<V>(leaf, i);
+        for (int v = 0; v < V; v++) {
+            p.x[v] = value(fn, p.x[v], right.x[v]);
+        }
+    }
+    y.store<V>(leaf, i, p);
 }
 
 dt_status binary(const dt_device_args *a)
@@ -72,9 +89,12 @@ dt_status binary(const dt_device_args *a)
     if (rows.R == 0) {
         return DT_OK;
     }
-    const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
-    combine<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_from(a, 1), dt_cuda_into(a, 0), rows,
-                                                     rows.R, D, (int)a->attr->i[0], s);
+    const bool is_wide = dt_cuda_is_in_fours(rows) && D % 4 == 0 && dt_cuda_is_wide(va) &&
+                         (s == COLUMN || s == NUMBER || dt_cuda_is_wide(vb)) && dt_cuda_is_wide(&a->out[0]);
+    const dim3 grid(dt_cuda_blocks(rows.R, THREADS * (is_wide ? 4 : 1)), a->leaves);
+    const auto kernel = is_wide ? combine<4> : combine<1>;
+    kernel<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_from(a, 1), dt_cuda_into(a, 0), rows,
+                                                    rows.R, D, (int)a->attr->i[0], s);
     return DT_CUDA_LAUNCHED();
 }
 

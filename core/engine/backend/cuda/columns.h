@@ -17,9 +17,22 @@ enum { DT_CUDA_COLUMN_LANES = 32, DT_CUDA_COLUMN_THREADS = 32 * DT_CUDA_COLUMN_L
 template <typename F> __device__ static inline double dt_cuda_column_sum(int R, F term)
 {
     __shared__ double part[DT_CUDA_COLUMN_LANES][33];
+    enum { AHEAD = 8 };
     const int x = (int)threadIdx.x, y = (int)threadIdx.y;
     double sum = 0;
-    for (int r = y; r < R; r += DT_CUDA_COLUMN_LANES) {
+    int r = y;
+    for (; r < R - (AHEAD - 1) * DT_CUDA_COLUMN_LANES; r += AHEAD * DT_CUDA_COLUMN_LANES) {
+        float t[AHEAD];
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) { /* loads that do not wait for each other */
+            t[i] = term(r + i * DT_CUDA_COLUMN_LANES);
+        }
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            sum += t[i];
+        }
+    }
+    for (; r < R; r += DT_CUDA_COLUMN_LANES) {
         sum += term(r);
     }
     part[y][x] = sum;

@@ -93,6 +93,12 @@ static inline bool dt_cuda_is_wide(const dt_device_view *v)
     return (uintptr_t)v->data % (4 * dt_cuda_element_bytes(v->dtype)) == 0 && v->leaf_stride % 4 == 0;
 }
 
+/* Elements as rows of one (dt_cuda_rows(.., 0)): are four neighbours always of one row, live together or not? */
+static inline bool dt_cuda_is_in_fours(const dt_cuda_span &elements)
+{
+    return elements.R % 4 == 0 && (elements.live == nullptr || elements.inner % 4 == 0);
+}
+
 /* Bytes of scratch for n elements, so that what follows is aligned as well. */
 static inline size_t dt_cuda_room_of(int64_t n, int32_t dtype)
 {

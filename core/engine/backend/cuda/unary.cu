@@ -9,15 +9,23 @@ namespace
 
 enum { THREADS = 256 };
 
-/* y = f(x, s) for each element; s is a second input of the same shape or absent */
-template <typename F>
+/* y = f(x, s) for each element, V of them a thread; s is a second input of the same shape or absent */
+template <int V, typename F>
 __global__ void each(dt_cuda_floats x, dt_cuda_floats s, dt_cuda_floats y, dt_cuda_span rows, int n, F f)
 {
-    const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
-    if (i < n) {
-        const bool is_live = rows.has(i, rows.extent(leaf));
-        y.put(leaf, i, is_live ? f(x.get(leaf, i), s.data != nullptr ? s.get(leaf, i) : 0.0f) : 0.0f);
+    const int i = V * (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
+    if (i >= n) {
+        return;
     }
+    dt_cuda_pack<V> p = {};
+    if (rows.has(i, rows.extent(leaf))) {
+        const dt_cuda_pack<V> second = s.data != nullptr ? s.load<V>(leaf, i) : dt_cuda_pack<V>{};
+        p = x.load<V>(leaf, i);
+        for (int v = 0; v < V; v++) {
+            p.x[v] = f(p.x[v], second.x[v]);
+        }
+    }
+    y.store<V>(leaf, i, p);
 }
 
 struct unary_of {
@@ -69,9 +77,12 @@ template <typename F> dt_status launch(const dt_device_args *a, F f)
     if (rows.R == 0) {
         return DT_OK;
     }
-    const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
-    each<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_from(a, 1), dt_cuda_into(a, 0), rows,
-                                                  rows.R, f);
+    const bool is_wide = dt_cuda_is_in_fours(rows) && dt_cuda_is_wide(&a->in[0]) && dt_cuda_is_wide(dt_cuda_in(a, 1)) &&
+                         dt_cuda_is_wide(&a->out[0]);
+    const dim3 grid(dt_cuda_blocks(rows.R, THREADS * (is_wide ? 4 : 1)), a->leaves);
+    const auto kernel = is_wide ? each<4, F> : each<1, F>;
+    kernel<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_from(a, 1), dt_cuda_into(a, 0), rows,
+                                                    rows.R, f);
     return DT_CUDA_LAUNCHED();
 }
 
