@@ -145,7 +145,7 @@ size_t dt_alloc_bytes(const void *p)
     return ((const block_head *)p - 1)->bytes;
 }
 
-uint64_t dt_alloc_count(void)
+uint64_t dt_alloc_calls(void)
 {
     return atomic_load_explicit(&n_calls, memory_order_relaxed);
 }

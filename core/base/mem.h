@@ -17,7 +17,7 @@ void *dt_realloc(void *p, size_t bytes); /* grown part is NOT zeroed; NULL leave
 void dt_free(void *p);                   /* NULL is fine */
 char *dt_strdup(const char *s);          /* NULL in gives NULL out */
 size_t dt_alloc_bytes(const void *p);    /* as requested; p is a block of dt_alloc */
-uint64_t dt_alloc_count(void);           /* calls so far, all threads */
+uint64_t dt_alloc_calls(void);           /* calls so far, all threads */
 uint64_t dt_alloc_live_bytes(void);      /* bytes requested and not yet freed */
 
 /* Another source of blocks, which takes over for the rest of this process (fence.h). alloc gives zeroed bytes at a

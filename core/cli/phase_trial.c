@@ -193,7 +193,7 @@ static dt_status resume(const trial *x, const char *dir, char hash[17])
 }
 
 /* Without a checkpoint the same weights, or not? Then that is the reason. */
-static dt_status explain_resume(const trial *x)
+static dt_status diagnose_resume_mismatch(const trial *x)
 {
     char hash[17];
     DT_TRY(resume(x, NULL, hash));
@@ -214,7 +214,7 @@ static dt_status try_resume(const trial *x, const char *dir)
     char hash[17];
     DT_TRY(resume(x, dir, hash));
     if (strcmp(hash, x->hash) != 0) {
-        return explain_resume(x);
+        return diagnose_resume_mismatch(x);
     }
     note(x, "resumed to the same weights");
     return DT_OK;

@@ -20,7 +20,7 @@
 #include "run/batch_auto.h"
 #include "plan/fit.h"
 #include "plan/forecast.h"
-#include "state/snapshot/handover.h"
+#include "state/snapshot/weight_sources.h"
 #include "run/resume.h"
 #include "run/run.h"
 #include "base/signals.h"
@@ -254,12 +254,12 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
 /* Weights to begin with are looked for, and looked at, before any file is created. */
 static dt_status check_init_from(const dt_args *a)
 {
-    dt_handover *weights = NULL;
+    dt_weight_sources *weights = NULL;
     if (a->init_from == NULL || a->has_resume) {
         return DT_OK;
     }
-    const dt_status st = dt_handover_open(a->init_from, NULL, &weights);
-    dt_handover_close(weights);
+    const dt_status st = dt_weight_sources_open(a->init_from, NULL, &weights);
+    dt_weight_sources_close(weights);
     return st < 0 ? DT_CONTEXT(st, "--init-from %s", a->init_from) : DT_OK;
 }
 
@@ -360,7 +360,7 @@ static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)
         st = dt_comm_agree(c, st);
     }
     if (c != NULL && st == DT_OK) {
-        st = dt_processes_compare(c, &s, a, d->max_steps);
+        st = dt_processes_check_same_launch(c, &s, a, d->max_steps);
     }
     if (st == DT_OK) {
         st = dt_batch_choose_all(&s, c, run_dir_of(&b, r.run), d->max_steps);

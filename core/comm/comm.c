@@ -390,7 +390,7 @@ dt_status dt_comm_create_null(dt_comm **out_p)
 
 /* ---- the first of several, alone ---- */
 
-static dt_status start_planned_call(dt_comm *c, uint32_t slot)
+static dt_status refuse_planned_call(dt_comm *c, uint32_t slot)
 {
     return DT_FAIL(DT_ECOMM, "%s of %u ranks on a communicator that only plans", dt_comm_op_name(c->slot[slot].call.op),
                    c->size);
@@ -398,7 +398,7 @@ static dt_status start_planned_call(dt_comm *c, uint32_t slot)
 
 dt_status dt_comm_create_planned(uint32_t ranks, uint32_t inside, uint32_t local, dt_comm **out_p)
 {
-    static const dt_comm_ops ops = {"imagined", start_planned_call, poll_null_call, abort_null_comm, abort_null_comm,
+    static const dt_comm_ops ops = {"imagined", refuse_planned_call, poll_null_call, abort_null_comm, abort_null_comm,
                                     NULL,       destroy_null_comm};
     if (ranks == 1) {
         return dt_comm_create_null(out_p);

@@ -232,13 +232,13 @@ static dt_comm_in find_receive_buffer(const dt_tree_sum *s, int64_t i)
 }
 
 /* Node k of every rank, if it has that many: this rank's slice of it comes here. */
-static void list_nodes(dt_tree_sum *s, const dt_tree_node *mine, uint32_t k, dt_range range)
+static void prepare_node_exchange(dt_tree_sum *s, const dt_tree_node *mine, uint32_t k, dt_range range)
 {
     dt_comm_out *out = s->out + (size_t)k * s->ranks;
     dt_comm_in *in = s->in + (size_t)k * s->ranks;
     if (s->half != DT_HALF_NONE && k < s->n_mine) {
-        dt_optim_pack(s->half, (const float *)mine[k].value + range.begin, s->packed + (size_t)k * (size_t)s->most,
-                      range.end - range.begin);
+        dt_half_from_f32(s->half, (const float *)mine[k].value + range.begin, s->packed + (size_t)k * (size_t)s->most,
+                         range.end - range.begin);
     }
     for (uint32_t r = 0; r < s->ranks; r++) {
         const dt_range theirs = dt_rank_slice(range, s->ranks, r);
@@ -296,7 +296,7 @@ static dt_status start_exact(dt_tree_sum *s, dt_comm *c, const dt_tree_node *min
 {
     s->n_came = 0;
     for (uint32_t k = 0; k < s->n_most; k++) {
-        list_nodes(s, mine, k, range);
+        prepare_node_exchange(s, mine, k, range);
         DT_TRY(start_exchange(s, c, k));
     }
     return DT_OK;
@@ -392,7 +392,7 @@ dt_status dt_tree_sum_finish(dt_tree_sum *s)
         return DT_OK;
     }
     if (s->half != DT_HALF_NONE) {
-        dt_optim_unpack(s->half, s->halves, s->theirs, s->n_came);
+        dt_half_to_f32(s->half, s->halves, s->theirs, s->n_came);
     }
     float *mine = s->parts[s->first[s->rank]].value;
     const float *sum = finish_tree(s);

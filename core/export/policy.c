@@ -289,7 +289,7 @@ static void number_rows(dt_policy *p, const dt_policy_io *io)
     }
 }
 
-static dt_status check_index(const dt_policy *p, const dt_policy_io *io, uint32_t input)
+static dt_status check_index_values(const dt_policy *p, const dt_policy_io *io, uint32_t input)
 {
     const dt_bundle_input *x = &p->f.input[input];
     const dt_policy_input *d = &p->facts.input[input];
@@ -519,7 +519,7 @@ static dt_status act_once(dt_policy *p, const dt_policy_io *io)
     if (p->n_rows > 0) {
         for (uint32_t i = 0; i < p->f.n_inputs; i++) {
             if (p->f.input[i].kind == DT_BUNDLE_GIVEN && p->f.input[i].index_of >= 0) {
-                DT_TRY(check_index(p, io, i));
+                DT_TRY(check_index_values(p, io, i));
             }
         }
     }

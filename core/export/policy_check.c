@@ -237,7 +237,7 @@ static bool has_rows_for(const dt_policy_file *f, const dt_shape *s, uint32_t co
     return n_ragged == 1 || (n_ragged == 0 && fixed >= f->most[symbol]);
 }
 
-static dt_status check_index(checker *c, int32_t node, uint32_t k, uint32_t input)
+static dt_status check_index_input(checker *c, int32_t node, uint32_t k, uint32_t input)
 {
     const dt_node *n = &c->ir->node[node];
     const dt_bundle_input *x = &c->f->input[input];
@@ -280,7 +280,7 @@ static dt_status check_indices(checker *c)
         for (uint32_t k = 0; k < n->n_in; k++) {
             const dt_value *v = n->in[k] >= 0 ? &ir->value[n->in[k]] : NULL;
             if (v != NULL && v->shape.dtype == DT_I32 && v->kind == DT_VALUE_FIELD) {
-                DT_TRY(check_index(c, i, k, (uint32_t)v->index));
+                DT_TRY(check_index_input(c, i, k, (uint32_t)v->index));
             }
         }
     }

@@ -192,7 +192,7 @@ static const char *name_of_bound(const row *r)
     return bound_names[most];
 }
 
-static void append_row(const row *r, double whole_s, dt_str *out)
+static void append_row_text(const row *r, double whole_s, dt_str *out)
 {
     dt_str_addf(out, "  %-20s %6u %9.3f %9.4f %9.4f %5.1f %%  %s\n", r->name, r->calls, r->flops / 1e9, r->bytes / 1e9,
                 r->s * 1e3, 100 * r->s / whole_s, name_of_bound(r));
@@ -202,7 +202,7 @@ static void append_acting(const table *t, dt_str *out)
 {
     const row *r = &t->acting;
     if (t->batches > 0) {
-        append_row(r, r->s, out);
+        append_row_text(r, r->s, out);
         dt_str_addf(out, "  a round is %.0f batches, each of %g instances with %.3g agents in the mean: %.3f ms\n",
                     t->batches, t->instances, t->agents, t->batches * r->s * 1e3);
     }
@@ -219,9 +219,9 @@ dt_status dt_roofline_text(const dt_stage *s, const dt_gpu_peak *g, dt_str *out)
                 t.product / 1e12, g->bandwidth / 1e9, launch_s * 1e6);
     dt_str_add(out, "  operation             calls     GFLOP        GB        ms    share  bounded by\n");
     for (uint32_t i = 0; i < t.n; i++) {
-        append_row(&t.row[i], t.all.s, out);
+        append_row_text(&t.row[i], t.all.s, out);
     }
-    append_row(&t.all, t.all.s, out);
+    append_row_text(&t.all, t.all.s, out);
     append_acting(&t, out);
     dt_str_add(out, "  all shards simultaneously; recurrent steps that wait for each other, reading data and "
                     "environments are not included\n");

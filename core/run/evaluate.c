@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "state/snapshot/handover.h"
+#include "state/snapshot/weight_sources.h"
 #include "state/snapshot/snapshot.h"
 
 #include <stdio.h>
@@ -103,30 +103,30 @@ dt_status dt_eval_find_phase(const dt_session *s, const char *checkpoint, int64_
     return DT_FAIL(DT_ECONFIG, "the configuration has %lld phases; choose one with --phase", (long long)s->n_phases);
 }
 
-static dt_status load_weights(dt_stage *stage, const dt_handover *from)
+static dt_status load_weights(dt_stage *stage, const dt_weight_sources *from)
 {
-    const dt_ckpt_info *info = dt_handover_checkpoint(from);
-    DT_TRY(dt_handover_load(from, stage, NULL, DT_HANDOVER_WHOLE));
+    const dt_ckpt_info *info = dt_weight_sources_checkpoint(from);
+    DT_TRY(dt_weight_sources_load(from, stage, NULL, DT_WEIGHTS_ALL));
     DT_TRY(info != NULL ? dt_snapshot_load_acting(stage, info->path) : DT_OK);
     /* what is frozen was decided before, and nothing is trained here: it determines what was trained */
-    return dt_handover_loaded_roles(from, &stage->d.loaded);
+    return dt_weight_sources_loaded_roles(from, &stage->d.loaded);
 }
 
 dt_status dt_eval_load_weights(dt_stage *stage, const char *path, dt_ckpt_info *taken)
 {
-    dt_handover *from = NULL;
-    dt_status st = dt_handover_open(path, stage->d.phase->desc.id, &from);
+    dt_weight_sources *from = NULL;
+    dt_status st = dt_weight_sources_open(path, stage->d.phase->desc.id, &from);
     if (st == DT_OK) {
         st = load_weights(stage, from);
     }
-    if (st == DT_OK && taken != NULL && dt_handover_checkpoint(from) != NULL) {
-        *taken = *dt_handover_checkpoint(from);
+    if (st == DT_OK && taken != NULL && dt_weight_sources_checkpoint(from) != NULL) {
+        *taken = *dt_weight_sources_checkpoint(from);
     }
-    dt_handover_close(from);
+    dt_weight_sources_close(from);
     return st;
 }
 
-static dt_status create_and_evaluate(dt_stage_desc *d, const dt_handover *from, dt_eval *e)
+static dt_status create_and_evaluate(dt_stage_desc *d, const dt_weight_sources *from, dt_eval *e)
 {
     dt_progress p;
     DT_TRY(dt_stage_create(d, &e->stage));
@@ -139,7 +139,7 @@ static dt_status create_and_evaluate(dt_stage_desc *d, const dt_handover *from, 
 
 dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint, double frames_every_s, dt_eval *e)
 {
-    dt_handover *from = NULL;
+    dt_weight_sources *from = NULL;
     *e = (dt_eval){.comm = NULL};
     pthread_mutex_init(&e->lock, NULL);
     DT_TRY(dt_comm_create_null(&e->comm));
@@ -149,16 +149,16 @@ dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint
     dt_status st = DT_OK;
     if (checkpoint != NULL) {
         e->trained_on.is_trained = true;
-        st = dt_handover_open(checkpoint, d.phase->desc.id, &from);
+        st = dt_weight_sources_open(checkpoint, d.phase->desc.id, &from);
         if (st == DT_OK) {
-            st = dt_handover_list_stores(from, &e->stores, &e->trained_on.is_known);
+            st = dt_weight_sources_list_stores(from, &e->stores, &e->trained_on.is_known);
         }
         e->trained_on.stores = dt_str_text(&e->stores);
     }
     if (st == DT_OK) {
         st = create_and_evaluate(&d, from, e);
     }
-    dt_handover_close(from);
+    dt_weight_sources_close(from);
     return st;
 }
 

@@ -24,10 +24,10 @@ dt_status dt_eval_open(const dt_args *a, dt_session *s) DT_NODISCARD;
 dt_status dt_eval_find_phase(const dt_session *s, const char *checkpoint, int64_t *index_p) DT_NODISCARD;
 /* Every role of the phase as its newest checkpoint has it, where what path names has one of this phase, and what else
  * it acts with: step inputs, and its own state by its load. taken (may be
- * NULL): which one that is, unchanged for a lone file. Errors: those of handovers. */
+ * NULL): which one that is, unchanged for a lone file. Errors: those of weight_sources.h. */
 dt_status dt_eval_load_weights(dt_stage *stage, const char *path, dt_ckpt_info *taken) DT_NODISCARD;
 /* Phase `index` of the session with the weights of a checkpoint (NULL: those it begins with). frames_every_s: stage.h.
- * To be closed even when it fails. Errors: those of stages and handovers. */
+ * To be closed even when it fails. Errors: those of stages and weight_sources.h. */
 dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint, double frames_every_s, dt_eval *e)
     DT_NODISCARD;
 void dt_eval_close(dt_eval *e);

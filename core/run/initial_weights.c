@@ -205,22 +205,22 @@ static dt_status open_weights(const dt_initial_weights_desc *d, int64_t index, d
 {
     dt_config *c = d->session->config;
     const dt_phase_opts *p = &d->session->opts[index].phase;
-    *f = (dt_initial_weights){.want = DT_HANDOVER_SOME, .fresh = p->fresh};
+    *f = (dt_initial_weights){.want = DT_WEIGHTS_SOME, .fresh = p->fresh};
     if (d->init_from != NULL && index == d->session->first) {
-        return dt_handover_open(d->init_from, NULL, &f->from);
+        return dt_weight_sources_open(d->init_from, NULL, &f->from);
     }
     if (strcmp(p->init, "random") == 0) {
         return DT_OK;
     }
     if (p->init[0] != '\0' && strcmp(p->init, "previous") != 0) {
-        return dt_handover_open(p->init, NULL, &f->from);
+        return dt_weight_sources_open(p->init, NULL, &f->from);
     }
     f->is_after = true;
-    f->want = p->init[0] == '\0' || (d->planned != NULL && d->planned->n > 0) ? DT_HANDOVER_ANY : DT_HANDOVER_SOME;
+    f->want = p->init[0] == '\0' || (d->planned != NULL && d->planned->n > 0) ? DT_WEIGHTS_OPTIONAL : DT_WEIGHTS_SOME;
     if (d->planned == NULL || dt_fs_is_dir(d->run_dir)) {
-        DT_TRY(dt_handover_open_previous(d->run_dir, c, index, &f->from));
+        DT_TRY(dt_weight_sources_open_previous(d->run_dir, c, index, &f->from));
     }
-    const bool is_first = dt_handover_is_empty(f->from) && (d->planned == NULL || d->planned->n == 0);
+    const bool is_first = dt_weight_sources_is_empty(f->from) && (d->planned == NULL || d->planned->n == 0);
     if (is_first && p->init[0] != '\0') {
         return DT_FAIL(DT_ECONFIG, "init = \"previous\" in the first phase of this run: no phase precedes it; use "
                                    "\"random\" or a checkpoint");
@@ -243,7 +243,7 @@ dt_status dt_initial_weights_find(const dt_initial_weights_desc *d, int64_t inde
     pthread_mutex_unlock(d->lock);
     for (uint32_t i = 0; i < n && st == DT_OK; i++) {
         const bool is_there =
-            dt_handover_has_role(out->from, role[i]) || (out->is_after && has_role(d->planned, role[i]));
+            dt_weight_sources_has_role(out->from, role[i]) || (out->is_after && has_role(d->planned, role[i]));
         st = is_there ? dt_roles_add(roles_p, role[i]) : DT_OK;
     }
     for (const char *const *fresh = out->fresh; fresh != NULL && *fresh != NULL; fresh++) {
@@ -268,7 +268,7 @@ static dt_status load_unplanned(const dt_planned_shapes *p, const dt_initial_wei
         }
     }
     fresh[n] = NULL;
-    return dt_handover_load(f->from, s, fresh, f->want);
+    return dt_weight_sources_load(f->from, s, fresh, f->want);
 }
 
 dt_status dt_initial_weights_check_shapes(const dt_initial_weights_desc *d, const dt_initial_weights *f,
@@ -283,15 +283,15 @@ dt_status dt_initial_weights_load(const dt_initial_weights_desc *d, const dt_ini
         return dt_snapshot_load(s, d->start->resume);
     }
     DT_TRY(dt_initial_weights_check_shapes(d, f, s));
-    if (dt_handover_is_empty(f->from)) {
+    if (dt_weight_sources_is_empty(f->from)) {
         return DT_OK;
     }
     return f->is_after && d->planned != NULL ? load_unplanned(d->planned, f, s)
-                                             : dt_handover_load(f->from, s, f->fresh, f->want);
+                                             : dt_weight_sources_load(f->from, s, f->fresh, f->want);
 }
 
 void dt_initial_weights_close(dt_initial_weights *f)
 {
-    dt_handover_close(f->from);
+    dt_weight_sources_close(f->from);
     f->from = NULL;
 }

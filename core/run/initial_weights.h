@@ -8,7 +8,7 @@
 #ifndef DTRAIN_CORE_RUN_FIRST_WEIGHTS_H
 #define DTRAIN_CORE_RUN_FIRST_WEIGHTS_H
 
-#include "state/snapshot/handover.h"
+#include "state/snapshot/weight_sources.h"
 #include "run/run_start.h"
 
 /* Shapes of the models of phases that a plan went through, per role of the newest phase that has it. */
@@ -31,8 +31,8 @@ typedef struct dt_initial_weights_desc {
 } dt_initial_weights_desc;
 
 typedef struct dt_initial_weights { /* where the first weights of a phase come from */
-    dt_handover *from;              /* NULL: random ones, and a resumed phase */
-    uint32_t want;                  /* DT_HANDOVER_* */
+    dt_weight_sources *from;        /* NULL: random ones, and a resumed phase */
+    uint32_t want;                  /* DT_WEIGHTS_*   */
     const char *const *fresh;
     bool is_after; /* it takes what the phases before hand on */
 } dt_initial_weights;
@@ -44,8 +44,8 @@ dt_status dt_initial_weights_find(const dt_initial_weights_desc *d, int64_t inde
 /* Do the shapes of the phases before, as far as they are planned, fit a started stage? Errors: DT_ESHAPE. */
 dt_status dt_initial_weights_check_shapes(const dt_initial_weights_desc *d, const dt_initial_weights *f,
                                           const dt_stage *s) DT_NODISCARD;
-/* Into the started stage of that phase. Errors: those of dt_snapshot_load and dt_handover_load; in a plan DT_ESHAPE
- * where a phase before has other shapes. */
+/* Into the started stage of that phase. Errors: those of dt_snapshot_load and dt_weight_sources_load; in a plan
+ * DT_ESHAPE where a phase before has other shapes. */
 dt_status dt_initial_weights_load(const dt_initial_weights_desc *d, const dt_initial_weights *f, dt_stage *s)
     DT_NODISCARD;
 void dt_initial_weights_close(dt_initial_weights *f);

@@ -465,7 +465,7 @@ static dt_status describe_rank(const dt_session *s, const dt_args *a, uint64_t m
     return dt_config_hash(s->config, out->config);
 }
 
-dt_status dt_processes_compare(dt_comm *c, const dt_session *s, const dt_args *a, uint64_t max_steps)
+dt_status dt_processes_check_same_launch(dt_comm *c, const dt_session *s, const dt_args *a, uint64_t max_steps)
 {
     rank_facts *all = dt_alloc_n(dt_comm_size(c) + (size_t)1, sizeof(*all));
     dt_status st = all != NULL ? describe_rank(s, a, max_steps, all + dt_comm_size(c))

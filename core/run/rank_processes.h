@@ -27,7 +27,8 @@ dt_status dt_processes_begin(const dt_launch *l, dt_launch_range n, dt_comm **ou
  * what was not requested. And all
  * compute alike: device, arithmetic class, products in bf16; else their weights would drift apart.
  * [collective] Errors: DT_ECONFIG, on all of them, naming a rank and what differs. */
-dt_status dt_processes_compare(dt_comm *c, const dt_session *s, const dt_args *a, uint64_t max_steps) DT_NODISCARD;
+dt_status dt_processes_check_same_launch(dt_comm *c, const dt_session *s, const dt_args *a, uint64_t max_steps)
+    DT_NODISCARD;
 /* What became of the run, in one voice; may end the process. c: NULL where it is alone. */
 dt_status dt_processes_end(const dt_launch *l, dt_comm *c, dt_status st, int *code_p);
 /* Of a command by which the run continues: what precedes the program's name, and follows its words. Both are empty

@@ -94,7 +94,7 @@ static dt_status find_checkpoint(char *what, dt_resume *r)
     return dt_run_meta_read_beginning(r->run, &r->phase, &r->init_from);
 }
 
-static dt_status read_run(char *what, dt_resume *out)
+static dt_status find_resume_point(char *what, dt_resume *out)
 {
     DT_TRY(dt_resume_find_run(what, &out->run));
     DT_TRY(dt_beneath_guard(out->run)); /* before anything in it is read */
@@ -110,7 +110,7 @@ dt_status dt_resume_read(const dt_args *a, dt_resume *out)
     }
     dt_status st = find_named_run(a, &what);
     if (st == DT_OK && what != NULL) {
-        st = read_run(what, out);
+        st = find_resume_point(what, out);
     }
     dt_free(what);
     if (st < 0) {

@@ -159,7 +159,7 @@ dt_status dt_moments_create(dt_trainer *t)
     return DT_OK;
 }
 
-static void release_whole(dt_trainer *t)
+static void release_whole_moments(dt_trainer *t)
 {
     for (uint32_t i = 0; i < 2; i++) {
         if (t->state.is_whole_mapped[i]) {
@@ -172,7 +172,7 @@ static void release_whole(dt_trainer *t)
 
 void dt_moments_destroy(dt_trainer *t)
 {
-    release_whole(t);
+    release_whole_moments(t);
     for (uint32_t i = 0; i < 2; i++) {
         dt_arena_unmap(t->state.moment[i], t->state.moment_bytes);
         t->state.moment[i] = NULL;
@@ -184,7 +184,7 @@ void dt_moments_destroy(dt_trainer *t)
 static dt_status allocate_whole(dt_trainer *t)
 {
     DT_TRY(dt_trainer_synchronize(t));
-    release_whole(t);
+    release_whole_moments(t);
     t->scratch.gradient = NULL; /* its buffer is used */
     for (uint32_t i = 0; i < dt_trainer_n_moments(t); i++) {
         if (i < t->workers.n_grads) {
@@ -235,5 +235,5 @@ void dt_trainer_close_moments(dt_trainer *t, bool is_changed)
     for (uint32_t i = 0; i < dt_trainer_n_moments(t) && is_changed; i++) {
         copy_own_slices(t, i, false);
     }
-    release_whole(t);
+    release_whole_moments(t);
 }

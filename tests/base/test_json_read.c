@@ -391,7 +391,7 @@ static void test_memory_is_bounded_by_the_window(void **state)
     dt_json *j = NULL;
     dt_json_token t;
     assert_int_equal(dt_json_open_mem(big.text, big.bytes, "in", &j), DT_OK);
-    uint64_t live = dt_alloc_live_bytes(), calls = dt_alloc_count();
+    uint64_t live = dt_alloc_live_bytes(), calls = dt_alloc_calls();
     int64_t sum = 0;
     do {
         assert_int_equal(dt_json_next(j, &t), DT_OK);
@@ -399,7 +399,7 @@ static void test_memory_is_bounded_by_the_window(void **state)
     } while (t.kind != DT_JSON_END);
     assert_int_equal(sum, (int64_t)100000 * 99999 / 2);
     assert_int_equal(dt_alloc_live_bytes(), live);
-    assert_int_equal(dt_alloc_count(), calls);
+    assert_int_equal(dt_alloc_calls(), calls);
     dt_json_close(j);
     dt_str_fini(&big);
 }

@@ -36,7 +36,7 @@ static void check_zero(const unsigned char *p, size_t bytes)
 static void test_blocks_are_zeroed_aligned_and_counted(void **state)
 {
     static const size_t sizes[] = {0, 1, 63, 64, 65, 4096, 262143, 262144, 1000001};
-    uint64_t live = dt_alloc_live_bytes(), calls = dt_alloc_count();
+    uint64_t live = dt_alloc_live_bytes(), calls = dt_alloc_calls();
     for (size_t round = 0; round < 2; round++) {
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
             unsigned char *p = dt_alloc(sizes[i]);
@@ -48,7 +48,7 @@ static void test_blocks_are_zeroed_aligned_and_counted(void **state)
         }
     }
     assert_int_equal(dt_alloc_live_bytes(), live);
-    assert_int_equal(dt_alloc_count() - calls, 2 * sizeof(sizes) / sizeof(sizes[0]));
+    assert_int_equal(dt_alloc_calls() - calls, 2 * sizeof(sizes) / sizeof(sizes[0]));
     dt_free(NULL);
 }
 

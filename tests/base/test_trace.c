@@ -82,9 +82,9 @@ static void test_spans(void **state)
 {
     pthread_t t[2];
     uint32_t number[] = {1, 2};
-    const uint64_t before = dt_alloc_count();
+    const uint64_t before = dt_alloc_calls();
     assert_int_equal(work(3), 3);
-    assert_int_equal(dt_alloc_count(), before); /* off: nothing */
+    assert_int_equal(dt_alloc_calls(), before); /* off: nothing */
     dt_trace_start();
     dt_trace_counter("level", 0.5);
     work(1);

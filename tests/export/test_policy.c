@@ -433,12 +433,12 @@ static void test_steady(void **state)
     step s = {.obs = {1, 2, 3, 4, 5, 6, 7, 8}};
     dt_policy_io io = io_of(&s, p);
     act(p, &io);
-    const uint64_t before = dt_alloc_count();
+    const uint64_t before = dt_alloc_calls();
     for (int i = 0; i < 100; i++) {
         s.alive[i % PLACES] ^= 1;
         act(p, &io);
     }
-    assert_int_equal(dt_alloc_count(), before);
+    assert_int_equal(dt_alloc_calls(), before);
     dt_policy_free(p);
     end(&r);
 }

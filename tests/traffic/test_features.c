@@ -342,14 +342,14 @@ static void test_workspace(void **state)
     dt_features_work w = {0};
     dt_vehicle v[3] = {car(1, 0, 0, 0, 1), car(2, 5, 0, 0, 1), car(3, 9, 0, 0, 1)};
     assert_ok(dt_features_frame(&w, v, 3, 50, 16, got.node, got.rowptr, got.col, got.edge, NULL));
-    uint64_t before = dt_alloc_count();
+    uint64_t before = dt_alloc_calls();
     for (int i = 0; i < 5; i++) {
         assert_ok(dt_features_frame(&w, v, 3, 50, 16, got.node, got.rowptr, got.col, got.edge, NULL));
     }
-    assert_int_equal(dt_alloc_count(), before);
+    assert_int_equal(dt_alloc_calls(), before);
     dt_features_work_fini(&w);
     assert_ok(dt_features_frame(NULL, v, 3, 50, 16, got.node, got.rowptr, got.col, got.edge, NULL));
-    assert_int_equal(dt_alloc_count(), before);
+    assert_int_equal(dt_alloc_calls(), before);
     dt_fault_reset("alloc:1");
     assert_fails(dt_features_frame(&w, v, 3, 50, 16, got.node, got.rowptr, got.col, got.edge, NULL), DT_ENOMEM,
                  "no memory for a frame of 3");

@@ -227,9 +227,9 @@ static void allocates_nothing(toy_change *change)
     change(&t);
     toy_start(&t);
     outcome_run(&t, &o, 0, 2);
-    const uint64_t before = dt_alloc_count();
+    const uint64_t before = dt_alloc_calls();
     outcome_run(&t, &o, 2, STEPS);
-    assert_int_equal(dt_alloc_count() - before, 0);
+    assert_int_equal(dt_alloc_calls() - before, 0);
     toy_fini(&t);
 }
 

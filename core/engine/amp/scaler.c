@@ -55,7 +55,7 @@ enum { OUT_SCALE = 1, OUT_RATE = 2, OUT_NORM = 4 };
 
 static const double scale_low = 1024, scale_high = 16777216, rate_high = 0.01, norm_low = 0.1, norm_high = 10;
 
-static void add(char *text, size_t bytes, size_t *at, const char *fmt, double value, double low, double high)
+static void append_warning(char *text, size_t bytes, size_t *at, const char *fmt, double value, double low, double high)
 {
     if (*at < bytes) {
         const int n = snprintf(text + *at, bytes - *at, "%s", *at > 0 ? "; " : "");
@@ -96,14 +96,15 @@ bool dt_amp_monitor_step(dt_amp_monitor *m, const dt_scaler_config *c, double sc
     const uint32_t is_new = out & ~m->out;
     size_t at = 0;
     if (is_new & OUT_SCALE) {
-        add(text, bytes, &at, "the loss scale is %g, normal is %g to %g", scale, scale_low, scale_high);
+        append_warning(text, bytes, &at, "the loss scale is %g, normal is %g to %g", scale, scale_low, scale_high);
     }
     if (is_new & OUT_RATE) {
-        add(text, bytes, &at, "%g %% of the last %g steps overflowed and were skipped, normal is below %g %%",
-            100 * rate, DT_AMP_WINDOW, 100 * rate_high);
+        append_warning(text, bytes, &at,
+                       "%g %% of the last %g steps overflowed and were skipped, normal is below %g %%", 100 * rate,
+                       DT_AMP_WINDOW, 100 * rate_high);
     }
     if (is_new & OUT_NORM) {
-        add(text, bytes, &at, "the mean gradient norm is %g, normal is %g to %g", mean, norm_low, norm_high);
+        append_warning(text, bytes, &at, "the mean gradient norm is %g, normal is %g to %g", mean, norm_low, norm_high);
     }
     *m = (dt_amp_monitor){.overflow_rate = rate, .out = out, .has_window = true};
     return at > 0;

@@ -116,12 +116,12 @@ void dt_optim_round(uint32_t half, float *x, int64_t begin, int64_t end)
     }
 }
 
-void dt_optim_pack(uint32_t half, const float *from, uint16_t *to, int64_t n)
+void dt_half_from_f32(uint32_t half, const float *from, uint16_t *to, int64_t n)
 {
     select_loops()->pack[half - 1](from, to, n);
 }
 
-void dt_optim_unpack(uint32_t half, const uint16_t *from, float *to, int64_t n)
+void dt_half_to_f32(uint32_t half, const uint16_t *from, float *to, int64_t n)
 {
     select_loops()->unpack[half - 1](from, to, n);
 }

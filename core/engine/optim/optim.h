@@ -46,8 +46,8 @@ void dt_optim_blend(float *to, const float *from, double tau, int64_t n);
 /* Numbers in half the bits, as they are sent: rounded to nearest, ties to even; what is too large becomes infinite
  * (from 65520 on in fp16), what is smaller than half of the smallest one 0, and NaN stays NaN. */
 void dt_optim_round(uint32_t half, float *x, int64_t begin, int64_t end); /* in place; none: nothing */
-void dt_optim_pack(uint32_t half, const float *from, uint16_t *to, int64_t n);
-void dt_optim_unpack(uint32_t half, const uint16_t *from, float *to, int64_t n); /* exact */
+void dt_half_from_f32(uint32_t half, const float *from, uint16_t *to, int64_t n);
+void dt_half_to_f32(uint32_t half, const uint16_t *from, float *to, int64_t n); /* exact */
 
 typedef struct dt_schedule {
     dt_schedule_kind kind;

@@ -566,7 +566,7 @@ static const char *article_of_kind(uint32_t kind)
     return kind == DT_KIND_ENV /* environment */ ? "an" : "a";
 }
 
-static dt_status return_component(const dt_loaded *comp, uint32_t kind, const dt_loaded **out_p)
+static dt_status check_component_kind(const dt_loaded *comp, uint32_t kind, const dt_loaded **out_p)
 {
     if (kind != 0 && comp->desc.kind != kind) {
         return DT_FAIL(DT_ENOTFOUND, "%s is %s %s (from %s), expected %s %s", comp->desc.id,
@@ -636,7 +636,7 @@ dt_status dt_loader_find(dt_loader *l, uint32_t kind, const char *id, const dt_l
 {
     const dt_loaded *comp = find_component_by_id(l, id);
     if (comp != NULL) {
-        return return_component(comp, kind, out_p);
+        return check_component_kind(comp, kind, out_p);
     }
     /* usually the file is named like the component */
     const dt_loaded_plugin *p = NULL;
@@ -652,7 +652,7 @@ dt_status dt_loader_find(dt_loader *l, uint32_t kind, const char *id, const dt_l
         DT_TRY(scan_search_path(l));
         comp = find_component_by_id(l, id);
     }
-    return comp != NULL ? return_component(comp, kind, out_p) : fail_no_component(l, kind, id);
+    return comp != NULL ? check_component_kind(comp, kind, out_p) : fail_no_component(l, kind, id);
 }
 
 /* The phase a plugin is asked for: its only one, or the one named like the plugin. */
@@ -701,12 +701,12 @@ dt_status dt_loader_find_phase(dt_loader *l, const char *file_or_id, const dt_lo
     }
     const dt_loaded *comp = find_component_by_id(l, file_or_id);
     if (comp != NULL) {
-        return return_component(comp, DT_KIND_PHASE, out_p);
+        return check_component_kind(comp, DT_KIND_PHASE, out_p);
     }
     dt_status st = dt_loader_open(l, file_or_id, &p);
     if (st == DT_OK) {
         comp = find_component_by_id(l, file_or_id);
-        return comp != NULL ? return_component(comp, DT_KIND_PHASE, out_p)
+        return comp != NULL ? check_component_kind(comp, DT_KIND_PHASE, out_p)
                             : find_only_component(l, DT_KIND_PHASE, p, out_p);
     }
     if (st != DT_ENOTFOUND) {

@@ -461,7 +461,7 @@ static dt_status reserve_path(counted *c)
     return DT_OK;
 }
 
-static bool are_same_files(const dt_safetensors *a, const dt_safetensors *b)
+static bool have_same_tensors(const dt_safetensors *a, const dt_safetensors *b)
 {
     bool are = dt_safetensors_count(a) == dt_safetensors_count(b);
     for (uint32_t i = 0; are && i < dt_safetensors_count(a); i++) {
@@ -481,7 +481,7 @@ static dt_status check_file_is_new(const file *f, const counted *c)
             continue;
         }
         DT_TRY(dt_safetensors_open(c->path[i], &other));
-        const bool is_again = are_same_files(f->s, other);
+        const bool is_again = have_same_tensors(f->s, other);
         dt_safetensors_close(other);
         if (is_again) {
             return DT_FAIL(DT_EDATA,

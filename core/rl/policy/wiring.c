@@ -60,83 +60,83 @@ typedef struct offer {
     char history[TEXT], present[TEXT];
 } offer;
 
-static void offer_port(offer *o, const char *name, const char *dims, uint32_t dtype)
+static void add_port(offer *o, const char *name, const char *dims, uint32_t dtype)
 {
     o->port[o->n_ports++] = (dt_port){name, dims, dtype, 0};
 }
 
-static void offer_dim(offer *o, const char *name, int64_t size)
+static void add_dim(offer *o, const char *name, int64_t size)
 {
     o->dim[o->n_dims++] = (dt_dim){name, size};
 }
 
 /* The environment as it is, and, but for perception itself, as perception sees it. */
-static void offer_observations(const dt_wired *w, offer *o)
+static void add_observation_ports(const dt_wired *w, offer *o)
 {
     const dt_wiring *face = &w->face;
     const dt_env_spec *e = face->spec;
-    offer_port(o, "obs", face->own->dims, DT_F32);
-    offer_dim(o, "D", count_columns(face->own));
-    offer_dim(o, "choices", face->n_choices);
-    offer_dim(o, "continuous", e->n_continuous);
-    offer_dim(o, "K", e->n_costs);
+    add_port(o, "obs", face->own->dims, DT_F32);
+    add_dim(o, "D", count_columns(face->own));
+    add_dim(o, "choices", face->n_choices);
+    add_dim(o, "continuous", e->n_continuous);
+    add_dim(o, "K", e->n_costs);
     for (uint32_t i = 0; i < e->n_obs; i++) {
         const bool is_offered = (w->flags & DT_WIRING_AGENT_ROWS) == 0 || dt_wiring_is_row(&e->obs[i]);
         if (strcmp(e->obs[i].name, "obs") != 0 && is_offered) {
             o->port[o->n_ports++] = e->obs[i]; /* with its flags: rows with steps are no rows of agents */
-            offer_dim(o, e->obs[i].name, count_columns(&e->obs[i]));
+            add_dim(o, e->obs[i].name, count_columns(&e->obs[i]));
         }
     }
     if (face->perception != NULL) {
         const dt_port *embedding = dt_bind_service.model_output(face->perception, "embedding");
-        offer_port(o, "embedding", embedding->dims, DT_F32);
-        offer_port(o, "risk", "N", DT_F32);
-        offer_dim(o, "H", dt_bind_service.port_dim(embedding, 1));
+        add_port(o, "embedding", embedding->dims, DT_F32);
+        add_port(o, "risk", "N", DT_F32);
+        add_dim(o, "H", dt_bind_service.port_dim(embedding, 1));
     }
 }
 
 /* What the world model provides to controllers and shields. */
-static void offer_foresight(const dt_wired *w, offer *o, const char *name)
+static void add_foresight_ports(const dt_wired *w, offer *o, const char *name)
 {
     const dt_foresight *f = &w->foresight;
     if (w->face.F > 0) {
         const bool is_whole = strcmp(name, "foreseen") == 0;
-        offer_port(o, name, is_whole ? f->foreseen_dims : f->dims, DT_F32);
-        offer_dim(o, name, is_whole ? 2 * f->F : f->columns);
-        offer_dim(o, "F", f->F);
-        offer_dim(o, "dt_ms", f->dt_ms);
+        add_port(o, name, is_whole ? f->foreseen_dims : f->dims, DT_F32);
+        add_dim(o, name, is_whole ? 2 * f->F : f->columns);
+        add_dim(o, "F", f->F);
+        add_dim(o, "dt_ms", f->dt_ms);
     }
 }
 
-static void offer_history(const dt_wiring *w, offer *o)
+static void add_history_ports(const dt_wiring *w, offer *o)
 {
-    offer_dim(o, "W", w->window);
+    add_dim(o, "W", w->window);
     if (w->window > 1) {
         snprintf(o->history, TEXT, "%lld A %lld", (long long)w->window, (long long)count_columns(w->own));
         snprintf(o->present, TEXT, "%lld A", (long long)w->window);
-        offer_port(o, "obs_history", o->history, DT_F32);
-        offer_port(o, "present", o->present, DT_F32);
+        add_port(o, "obs_history", o->history, DT_F32);
+        add_port(o, "present", o->present, DT_F32);
     }
 }
 
 /* What an imagined state has: what the agent sees of itself. */
-static void offer_own_observation(const dt_wired *w, offer *o)
+static void add_own_observation_ports(const dt_wired *w, offer *o)
 {
-    offer_observations(w, o); /* for the sizes */
+    add_observation_ports(w, o); /* for the sizes */
     o->n_ports = 0;
-    offer_port(o, "obs", w->face.own->dims, DT_F32);
-    offer_port(o, w->face.own->name, w->face.own->dims, DT_F32);
+    add_port(o, "obs", w->face.own->dims, DT_F32);
+    add_port(o, w->face.own->name, w->face.own->dims, DT_F32);
 }
 
-static void offer_everything(const dt_wired *w, offer *o)
+static void add_all_ports(const dt_wired *w, offer *o)
 {
     if ((w->flags & DT_WIRING_OBS_ONLY) != 0) {
-        offer_own_observation(w, o);
+        add_own_observation_ports(w, o);
         return;
     }
-    offer_observations(w, o);
-    offer_history(&w->face, o);
-    offer_foresight(w, o, "foresight");
+    add_observation_ports(w, o);
+    add_history_ports(&w->face, o);
+    add_foresight_ports(w, o, "foresight");
 }
 
 /* Of all continuous actions there are. */
@@ -150,19 +150,19 @@ static bool has_bounds(const dt_env_spec *e)
 }
 
 /* How a controller learns what the phase requires of it. */
-static void offer_requests(const dt_wired *w, offer *o)
+static void add_request_dims(const dt_wired *w, offer *o)
 {
     if ((w->flags & DT_WIRING_NO_VALUE) != 0) {
-        offer_dim(o, "values", 0);
+        add_dim(o, "values", 0);
         for (uint32_t i = 0; i < o->n_dims; i++) {
             o->dim[i].size = strcmp(o->dim[i].name, "K") == 0 ? 0 : o->dim[i].size;
         }
     }
     if ((w->flags & DT_WIRING_STATE_LOG_STD) != 0) {
-        offer_dim(o, "spread", 1);
+        add_dim(o, "spread", 1);
     }
     if ((w->flags & DT_WIRING_SQUASHED) != 0 && has_bounds(w->face.spec)) {
-        offer_dim(o, "squashed", 1);
+        add_dim(o, "squashed", 1);
     }
 }
 
@@ -205,7 +205,7 @@ static dt_status bind_perception(dt_wired *w)
 {
     static const dt_port needs[] = {{"embedding", "N H", DT_F32, 0}, {"risk", "N", DT_F32, 0}};
     offer o = {.n_ports = 0};
-    offer_observations(w, &o);
+    add_observation_ports(w, &o);
     return bind_role(w, "perception", &o, needs, 2, DT_MODEL_OPTIONAL, &w->face.perception);
 }
 
@@ -235,8 +235,8 @@ static dt_status bind_controller(dt_wired *w)
         needs[n++] = (dt_port){"cost_value", costs, DT_F32, 0};
     }
     offer o = {.n_ports = 0};
-    offer_everything(w, &o);
-    offer_requests(w, &o);
+    add_all_ports(w, &o);
+    add_request_dims(w, &o);
     return bind_role(w, "controller", &o, needs, n, 0, &w->face.controller);
 }
 
@@ -250,8 +250,8 @@ static dt_status bind_shield(dt_wired *w)
                              {"high", bounds, DT_F32, DT_PORT_OPTIONAL},
                              {"allow", allow, DT_F32, DT_PORT_OPTIONAL}};
     offer o = {.n_ports = 0};
-    offer_observations(w, &o);
-    offer_foresight(w, &o, "foreseen");
+    add_observation_ports(w, &o);
+    add_foresight_ports(w, &o, "foreseen");
     DT_TRY(bind_role(w, "shield", &o, needs, 3, DT_MODEL_OPTIONAL, &face->shield));
     if (face->shield == NULL) {
         return DT_OK;
@@ -385,7 +385,7 @@ static dt_status wiring_bind(dt_wiring *face, const dt_model_request *want, dt_m
         return DT_FAIL(DT_EINVAL, "role %s has %u ports and %u sizes, at most %d of each are possible", want->role,
                        want->n_offers, want->n_dims, MAX_WANTED);
     }
-    offer_everything(w, &o);
+    add_all_ports(w, &o);
     for (uint32_t i = 0; i < want->n_offers; i++) {
         o.port[o.n_ports++] = want->offers[i];
     }

@@ -405,7 +405,7 @@ static void write_key(const char *class, const char *text, dt_str *out)
 }
 
 /* Has a body, or a mark that was changed, this status in any frame? The legend leaves out the others. */
-static bool has_status(const dt_film *s, int mark)
+static bool shows_status_from(const dt_film *s, int mark)
 {
     for (uint32_t i = 0; i < s->n_frames; i++) {
         const dt_film_frame *m = &s->frame[i];
@@ -481,10 +481,10 @@ void dt_film_write_legend(const dt_film *s, dt_str *out)
         write_colours(s, out);
     }
     write_state_keys(s, out);
-    if (has_status(s, STATUS_AGENT)) {
+    if (shows_status_from(s, STATUS_AGENT)) {
         write_key("agent r0", "steered by the policy", out);
     }
-    if (has_status(s, STATUS_CHANGED)) {
+    if (shows_status_from(s, STATUS_CHANGED)) {
         dt_str_add(out,
                    "<span><svg class=\"view key\" viewBox=\"0 0 26 8\"><circle class=\"changed\" cx=\"14\" cy=\"4\" "
                    "r=\"3.2\"/></svg>the shield changed what it does</span>");

@@ -38,7 +38,7 @@ struct dt_device_link {
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static dt_status list_nodes(const dt_trainer *t, dt_device_link *w)
+static dt_status list_tree_nodes(const dt_trainer *t, dt_device_link *w)
 {
     const uint32_t ranks = t->shape.ranks;
     dt_tree_node cover[DT_TREE_MAX_NODES];
@@ -100,7 +100,7 @@ static dt_status allocate_parts(dt_trainer *t, dt_device_link *w)
     if (w == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for NCCL");
     }
-    DT_TRY(list_nodes(t, w));
+    DT_TRY(list_tree_nodes(t, w));
     DT_TRY(create_events(t, w));
     return allocate_receive_buffer(t, w);
 }

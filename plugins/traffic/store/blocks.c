@@ -454,7 +454,7 @@ static dt_status read_columns(const char *name, dt_blocks *b)
     return DT_OK;
 }
 
-static dt_status check_index(const char *name, const dt_blocks *b)
+static dt_status check_block_index(const char *name, const dt_blocks *b)
 {
     for (int64_t i = 0; i < b->n_blocks; i++) {
         const uint64_t begin = end_of(b, i - 1), end = end_of(b, i);
@@ -493,7 +493,7 @@ dt_status dt_blocks_of_bytes(const void *bytes, size_t n_bytes, const char *name
     }
     b.index_at = (size_t)h.index_at;
     DT_TRY(read_columns(name, &b));
-    DT_TRY(check_index(name, &b));
+    DT_TRY(check_block_index(name, &b));
     *out_p = b;
     return DT_OK;
 }

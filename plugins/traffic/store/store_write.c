@@ -296,7 +296,7 @@ static dt_status frame_open(dt_store_writer *w, int64_t frame, double time_s)
 }
 
 /* Vehicle f of a batch, i of a frame whose edges begin at row_edges. */
-static dt_status append_row(dt_store_writer *w, const dt_batch *b, uint32_t f, int32_t row_edges)
+static dt_status append_vehicle_row(dt_store_writer *w, const dt_batch *b, uint32_t f, int32_t row_edges)
 {
     const dt_vehicle *v = &b->vehicle[f];
     const int32_t track = (int32_t)v->reserved;
@@ -327,7 +327,7 @@ static dt_status write_frame(dt_store_writer *w, const dt_batch *b, uint32_t k)
     const int32_t *rowptr = b->rowptr + first + k, n_edges = f->n > 0 ? rowptr[f->n] : 0;
     DT_TRY(frame_open(w, f->number, f->time_s));
     for (uint32_t i = 0; i < f->n; i++) {
-        DT_TRY(append_row(w, b, f->first + i, rowptr[i]));
+        DT_TRY(append_vehicle_row(w, b, f->first + i, rowptr[i]));
     }
     dt_feature_stats_join(&w->scene_stat, &f->stats);
     for (uint32_t i = 0; i < f->n && w->array[A_stop_distance] != NULL; i++) {

@@ -63,9 +63,9 @@ static dt_nvml_sample look(const char *from, const dt_device_info *info)
     if (dt_nvml_open(from, info, &n) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }
-    const uint64_t before = dt_alloc_count();
+    const uint64_t before = dt_alloc_calls();
     dt_nvml_read_sample(n, &s);
-    assert_int_equal(dt_alloc_count(), before);
+    assert_int_equal(dt_alloc_calls(), before);
     dt_nvml_close(n);
     return s;
 }

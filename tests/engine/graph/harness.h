@@ -268,12 +268,12 @@ static inline result run_slices(bench *b, const dt_plan_desc *d, const slice *s,
         }
     }
     for (int i = 0; i < n; i++) {
-        uint64_t before = dt_alloc_count();
+        uint64_t before = dt_alloc_calls();
         dt_status st = run_exec(e, &s[i], params, grads, r.loss);
         if (st != DT_OK) {
             fail_msg("%s", dt_error_text());
         }
-        assert_int_equal(dt_alloc_count(), before); /* a run allocates nothing */
+        assert_int_equal(dt_alloc_calls(), before); /* a run allocates nothing */
     }
     r.grad = dt_alloc_n(total, sizeof(*r.grad));
     for (size_t i = 0; i < total; i++) {

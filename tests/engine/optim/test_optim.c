@@ -287,9 +287,9 @@ static void test_halves_round_to_nearest_even(void **state)
                 uint16_t got[4];
                 float back[4], rounded[4];
                 assert_true((double)middle == (a + b) / 2);
-                dt_optim_pack(half, x, got, 4);
+                dt_half_from_f32(half, x, got, 4);
                 assert_memory_equal(got, want, sizeof(want));
-                dt_optim_unpack(half, got, back, 4);
+                dt_half_to_f32(half, got, back, 4);
                 assert_true((double)back[0] == a);
                 memcpy(rounded, x, sizeof(rounded));
                 dt_optim_round(half, rounded, 1, 4);

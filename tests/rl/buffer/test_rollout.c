@@ -915,9 +915,9 @@ static void test_no_allocation(void **state)
     for (int k = 0; k < 4; k++) {
         assert_done(w.phase->rollout->collect(w.phase->r, w.phase->t, &r));
     }
-    const uint64_t before = dt_alloc_count();
+    const uint64_t before = dt_alloc_calls();
     assert_done(w.phase->rollout->collect(w.phase->r, w.phase->t, &r));
-    assert_int_equal(dt_alloc_count(), before);
+    assert_int_equal(dt_alloc_calls(), before);
     world_close(&w);
 }
 

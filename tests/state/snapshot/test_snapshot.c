@@ -7,7 +7,7 @@
 
 #include "base/fs.h"
 #include "rl/experience/service.h"
-#include "state/snapshot/handover.h"
+#include "state/snapshot/weight_sources.h"
 #include "state/snapshot/mismatch.h"
 #include "state/snapshot/snapshot.h"
 #include "state/snapshot/snapshot_state.h"
@@ -324,13 +324,13 @@ static void save_step(uint64_t step, uint32_t phase, bool is_end, double metric)
 
 static uint64_t handed_over(dt_config *c, int64_t index)
 {
-    dt_handover *h = NULL;
-    assert_done(dt_handover_open_previous(dir, c, index, &h));
-    const uint64_t step = dt_handover_is_empty(h) ? 0 : dt_handover_checkpoint(h)->step;
-    assert_int_equal(dt_handover_has_role(h, "world"), step > 0);
-    assert_false(dt_handover_has_role(h, "worl"));
-    assert_false(dt_handover_has_role(h, "world.w"));
-    dt_handover_close(h);
+    dt_weight_sources *h = NULL;
+    assert_done(dt_weight_sources_open_previous(dir, c, index, &h));
+    const uint64_t step = dt_weight_sources_is_empty(h) ? 0 : dt_weight_sources_checkpoint(h)->step;
+    assert_int_equal(dt_weight_sources_has_role(h, "world"), step > 0);
+    assert_false(dt_weight_sources_has_role(h, "worl"));
+    assert_false(dt_weight_sources_has_role(h, "world.w"));
+    dt_weight_sources_close(h);
     return step;
 }
 
@@ -363,7 +363,7 @@ static void test_wanted_roles(void **state)
 {
     static const char *const fresh[] = {"controller", NULL}, *const unknown[] = {"contoller", NULL};
     world w;
-    dt_handover *h = NULL;
+    dt_weight_sources *h = NULL;
     dt_roles roles;
     dt_str stores = {0};
     bool is_known = true;
@@ -378,23 +378,23 @@ static void test_wanted_roles(void **state)
     const size_t bytes = (size_t)w.stage->params.total * sizeof(float);
     world_close(&w);
     world_begin(&w, counter);
-    assert_done(dt_handover_open(dir, NULL, &h));
-    assert_int_equal(dt_handover_load(h, w.stage, unknown, DT_HANDOVER_ANY), DT_ECONFIG);
-    assert_done(dt_handover_load(h, w.stage, fresh, DT_HANDOVER_ANY));
+    assert_done(dt_weight_sources_open(dir, NULL, &h));
+    assert_int_equal(dt_weight_sources_load(h, w.stage, unknown, DT_WEIGHTS_OPTIONAL), DT_ECONFIG);
+    assert_done(dt_weight_sources_load(h, w.stage, fresh, DT_WEIGHTS_OPTIONAL));
     world_keep(&w, after, &report);
     assert_memory_not_equal(before, after, bytes);
-    assert_int_equal(dt_handover_load(h, w.stage, fresh, DT_HANDOVER_SOME), DT_ESHAPE);
-    assert_int_equal(dt_handover_load(h, w.stage, fresh, DT_HANDOVER_WHOLE), DT_ESHAPE);
-    assert_done(dt_handover_load(h, w.stage, NULL, DT_HANDOVER_WHOLE));
+    assert_int_equal(dt_weight_sources_load(h, w.stage, fresh, DT_WEIGHTS_SOME), DT_ESHAPE);
+    assert_int_equal(dt_weight_sources_load(h, w.stage, fresh, DT_WEIGHTS_ALL), DT_ESHAPE);
+    assert_done(dt_weight_sources_load(h, w.stage, NULL, DT_WEIGHTS_ALL));
     world_keep(&w, after, &report);
     assert_memory_equal(before, after, bytes);
     assert_int_equal(dt_trainer_step_number(w.stage->trainer), 0); /* weights alone */
-    assert_done(dt_handover_loaded_roles(h, &roles));
+    assert_done(dt_weight_sources_loaded_roles(h, &roles));
     assert_int_equal(roles.n, 0);
-    assert_done(dt_handover_list_stores(h, &stores, &is_known));
+    assert_done(dt_weight_sources_list_stores(h, &stores, &is_known));
     assert_true(is_known && stores.bytes == 0);
-    dt_handover_close(h);
-    assert_int_equal(dt_handover_open("test_snapshot.none", NULL, &h), DT_ENOTFOUND);
+    dt_weight_sources_close(h);
+    assert_int_equal(dt_weight_sources_open("test_snapshot.none", NULL, &h), DT_ENOTFOUND);
     world_close(&w);
 }
 
@@ -407,12 +407,12 @@ static void test_untrained_shield(void **state)
         dt_status st;
     } of[] = {{"shield", "shield.w", DT_OK}, {"shields", "shields.w", DT_ESHAPE}};
     const dt_snapshot_desc d = {.run_dir = dir, .ranks = 1};
-    dt_handover *h = NULL;
+    dt_weight_sources *h = NULL;
     dt_ckpt_info info;
     world w;
     world_begin(&w, counter);
     dt_ckpt_close(save(&w, &d, &info));
-    assert_done(dt_handover_open(dir, NULL, &h));
+    assert_done(dt_weight_sources_open(dir, NULL, &h));
     dt_param *last = &w.stage->params.param[w.stage->params.n - 1];
     char *const name = last->name;
     w.stage->n_models = 2;
@@ -422,13 +422,13 @@ static void test_untrained_shield(void **state)
         last->name = param;
         w.stage->model[1] = w.stage->model[0];
         w.stage->model[1].role = of[i].role;
-        assert_int_equal(dt_handover_load(h, w.stage, NULL, DT_HANDOVER_WHOLE), of[i].st);
-        assert_done(dt_handover_load(h, w.stage, NULL, DT_HANDOVER_SOME));
+        assert_int_equal(dt_weight_sources_load(h, w.stage, NULL, DT_WEIGHTS_ALL), of[i].st);
+        assert_done(dt_weight_sources_load(h, w.stage, NULL, DT_WEIGHTS_SOME));
     }
     dt_error_clear();
     last->name = name;
     w.stage->n_models = 1;
-    dt_handover_close(h);
+    dt_weight_sources_close(h);
     world_close(&w);
 }
 

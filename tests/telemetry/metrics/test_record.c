@@ -276,12 +276,12 @@ static void test_event_files(void **state)
     dt_metrics_events_set(m, e);
     uint64_t before = 0;
     for (uint64_t i = 0; i < 4; i++) {
-        before = i == 3 ? dt_alloc_count() : 0;
+        before = i == 3 ? dt_alloc_calls() : 0;
         dt_metrics_add_scalar(m, "a", 1);
         dt_metrics_add_scalar(m, "b/c", NAN);
         assert_int_equal(dt_metrics_flush(m, "p", i + 1, 1), DT_OK);
     }
-    assert_int_equal(dt_alloc_count(), before); /* a steady record allocates nothing */
+    assert_int_equal(dt_alloc_calls(), before); /* a steady record allocates nothing */
     dt_metrics_close(m);
     /* the file begins with a record whose every byte but the time is known: length 24, its checksum */
     char **name = NULL, *text = NULL;
@@ -308,12 +308,12 @@ static void test_steady_records_allocate_nothing(void **state)
     assert_int_equal(dt_metrics_open(path, &m), DT_OK);
     uint64_t before = 0;
     for (uint64_t i = 0; i < 3; i++) {
-        before = i == 2 ? dt_alloc_count() : 0;
+        before = i == 2 ? dt_alloc_calls() : 0;
         dt_metrics_add_scalar(m, "a", 1);
         dt_metrics_add_scalar(m, "b", 1);
         assert_int_equal(dt_metrics_flush(m, "p", i + 1, 1), DT_OK);
     }
-    assert_int_equal(dt_alloc_count(), before);
+    assert_int_equal(dt_alloc_calls(), before);
     dt_metrics_close(m);
 }
 

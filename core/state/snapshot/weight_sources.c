@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
-#include "state/snapshot/handover.h"
+#include "state/snapshot/weight_sources.h"
 
 #include "base/err.h"
 #include "base/fs.h"
@@ -24,7 +24,7 @@ typedef struct source {
     char note[96]; /* what it is, for the log */
 } source;
 
-struct dt_handover {
+struct dt_weight_sources {
     source from[MAX_SOURCES];
     uint32_t n;
     dt_str path; /* of the .safetensors file */
@@ -38,7 +38,7 @@ static const dt_safetensors *tensors_of_source(const source *s)
 }
 
 /* skipped (may be NULL): the damaged ones that were passed over. */
-static dt_status add_checkpoint(dt_handover *h, const char *path, const char *kind, dt_str *skipped)
+static dt_status add_checkpoint(dt_weight_sources *h, const char *path, const char *kind, dt_str *skipped)
 {
     source *s = &h->from[h->n];
     DT_TRY(dt_ckpt_open_weights(path, skipped, &s->ckpt));
@@ -68,7 +68,7 @@ static int64_t choose_checkpoint(const dt_ckpt_info *list, uint32_t n, int64_t p
 
 /* What phases before `index` left in a run or its folder of checkpoints, newest first. c: determines for each whether
  * its end or its best is handed over; NULL: the end. */
-static dt_status add_earlier_phases(dt_handover *h, const char *folder, dt_config *c, int64_t index)
+static dt_status add_earlier_phases(dt_weight_sources *h, const char *folder, dt_config *c, int64_t index)
 {
     dt_ckpt_info *list = NULL;
     uint32_t n = 0;
@@ -92,27 +92,27 @@ static dt_status add_earlier_phases(dt_handover *h, const char *folder, dt_confi
     return st;
 }
 
-static dt_status return_handover(dt_handover *h, dt_status st, dt_handover **out_p)
+static dt_status return_sources(dt_weight_sources *h, dt_status st, dt_weight_sources **out_p)
 {
     if (st < 0) {
-        dt_handover_close(h);
+        dt_weight_sources_close(h);
         return st;
     }
     *out_p = h;
     return DT_OK;
 }
 
-dt_status dt_handover_open_previous(const char *run_dir, dt_config *c, int64_t index, dt_handover **out_p)
+dt_status dt_weight_sources_open_previous(const char *run_dir, dt_config *c, int64_t index, dt_weight_sources **out_p)
 {
-    dt_handover *h = dt_alloc(sizeof(*h));
+    dt_weight_sources *h = dt_alloc(sizeof(*h));
     if (h == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the weights of the phases before");
     }
-    return return_handover(h, add_earlier_phases(h, run_dir, c, index), out_p);
+    return return_sources(h, add_earlier_phases(h, run_dir, c, index), out_p);
 }
 
 /* The newest checkpoint of phase `id` in a run that opens. DT_ENOTFOUND: the run has none of this phase. */
-static dt_status add_newest_of_phase(dt_handover *h, const char *path, const char *id, dt_str *skipped)
+static dt_status add_newest_of_phase(dt_weight_sources *h, const char *path, const char *id, dt_str *skipped)
 {
     dt_ckpt_info *list = NULL;
     uint32_t n = 0;
@@ -142,7 +142,7 @@ static dt_status add_newest_of_phase(dt_handover *h, const char *path, const cha
 }
 
 /* Of a run: the newest of phase `id`, or of any where it has none of that; warns of damaged ones. */
-static dt_status add_newest_checkpoint(dt_handover *h, const char *path, const char *id)
+static dt_status add_newest_checkpoint(dt_weight_sources *h, const char *path, const char *id)
 {
     dt_str skipped = {0};
     dt_status st = id != NULL ? add_newest_of_phase(h, path, id, &skipped) : DT_ENOTFOUND;
@@ -158,7 +158,7 @@ static dt_status add_newest_checkpoint(dt_handover *h, const char *path, const c
     return st;
 }
 
-static dt_status open_folder(dt_handover *h, const char *path, const char *id)
+static dt_status open_folder(dt_weight_sources *h, const char *path, const char *id)
 {
     dt_str manifest = {0};
     dt_str_addf(&manifest, "%s/MANIFEST.json", path);
@@ -173,9 +173,9 @@ static dt_status open_folder(dt_handover *h, const char *path, const char *id)
     return add_earlier_phases(h, path, NULL, dt_ckpt_info_get(h->from[0].ckpt)->phase_index);
 }
 
-dt_status dt_handover_open(const char *path, const char *id, dt_handover **out_p)
+dt_status dt_weight_sources_open(const char *path, const char *id, dt_weight_sources **out_p)
 {
-    dt_handover *h = dt_alloc(sizeof(*h));
+    dt_weight_sources *h = dt_alloc(sizeof(*h));
     if (h == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the weights of %s", path);
     }
@@ -195,10 +195,10 @@ dt_status dt_handover_open(const char *path, const char *id, dt_handover **out_p
         h->from[0].path = dt_str_text(&h->path);
         h->n = h->from[0].file != NULL; /* what close releases, also where its seal is wrong */
     }
-    return return_handover(h, st < 0 ? DT_CONTEXT(st, "initialising from %s", path) : st, out_p);
+    return return_sources(h, st < 0 ? DT_CONTEXT(st, "initialising from %s", path) : st, out_p);
 }
 
-void dt_handover_close(dt_handover *h)
+void dt_weight_sources_close(dt_weight_sources *h)
 {
     if (h == NULL) {
         return;
@@ -213,12 +213,12 @@ void dt_handover_close(dt_handover *h)
 
 /* ---- what is in it ----------------------------------------------------------------------------------------------- */
 
-const dt_ckpt_info *dt_handover_checkpoint(const dt_handover *h)
+const dt_ckpt_info *dt_weight_sources_checkpoint(const dt_weight_sources *h)
 {
     return h->n > 0 && h->from[0].ckpt != NULL ? dt_ckpt_info_get(h->from[0].ckpt) : NULL;
 }
 
-bool dt_handover_is_empty(const dt_handover *h)
+bool dt_weight_sources_is_empty(const dt_weight_sources *h)
 {
     return h == NULL || h->n == 0;
 }
@@ -234,7 +234,7 @@ static bool has_role(const source *s, const char *role)
     return false;
 }
 
-static const source *find_source(const dt_handover *h, const char *role)
+static const source *find_source(const dt_weight_sources *h, const char *role)
 {
     for (uint32_t i = 0; i < h->n; i++) {
         if (has_role(&h->from[i], role)) {
@@ -244,18 +244,18 @@ static const source *find_source(const dt_handover *h, const char *role)
     return NULL;
 }
 
-bool dt_handover_has_role(const dt_handover *h, const char *role)
+bool dt_weight_sources_has_role(const dt_weight_sources *h, const char *role)
 {
     return h != NULL && find_source(h, role) != NULL;
 }
 
-dt_status dt_handover_loaded_roles(const dt_handover *h, dt_roles *roles_p)
+dt_status dt_weight_sources_loaded_roles(const dt_weight_sources *h, dt_roles *roles_p)
 {
     roles_p->n = 0;
     return h->n > 0 && h->from[0].ckpt != NULL ? dt_snapshot_loaded_roles(h->from[0].ckpt, roles_p) : DT_OK;
 }
 
-dt_status dt_handover_list_stores(const dt_handover *h, dt_str *out, bool *known_p)
+dt_status dt_weight_sources_list_stores(const dt_weight_sources *h, dt_str *out, bool *known_p)
 {
     *known_p = h->n > 0;
     for (uint32_t i = 0; i < h->n; i++) {
@@ -289,7 +289,7 @@ static dt_status check_fresh(const dt_stage *s, const char *const *fresh)
 static dt_status load_role(dt_stage *s, const dt_model *m, const source *from, uint32_t want, const dt_ckpt_tensor *t,
                            uint32_t n)
 {
-    const char *otherwise = want == DT_HANDOVER_WHOLE ? "" : ", or start it from random weights (fresh)";
+    const char *otherwise = want == DT_WEIGHTS_ALL ? "" : ", or start it from random weights (fresh)";
     const dt_safetensors *f = tensors_of_source(from);
     dt_str note = {0};
     DT_TRY(dt_mismatch_check_constants(s, m, f, from->path, from->ckpt, otherwise));
@@ -321,7 +321,7 @@ static uint32_t collect_tensors(dt_stage *s, const char *role, dt_ckpt_tensor *t
     return n;
 }
 
-static dt_status load_roles(const dt_handover *h, dt_stage *s, const char *const *fresh, uint32_t want,
+static dt_status load_roles(const dt_weight_sources *h, dt_stage *s, const char *const *fresh, uint32_t want,
                             dt_ckpt_tensor *t, uint32_t *n_loaded_p)
 {
     for (uint32_t i = 0; i < s->n_models; i++) {
@@ -332,7 +332,7 @@ static dt_status load_roles(const dt_handover *h, dt_stage *s, const char *const
         if (from != NULL) {
             DT_TRY(load_role(s, m, from, want, t, n));
             *n_loaded_p += n;
-        } else if (n > 0 && want == DT_HANDOVER_WHOLE && strcmp(m->role, "shield") != 0) {
+        } else if (n > 0 && want == DT_WEIGHTS_ALL && strcmp(m->role, "shield") != 0) {
             return DT_FAIL(DT_ESHAPE, "%s is not in the file, nor any other tensor of %s %s", t[0].name, m->role,
                            m->comp->desc.id);
         } else if (n > 0 && dt_comm_rank(s->d.comm) == 0) {
@@ -345,11 +345,11 @@ static dt_status load_roles(const dt_handover *h, dt_stage *s, const char *const
 }
 
 /* Target networks start as copies of their models; a whole evaluation loads those that were saved. */
-static dt_status load_target_networks(const dt_handover *h, dt_stage *s, uint32_t want, dt_ckpt_tensor *t)
+static dt_status load_target_networks(const dt_weight_sources *h, dt_stage *s, uint32_t want, dt_ckpt_tensor *t)
 {
     char role[128];
     DT_TRY(dt_trainer_copy_to_targets(s->trainer, NULL));
-    for (uint32_t i = 0; i < s->params.n_targets && want == DT_HANDOVER_WHOLE; i++) {
+    for (uint32_t i = 0; i < s->params.n_targets && want == DT_WEIGHTS_ALL; i++) {
         snprintf(role, sizeof(role), "%s@%s", s->params.shadow[i].role, s->params.shadow[i].name);
         const uint32_t n = collect_tensors(s, role, t);
         const source *from = n > 0 ? find_source(h, role) : NULL;
@@ -377,7 +377,7 @@ static void warn_of_statistics(const dt_stage *s, const source *from)
 }
 
 /* Statistics come from the newest file that some weights came from and that has any. */
-static dt_status load_normaliser(const dt_handover *h, dt_stage *s, const char *const *fresh)
+static dt_status load_normaliser(const dt_weight_sources *h, dt_stage *s, const char *const *fresh)
 {
     for (uint32_t i = 0; i < h->n; i++) {
         bool is_used = false;
@@ -398,7 +398,7 @@ static dt_status load_normaliser(const dt_handover *h, dt_stage *s, const char *
     return DT_OK;
 }
 
-dt_status dt_handover_load(const dt_handover *h, dt_stage *s, const char *const *fresh, uint32_t want)
+dt_status dt_weight_sources_load(const dt_weight_sources *h, dt_stage *s, const char *const *fresh, uint32_t want)
 {
     uint32_t n = 0;
     if (s->trainer == NULL) {
@@ -411,7 +411,7 @@ dt_status dt_handover_load(const dt_handover *h, dt_stage *s, const char *const 
     if (st == DT_OK) {
         st = load_roles(h, s, fresh, want, t, &n);
     }
-    if (st == DT_OK && n == 0 && s->params.n > 0 && want == DT_HANDOVER_SOME) {
+    if (st == DT_OK && n == 0 && s->params.n > 0 && want == DT_WEIGHTS_SOME) {
         st = DT_FAIL(DT_ESHAPE, "%s contains none of this phase's %u parameters, such as %s",
                      h->n > 0 ? h->from[0].path : "what was passed on", s->params.n, s->params.param[0].name);
     }
