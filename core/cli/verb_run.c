@@ -176,7 +176,7 @@ static dt_status report_run_end(const dt_args *a, const dt_run_desc *d, dt_statu
         *d->advanced_p || (d->processes != NULL && dt_board_has_advanced(dt_processes_board(d->processes)));
     if (st == DT_EINTERRUPTED && *d->resized_p) {
         *code_p = DT_EXIT_DONE; /* for the launcher alone: mpirun takes seconds to end after any other code */
-        dt_log(DT_LOG_INFO, "stopped at a checkpoint, to continue on another number of processes");
+        dt_log(DT_LOG_INFO, "stopped, to continue on another number of processes");
     } else if (st == DT_EINTERRUPTED && !has_advanced && d->max_time_s > 0 && dt_signals_stop() == 0) {
         *code_p = DT_EXIT_USAGE;
         dt_log(dt_processes_log_level(d->processes, st),

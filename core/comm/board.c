@@ -26,7 +26,7 @@ typedef struct head {
     uint64_t magic, nonce;
     uint32_t n, unused;
     double made_s; /* dt_clock_s, which all processes of a machine share */
-    _Atomic uint32_t has_run, resize, has_advanced;
+    _Atomic uint32_t has_run, resize, has_advanced, most_ranks;
     char run[PATH_MAX];
 } head;
 
@@ -284,6 +284,18 @@ void dt_board_mark_advanced(dt_board *b)
 bool dt_board_has_advanced(const dt_board *b)
 {
     return b != NULL && atomic_load(&b->head->has_advanced) != 0;
+}
+
+void dt_board_limit_ranks(dt_board *b, uint32_t most)
+{
+    if (b != NULL) {
+        atomic_store(&b->head->most_ranks, most);
+    }
+}
+
+uint32_t dt_board_most_ranks(const dt_board *b)
+{
+    return b != NULL ? atomic_load(&b->head->most_ranks) : 0;
 }
 
 void dt_board_run_dir_set(dt_board *b, const char *run_dir)

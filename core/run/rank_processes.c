@@ -126,6 +126,23 @@ bool dt_processes_may_vary(void)
     return words != NULL && (strstr(words, " --nnodes ") != NULL || (colon != NULL && (file == NULL || colon < file)));
 }
 
+/* MIN of MIN:MAX, or N, among the launcher's words; 0: the option is not given. */
+static uint32_t read_least(const char *words, const char *option)
+{
+    const char *at = strstr(words, option), *file = strstr(words, " --hostfile ");
+    return at != NULL && (file == NULL || at < file) ? (uint32_t)strtoul(at + strlen(option), NULL, 10) : 0;
+}
+
+uint32_t dt_processes_least(void)
+{
+    if (!dt_processes_may_vary()) {
+        return 0;
+    }
+    const char *words = getenv(DT_LAUNCH_WORDS);
+    const uint32_t processes = read_least(words, " --nproc "), machines = read_least(words, " --nnodes ");
+    return processes > machines ? processes : machines;
+}
+
 dt_status dt_processes_launch(const dt_args *a, dt_launch_range processes, dt_launch_range machines, int *code_p)
 {
     char program[PATH_MAX];

@@ -38,6 +38,13 @@ static dt_status check_backend(const dt_session *s, int64_t phase, uint32_t back
     return DT_OK;
 }
 
+/* Processes that have to take part; of MIN:MAX a phase without work for all of them continues on fewer. */
+static uint32_t count_required_ranks(const dt_session *s)
+{
+    const uint32_t least = s->is_job ? dt_processes_least() : 0;
+    return least > 0 ? least : s->n_processes > s->ranks ? s->n_processes : s->ranks;
+}
+
 /* A rank with nothing to compute could only wait. */
 static dt_status check_shards(const dt_session *s, int64_t phase, uint32_t ranks)
 {
@@ -92,7 +99,7 @@ dt_status dt_session_check(const dt_session *s, bool needs_several)
     for (int64_t i = s->first; i < s->last; i++) {
         const dt_sections *o = &s->opts[i];
         DT_TRY(check_backend(s, i, o->comm.backend, needs_several));
-        DT_TRY(check_shards(s, i, s->n_processes > s->ranks ? s->n_processes : s->ranks));
+        DT_TRY(check_shards(s, i, count_required_ranks(s)));
         DT_TRY(check_half_sums(i, &o->comm, &o->engine));
         DT_TRY(check_count(s, i, "engine.threads", o->engine.threads, &has_warned));
         if (o->env.isolation != DT_ISOLATION_PROCESS) { /* each process may have an instance that computes for long */

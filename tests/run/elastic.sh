@@ -9,8 +9,9 @@ unset OMPI_MCA_rmaps_base_oversubscribe OMPI_MCA_hwloc_base_binding_policy # of 
 name=elastic
 . "$DT_SRCDIR/tests/run/job.inc"
 save='every_steps = 1; keep_last = 1000;'
+instances=3
 job <<'END'
-phase2_ppo = { train_batch = 40; fragment = 8; sgd_epochs = 1; };
+phase2_ppo = { train_batch = 24; fragment = 8; sgd_epochs = 1; };
 phases = ( { plugin = "phase1_world_model"; stop = { steps = 6; }; },
            { plugin = "phase2_ppo"; stop = { iterations = 4; }; training = { eval_interval = 2; }; } );
 END
@@ -92,6 +93,15 @@ cases=$((cases + 1))
 train 0 hosted --nproc 1:2 --resume "$work/hosted" --phase all
 same_all hosted "one process, then two"
 
+# --- more processes than have work: each phase continues on fewer, which is no restart ---
+train 0 limited --nproc 1:4 --max-restarts 0
+says 1 "phase 2 (phase2_ppo) has work for 3 processes" # env.instances
+says 1 "continuing with 3 processes instead of 4"
+same_all limited "as many processes as instances"
+train 0 sharded --nproc 1:3 --max-restarts 0 --set data.shards=2 --phase 1 --max-steps 1
+says 1 "phase 1 (phase1_world_model) has work for 2 processes"
+says 1 "continuing with 2 processes instead of 3"
+
 # --- rejected ---
 train 2 bad --nproc 4:2
 says 1 "--nproc 4:2: the minimum 4 is larger than the maximum 2; use --nproc 2:4"
@@ -103,6 +113,8 @@ train 2 bad --nproc 2:3 --hostfile "$work/hosts"
 says 1 "have 1 slot "
 train 2 bad --nnodes 1:2
 says 1 "--nnodes 1:2 needs --hostfile FILE"
+train 2 bad --nproc 2:3 --set data.shards=1
+says 1 "2 ranks share data.shards = 1 shards"
 for range in 0:2 2: :2 a:b 1:2:3; do
     train 2 bad --nproc $range
     says 1 "--nproc $range: expected a whole number of at least 1, or MIN:MAX of two"

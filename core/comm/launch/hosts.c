@@ -19,13 +19,22 @@ static uint32_t slots_of(const dt_launch_host *h, double now, bool is_next)
     return lost < h->line.slots ? h->line.slots - lost : 0;
 }
 
+/* Those that have work, but not fewer than allowed. */
+static uint32_t most_processes(const dt_launch_hosts *h)
+{
+    const uint32_t least = h->processes.min > h->machines.min ? h->processes.min : h->machines.min;
+    const uint32_t most = h->most > least ? h->most : least;
+    return h->most > 0 && most < h->processes.max ? most : h->processes.max;
+}
+
 /* use: [n] processes of each host. is_next: of the attempt after this one, which does without what was just lost. */
 static uint32_t choose_hosts(const dt_launch_hosts *h, double now, bool is_next, uint32_t *use)
 {
     uint32_t n = 0, n_hosts = 0;
-    const uint32_t most_hosts = h->machines.max > 0 ? h->machines.max : DT_HOSTS_MOST;
+    const uint32_t most = most_processes(h), most_hosts = h->machines.max > 0 ? h->machines.max : DT_HOSTS_MOST;
     for (uint32_t i = 0; i < h->n; i++) {
-        const uint32_t slots = slots_of(&h->host[i], now, is_next), left = h->processes.max - n;
+        const uint32_t others = n_hosts + 1 < h->machines.min ? h->machines.min - n_hosts - 1 : 0; /* one each */
+        const uint32_t slots = slots_of(&h->host[i], now, is_next), left = most > n + others ? most - n - others : 0;
         use[i] = n_hosts < most_hosts ? (slots < left ? slots : left) : 0;
         n += use[i];
         n_hosts += use[i] > 0;

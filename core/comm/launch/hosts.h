@@ -28,6 +28,7 @@ typedef struct dt_launch_host {
 
 typedef struct dt_launch_hosts {
     dt_launch_range processes, machines;
+    uint32_t most;        /* processes that have work, as far as it is known; 0: any number */
     const char *hostfile; /* NULL: this machine alone */
     uint32_t n;
     dt_launch_host *host; /* [n] */

@@ -217,6 +217,7 @@ static void update_members(job *j)
         return;
     }
     dt_members_update(&j->members);
+    j->members.hosts.most = dt_board_most_ranks(j->board);
     const uint32_t n = dt_hosts_find_change(&j->members.hosts, dt_clock_s());
     if (n != j->n_asked) {
         j->n_asked = n;
@@ -506,6 +507,7 @@ static dt_status choose_processes(job *j, int *code_p, bool *is_ready_p)
     const uint32_t before = j->n;
     *is_ready_p = false;
     for (bool is_said = false; j->is_elastic; is_said = true) {
+        j->members.hosts.most = dt_board_most_ranks(j->board);
         DT_TRY(dt_members_choose(&j->members, &j->n));
         if (j->n > 0) {
             break;

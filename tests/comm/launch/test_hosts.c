@@ -97,6 +97,29 @@ static void test_limits(void **state)
     dt_hosts_fini(&h);
 }
 
+/* No more than have work, but never fewer than allowed, and one on each machine that there must be. */
+static void test_work(void **state)
+{
+    dt_launch_hosts h = make("a slots=4\nb slots=4\n", (dt_launch_range){1, 8}, (dt_launch_range){0, 0});
+    assert_string_equal(chosen(&h, 0), "4 4 ");
+    h.most = 5;
+    assert_int_equal(dt_hosts_find_change(&h, 0), 5);
+    assert_string_equal(chosen(&h, 0), "4 1 ");
+    h.most = 3;
+    assert_string_equal(chosen(&h, 0), "3 0 ");
+    h.machines = (dt_launch_range){2, 2};
+    assert_string_equal(chosen(&h, 0), "2 1 ");
+    h.most = 1;
+    assert_string_equal(chosen(&h, 0), "1 1 ");
+    h.processes.min = 4;
+    assert_string_equal(chosen(&h, 0), "3 1 ");
+    h.most = 12; /* a later phase has work for more */
+    assert_int_equal(dt_hosts_find_change(&h, 0), 8);
+    h.most = 0;
+    assert_int_equal(dt_hosts_find_change(&h, 0), 8);
+    dt_hosts_fini(&h);
+}
+
 static void test_slots_return(void **state)
 {
     dt_launch_hosts h;
@@ -180,13 +203,10 @@ int main(void)
     }
     close(fd);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_minimum),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_slots_return),
-        cmocka_unit_test(test_ranks_of_hosts),
-        cmocka_unit_test(test_hosts_return),
-        cmocka_unit_test(test_hostfile_changes),
+        cmocka_unit_test(test_lines),        cmocka_unit_test(test_minimum),
+        cmocka_unit_test(test_limits),       cmocka_unit_test(test_work),
+        cmocka_unit_test(test_slots_return), cmocka_unit_test(test_ranks_of_hosts),
+        cmocka_unit_test(test_hosts_return), cmocka_unit_test(test_hostfile_changes),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);

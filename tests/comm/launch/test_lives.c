@@ -36,6 +36,8 @@ static const char killed[] = "--------------------------------------------------
 
 /* In place of a code: no process starts; the launcher is asked to stop while the rank starts. */
 enum { NOTHING = -2, STOPS = -3, RESIZES = -4 };
+/* -100 - N: it stops, as only N ranks have work; -200 - N: N have, and the same as RESIZES. */
+enum { LIMITS = -100, LIMITS_AND_RESIZES = -200 };
 
 /* The rank: codes of its lives are in the last argument, -1: it is killed; each life leaves a byte in the file. */
 static int rank(const char *lives, const char *codes)
@@ -60,7 +62,12 @@ static int rank(const char *lives, const char *codes)
         kill(getppid(), SIGTERM);
         pause();
     }
-    while (atoi(code) == RESIZES) { /* a step of a run that saves after each, until it is stopped for it */
+    const int limit = atoi(code) / 100 * 100; /* 0: none */
+    if (limit < 0) {
+        dt_board_limit_ranks(b, (uint32_t)(limit - atoi(code)));
+    }
+    while (atoi(code) == RESIZES ||
+           limit == LIMITS_AND_RESIZES) { /* a step of a run that saves after each, until it is stopped for it */
         if (dt_board_resize_is_requested(b)) {
             dt_board_mark_resized(b);
             dt_board_mark_left(b, 0, 0);
@@ -68,6 +75,12 @@ static int rank(const char *lives, const char *codes)
             return 0;
         }
         usleep(1000);
+    }
+    if (limit == LIMITS) {
+        dt_board_mark_resized(b);
+        dt_board_mark_left(b, 0, 0);
+        dt_board_close(b);
+        return 0;
     }
     if (atoi(code) < 0) {
         fputs(killed, stderr);
@@ -255,6 +268,25 @@ static void test_elastic_jobs(void **state)
     assert_string_equal(sizes, "3 2 3 ");
 }
 
+/* More processes than have work: fewer are started, which is no restart. */
+static void test_work_limits_processes(void **state)
+{
+    char sizes[64];
+    int code = -1;
+    list_sizes("-102,0", sizes);
+    assert_string_equal(sizes, "3 2 ");
+    list_sizes("-102,-101,0", sizes);
+    assert_string_equal(sizes, "3 2 1 ");
+    list_sizes("-101,-203,0", sizes); /* there is more work later */
+    assert_string_equal(sizes, "3 1 3 ");
+    list_sizes("-101,-202,0", sizes);
+    assert_string_equal(sizes, "3 1 2 ");
+    processes = (dt_launch_range){1, 3};
+    assert_int_equal(count_lives("-102,0", 0, &code), 2);
+    processes = (dt_launch_range){1, 1};
+    assert_int_equal(code, DT_EXIT_DONE);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "rank") == 0) {
@@ -268,6 +300,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_what_a_run_decides_is_final), cmocka_unit_test(test_lost_processes_begin_again),
         cmocka_unit_test(test_outages_cost_no_restart),     cmocka_unit_test(test_waits_grow_without_progress),
         cmocka_unit_test(test_stop_during_restart),         cmocka_unit_test(test_elastic_jobs),
+        cmocka_unit_test(test_work_limits_processes),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
