@@ -61,10 +61,9 @@ static dt_status spec(const void *self, dt_env_spec *out)
     return DT_OK;
 }
 
-enum { OBSERVED = 4 };
-
-static void observe(const state *s, float *obs)
+static void observe(const state *s, const dt_env_io *io)
 {
+    float *obs = io->obs[0];
     obs[0] = (float)s->world.x;
     obs[1] = (float)s->world.x_dot;
     obs[2] = (float)s->world.theta;
@@ -83,47 +82,33 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
     s->world.theta_dot = dt_random_between(&r, -a, a);
     s->step = 0;
     io->alive[0] = 1;
-    observe(s, io->obs[0]);
+    observe(s, io);
     return DT_OK;
 }
 
-/* Place i of arrays that have one or many. */
-static dt_status step_at(state *s, const dt_env_io *io, uint32_t i)
+static dt_status step(void *self, const dt_env_io *io)
 {
-    const int32_t action = io->act_i[i];
+    state *s = self;
+    const int32_t action = io->act_i[0];
     if (action != 0 && action != 1) {
         return DT_FAIL_H(s->h, DT_EINVAL, "action %d, expected 0 (left) or 1 (right)", action);
     }
     cartpole_step(&s->world, action == 1);
     s->step++;
-    io->reward[i] = 1.0F;
-    io->terminated[i] = cartpole_has_failed(&s->world);
-    io->truncated[i] = !io->terminated[i] && s->step >= s->config.max_steps;
-    io->alive[i] = !io->terminated[i] && !io->truncated[i];
-    observe(s, (float *)io->obs[0] + (size_t)OBSERVED * i);
-    io->metric[i] = io->truncated[i];
-    return io->alive[i] ? DT_OK : DT_DONE;
-}
-
-static dt_status step(void *self, const dt_env_io *io)
-{
-    return step_at(self, io, 0);
-}
-
-static dt_status step_many(void *const *self, uint32_t n, const dt_env_io *io, dt_status *status)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        status[i] = step_at(self[i], io, i);
-    }
-    return DT_OK;
+    io->reward[0] = 1.0F;
+    io->terminated[0] = cartpole_has_failed(&s->world);
+    io->truncated[0] = !io->terminated[0] && s->step >= s->config.max_steps;
+    io->alive[0] = !io->terminated[0] && !io->truncated[0];
+    observe(s, io);
+    io->metric[0] = io->truncated[0];
+    return io->alive[0] ? DT_OK : DT_DONE;
 }
 
 DT_RESULTS_DEFINE(extension, "metrics/balanced||share of episodes|higher|that reached the last step upright");
 
 DT_ENV_DEFINE(component, "env_cartpole", "CartPole-v1: keep a pole upright by pushing its cart",
               "Barto, Sutton & Anderson 1983; Towers et al. 2024 (Gymnasium)", config, state, options,
-              DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op,
-                     .step_many = step_many),
+              DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
               .flags = DT_COMP_DETERMINISTIC, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "env_cartpole", "1.0", "dtrain", "Apache-2.0");

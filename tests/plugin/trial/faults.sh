@@ -31,6 +31,7 @@ verdict() {
 
 # ---- state of the process ----
 verdict 0 " 0 failed, 0 skipped"
+grep -qF "step_many gives the results of step" "$work/out" || die "step_many was not tried"
 grep -qF "resumed to the same weights, the same weights in another process on 2 ranks" "$work/out" || die "not all was tried"
 for fault in "handler:handler of signal 15" "stdout:wrote 5 bytes to standard output" "folder:working folder" \
     "locale:locale to C.UTF-8" "rounding:rounding is upward" "limit:setrlimit" "mask:umask" "variable:setenv" "timer:alarm"; do
@@ -38,6 +39,7 @@ for fault in "handler:handler of signal 15" "stdout:wrote 5 bytes to standard ou
     grep -qF -- "${fault#*:}" "$work/out" || die "${fault%%:*}: no \"${fault#*:}\""
 done
 verdict 3 "environment faulty_env: playing: it changed the floating-point environment" --set faulty_env.fault=step
+verdict 3 "differs between step_many and step" --set faulty_env.fault=many
 verdict 3 "it takes more than 0.5 GB" --set faulty_env.fault=leak --set memory.target_gb=0.5
 verdict 3 "phase faulty: iterate: it changed the floating-point environment" --set faulty.fault=rounding
 FAULTY_OPEN=rounding verdict 3 "opening it, in its constructors: it changed the floating-point environment"

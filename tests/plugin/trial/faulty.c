@@ -34,9 +34,9 @@ __attribute__((constructor)) static void on_open(void)
 
 /* ---- the environment --------------------------------------------------------------------------------------------- */
 
-enum { HANDLER = 1, STDOUT, FOLDER, LOCALE, ROUNDING, LIMIT, MASK, VARIABLE, TIMER, ROUNDING_IN_STEP, LEAK };
+enum { HANDLER = 1, STDOUT, FOLDER, LOCALE, ROUNDING, LIMIT, MASK, VARIABLE, TIMER, ROUNDING_IN_STEP, LEAK, MANY };
 static const char *const env_faults[] = {"none", "handler",  "stdout", "folder", "locale", "rounding", "limit",
-                                         "mask", "variable", "timer",  "step",   "leak",   NULL};
+                                         "mask", "variable", "timer",  "step",   "leak",   "many",     NULL};
 
 typedef struct env_config {
     uint32_t fault;
@@ -156,8 +156,27 @@ static dt_status env_step(void *self, const dt_env_io *io)
     return s->step < 8 ? DT_OK : DT_DONE;
 }
 
+static dt_status env_step_many(void *const *self, uint32_t n, const dt_env_io *io, dt_status *status)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        void *obs[] = {(float *)io->obs[0] + 3 * (size_t)i, (float *)io->obs[1] + 4 * (size_t)i};
+        const dt_env_io one = {.struct_size = sizeof(one),
+                               .n_obs = 2,
+                               .obs = obs,
+                               .size = io->size + i,
+                               .alive = io->alive + i,
+                               .act_i = io->act_i + i,
+                               .reward = io->reward + i,
+                               .terminated = io->terminated + i};
+        status[i] = env_step(self[i], &one);
+        io->reward[i] += ((const env_state *)self[i])->config.fault == MANY;
+    }
+    return DT_OK;
+}
+
 DT_ENV_DEFINE(env, "faulty_env", "a point on a line", "none", env_config, env_state, env_options,
-              DT_OPS(.create = env_create, .spec = env_spec, .reset = env_reset, .step = env_step, .destroy = dt_no_op),
+              DT_OPS(.create = env_create, .spec = env_spec, .reset = env_reset, .step = env_step, .destroy = dt_no_op,
+                     .step_many = env_step_many),
               .flags = DT_COMP_DETERMINISTIC);
 
 /* ---- the controller ---------------------------------------------------------------------------------------------- */
