@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "plugin/service/env_worker.h"
 #include "rl/env/process.h"
+#include "rl/env/process_log.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -712,6 +713,23 @@ static void test_workers_begin_side_by_side(void **state)
     world_close(&w);
 }
 
+/* What each of two workers logs: 64 lines, and of all workers each line once. */
+static void test_lines_of_workers(void **state)
+{
+    static dt_process_log p[2];
+    char line[64];
+    dt_log_level_set(DT_LOG_ERROR);
+    for (int i = 0; i < 70; i++) {
+        snprintf(line, sizeof(line), "warn  line %d\n", i);
+        dt_process_log_add(&p[0], line, strlen(line));
+    }
+    assert_int_equal(p[0].n_logged, 64);
+    static const char more[] = "warn  line 3\nwarn  line 69\nno level\ninfo  line 3\ninfo  line 3\n";
+    dt_process_log_add(&p[1], more, strlen(more));
+    assert_int_equal(p[1].n_logged, 2); /* the 70th line of the other one was not logged */
+    dt_log_level_set(DT_LOG_INFO);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) { /* a worker of these tests */
@@ -736,6 +754,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_predicted_risk),
         cmocka_unit_test(test_lost_while_looked_at),
         cmocka_unit_test(test_workers_begin_side_by_side),
+        cmocka_unit_test(test_lines_of_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
