@@ -16,7 +16,8 @@
 /* What a rank sends to the others in an agreement. */
 typedef struct message {
     dt_status status;
-    char text[508];
+    uint32_t is_join; /* not an agreement within a part of the run, but the one at the part's end */
+    char text[504];
 } message;
 
 dt_status dt_comm_init(dt_comm *c, const dt_comm_ops *ops, uint32_t rank, uint32_t size)
@@ -69,11 +70,6 @@ uint32_t dt_comm_process_size(const dt_comm *c)
 void dt_comm_timeout_set(dt_comm *c, double timeout_s)
 {
     c->timeout_s = timeout_s;
-}
-
-uint32_t dt_comm_failed_rank(const dt_comm *c)
-{
-    return c->blamed;
 }
 
 double dt_comm_waited_s(const dt_comm *c)
@@ -312,29 +308,69 @@ void dt_comm_abandon(dt_comm *c, const char *why)
     }
 }
 
-dt_status dt_comm_agree(dt_comm *c, dt_status mine)
+/* The messages of all ranks, that of this one from mine and its error record. */
+static dt_status exchange_status(dt_comm *c, dt_status mine, bool is_join)
 {
-    if (c->size == 1) {
-        return mine;
-    }
     message *all = c->agreement, *own = all + c->size;
     memset(own, 0, sizeof(*own));
     own->status = mine;
+    own->is_join = is_join;
     if (mine < 0) {
         snprintf(own->text, sizeof(own->text), "%s", dt_error_text());
     }
-    DT_TRY(dt_comm_all_gather(c, own, sizeof(*own), all));
-    uint32_t worst = 0;
-    for (uint32_t r = 1; r < c->size; r++) {
+    dt_error why;
+    dt_error_save(&why, mine);
+    const dt_comm_call call = {.op = DT_COMM_ALL_GATHER,
+                               .bytes = sizeof(*own),
+                               .from = own,
+                               .to = all,
+                               .status = mine < 0 ? mine : DT_OK,
+                               .why = own->text};
+    dt_comm_request r;
+    dt_status st = start_call(c, &call, &r);
+    st = st == DT_OK ? dt_comm_wait(c, &r) : st;
+    return st < 0 && mine < 0 ? dt_error_restore(&why) : st; /* why this rank fails says more */
+}
+
+/* One round of an agreement. *is_early_p: this rank joins while others agree within the part that it has ended. */
+static dt_status agree_once(dt_comm *c, dt_status mine, bool is_join, bool *is_early_p)
+{
+    const message *all = c->agreement;
+    uint32_t worst = 0, joins = 0, joined = 0, inside = 0;
+    *is_early_p = false;
+    DT_TRY(exchange_status(c, mine, is_join));
+    for (uint32_t r = 0; r < c->size; r++) {
         worst = all[r].status < all[worst].status ? r : worst;
+        joins += all[r].is_join;
+        joined = all[r].is_join ? r : joined;
+        inside = all[r].is_join ? inside : r;
     }
-    dt_status st = all[worst].status;
-    c->blamed = st < 0 ? worst : c->blamed;
+    const bool is_apart = joins > 0 && joins < c->size;
+    const dt_status st = all[worst].status;
+    *is_early_p = is_apart && is_join;
     c->has_agreed = st < 0;
-    if (st < 0 && mine > st) {
-        return DT_FAIL(st, "rank %u: %s", worst, all[worst].text);
+    if (st >= 0 && is_apart) {
+        return DT_FAIL(DT_ECOMM,
+                       "rank %u agrees with others within a part of the run that rank %u has ended: every rank has to "
+                       "make the same collective calls of the host",
+                       inside, joined);
     }
-    return st;
+    return st < 0 && mine > st ? DT_FAIL(st, "rank %u: %s", worst, all[worst].text) : st;
+}
+
+dt_status dt_comm_agree(dt_comm *c, dt_status mine)
+{
+    bool is_early = false;
+    return c->size == 1 ? mine : agree_once(c, mine, false, &is_early);
+}
+
+dt_status dt_comm_join(dt_comm *c, dt_status mine)
+{
+    bool is_early = c->size > 1;
+    while (is_early) {
+        mine = agree_once(c, mine, true, &is_early);
+    }
+    return mine;
 }
 
 /* ---- one rank ---- */

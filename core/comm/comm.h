@@ -98,12 +98,16 @@ dt_status dt_comm_check_peers(dt_comm *c, const char *what, double since_s) DT_N
 /* The worst status of all ranks (the least), on all ranks; a rank that brought a better one gets a record naming the
  * rank that failed. DT_ECOMM or DT_EPEER when agreement itself fails. */
 dt_status dt_comm_agree(dt_comm *c, dt_status mine);
+/* As agree, at the end of a part of the run within which ranks may agree as well (a plugin's callback, the creation of a
+ * trainer). A rank that fails within the part comes here before the others have: what it brings ends the agreement that
+ * they are in, and it waits here until they have come too; where they are in another call, it ends that, and the
+ * communicator, with the same reason. Joins are not nested. DT_ECOMM: nothing failed, and other
+ * ranks still agree within the part. */
+dt_status dt_comm_join(dt_comm *c, dt_status mine);
 /* Bytes that this rank has sent to others so far, as collectives ask for it (a broadcast to R ranks: R - 1 times). */
 uint64_t dt_comm_sent_bytes(const dt_comm *c);
 /* Seconds that this rank has spent in calls and waits for others so far. */
 double dt_comm_waited_s(const dt_comm *c);
-/* Whose failure the last agreement reported: its status and text are there its own. */
-uint32_t dt_comm_failed_rank(const dt_comm *c);
 /* This rank will make no more calls; others that wait for it get DT_EPEER with why. Not sent where the last call was an
  * agreement that something failed: all know. */
 void dt_comm_abandon(dt_comm *c, const char *why);

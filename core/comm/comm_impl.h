@@ -27,6 +27,8 @@ typedef struct dt_comm_call {
     const dt_comm_out *out; /* all_to_all: [size] */
     const dt_comm_in *in;
     const uint32_t *n; /* reduce_scatter: [size] */
+    dt_status status;  /* an agreement's: the failure that the rank brings, else DT_OK */
+    const char *why;   /* of that failure */
 } dt_comm_call;
 
 typedef struct dt_comm_slot { /* a request */
@@ -57,7 +59,6 @@ struct dt_comm {
     uint64_t sequence; /* collectives that began */
     uint64_t sent;
     double waited_s;
-    uint32_t blamed;
     bool has_agreed; /* the last call was an agreement that something failed: no rank waits for another */
     void *agreement; /* room of dt_comm_agree: one message a rank, so that agreeing allocates nothing */
     dt_comm_slot slot[DT_COMM_IN_FLIGHT];

@@ -31,6 +31,12 @@ typedef struct flight {            /* a request under way, by slot */
     uint64_t word, words[2]; /* what this rank calls; what the comparison makes of all ranks' */
 } flight;
 
+/* What a rank sends to the others where calls do not match. */
+typedef struct announced_call {
+    dt_status status; /* of dt_comm_call */
+    char text[DT_COMM_CALL_BYTES], why[512];
+} announced_call;
+
 typedef struct process_comm {
     dt_comm common;
     const dt_transport_ops *t;
@@ -45,7 +51,7 @@ typedef struct process_comm {
     bool is_pending;  /* it was given up: the library may still write into buffers */
     dt_status failed; /* DT_OK while all is well */
     char why[512];
-    char *calls; /* [size + 1][DT_COMM_CALL_BYTES] where calls do not match */
+    announced_call *calls; /* [size + 1] where calls do not match; the last is that of this rank */
     pthread_t owner;
     pthread_mutex_t aborting; /* abort may come from any thread; the owner's sees to it */
     atomic_bool is_aborted;
@@ -207,49 +213,57 @@ static dt_status advance_piece(process_comm *p, void *user, bool *done_p)
 }
 
 /* Under way is what was called and may never end: this goes by messages, which have a communicator of their own. */
-static dt_status exchange_signatures(process_comm *p, dt_comm_slot *s, char *mine)
+static dt_status exchange_calls(process_comm *p, dt_comm_slot *s)
 {
     const dt_comm *c = &p->common;
+    announced_call *mine = &p->calls[c->size];
     for (uint32_t k = 0; k < 2 * c->size; k++) {
         const uint32_t other = k % c->size;
-        char *theirs = p->calls + (size_t)other * DT_COMM_CALL_BYTES;
         dt_transport_request r = {0};
         if (other == c->rank) {
             continue;
         }
-        const dt_status st = k < c->size ? p->t->send(other, mine, DT_COMM_CALL_BYTES, TAGS, &r)
-                                         : p->t->receive(other, theirs, DT_COMM_CALL_BYTES, TAGS, &r);
+        const dt_status st = k < c->size ? p->t->send(other, mine, sizeof(*mine), TAGS, &r)
+                                         : p->t->receive(other, &p->calls[other], sizeof(*mine), TAGS, &r);
         if (st < 0) {
             return fail_all(p, st, true);
         }
         DT_TRY(wait_until(p, s, advance_piece, &r));
     }
+    p->calls[c->rank] = *mine;
+    for (uint32_t r = 0; r < c->size; r++) {
+        p->calls[r].text[sizeof(mine->text) - 1] = p->calls[r].why[sizeof(mine->why) - 1] = '\0';
+    }
     return DT_OK;
 }
 
-/* All ranks know that calls differ; so all send theirs, and report the same text. */
+/* All ranks know that calls differ; so all send theirs, and report the same text: the failure that one brings to an
+ * agreement in place of the call of the others, or two calls that differ. */
 static dt_status name_mismatch(process_comm *p, dt_comm_slot *s)
 {
     const dt_comm *c = &p->common;
     uint32_t other = 0;
-    p->calls = p->calls != NULL ? p->calls : dt_alloc_n(c->size + (size_t)1, DT_COMM_CALL_BYTES);
+    p->calls = p->calls != NULL ? p->calls : dt_alloc_n(c->size + (size_t)1, sizeof(*p->calls));
     if (p->calls == NULL) {
         return fail_all(p, DT_FAIL(DT_ENOMEM, "out of memory for a communicator of %u ranks", c->size), true);
     }
-    char *mine = p->calls + (size_t)c->size * DT_COMM_CALL_BYTES;
-    memset(mine, 0, DT_COMM_CALL_BYTES);
-    dt_comm_describe_call(c->rank, &s->call, mine);
-    DT_TRY(exchange_signatures(p, s, mine));
-    memcpy(p->calls + (size_t)c->rank * DT_COMM_CALL_BYTES, mine, DT_COMM_CALL_BYTES);
+    announced_call *mine = &p->calls[c->size];
+    memset(mine, 0, sizeof(*mine));
+    mine->status = s->call.status;
+    dt_comm_describe_call(c->rank, &s->call, mine->text);
+    snprintf(mine->why, sizeof(mine->why), "%s", s->call.status < 0 ? s->call.why : "");
+    DT_TRY(exchange_calls(p, s));
     for (uint32_t from = 0; from < c->size; from++) {
-        char *theirs = p->calls + (size_t)from * DT_COMM_CALL_BYTES;
-        theirs[DT_COMM_CALL_BYTES - 1] = '\0';
-        const char *what = strchr(theirs, 'c'), *first = strchr(p->calls, 'c'); /* after the rank */
+        const announced_call *theirs = &p->calls[from];
+        if (theirs->status < 0) {
+            return fail_all(p, DT_FAIL(theirs->status, "rank %u: %s", from, theirs->why), false);
+        }
+        const char *what = strchr(theirs->text, 'c'), *first = strchr(p->calls[0].text, 'c'); /* after the rank */
         other = other == 0 && what != NULL && first != NULL && strcmp(what, first) != 0 ? from : other;
     }
-    const dt_status st = DT_FAIL(DT_ECOMM, "collective %llu does not match: %s, %s%s", (unsigned long long)s->sequence,
-                                 p->calls, p->calls + (size_t)(other != 0 ? other : c->size - 1) * DT_COMM_CALL_BYTES,
-                                 other != 0 ? "" : ", cut differently");
+    const dt_status st =
+        DT_FAIL(DT_ECOMM, "collective %llu does not match: %s, %s%s", (unsigned long long)s->sequence, p->calls[0].text,
+                p->calls[other != 0 ? other : c->size - 1].text, other != 0 ? "" : ", cut differently");
     return fail_all(p, st, false);
 }
 

@@ -29,20 +29,31 @@ static bool do_pieces_match(const dt_rendezvous *m, char why[DT_RENDEZVOUS_TEXT]
     return true;
 }
 
-bool dt_rendezvous_check(const dt_rendezvous *m, char why[DT_RENDEZVOUS_TEXT])
+/* Rank r calls something else than rank 0. */
+static dt_status describe_mismatch(const dt_rendezvous *m, uint32_t r, char why[DT_RENDEZVOUS_TEXT])
+{
+    char a[DT_COMM_CALL_BYTES], b[DT_COMM_CALL_BYTES];
+    for (uint32_t k = 0; k < m->size; k++) {
+        if (m->call[k]->status < 0) {
+            snprintf(why, DT_RENDEZVOUS_TEXT, "rank %u: %s", k, m->call[k]->why);
+            return m->call[k]->status;
+        }
+    }
+    dt_comm_describe_call(0, m->call[0], a);
+    dt_comm_describe_call(r, m->call[r], b);
+    snprintf(why, DT_RENDEZVOUS_TEXT, "collective %llu does not match: %s, %s%s", (unsigned long long)m->sequence, a, b,
+             strcmp(strchr(a, 'c'), strchr(b, 'c')) == 0 ? ", cut differently" : "");
+    return DT_ECOMM;
+}
+
+dt_status dt_rendezvous_check(const dt_rendezvous *m, char why[DT_RENDEZVOUS_TEXT])
 {
     for (uint32_t r = 1; r < m->size; r++) {
         if (!is_same_call(m, m->call[r], m->call[0])) {
-            char a[DT_COMM_CALL_BYTES], b[DT_COMM_CALL_BYTES];
-            dt_comm_describe_call(0, m->call[0], a);
-            dt_comm_describe_call(r, m->call[r], b);
-            snprintf(why, DT_RENDEZVOUS_TEXT, "collective %llu does not match: %s, %s%s",
-                     (unsigned long long)m->sequence, a, b,
-                     strcmp(strchr(a, 'c'), strchr(b, 'c')) == 0 ? ", cut differently" : "");
-            return false;
+            return describe_mismatch(m, r, why);
         }
     }
-    return m->call[0]->op != DT_COMM_ALL_TO_ALL || do_pieces_match(m, why);
+    return m->call[0]->op != DT_COMM_ALL_TO_ALL || do_pieces_match(m, why) ? DT_OK : DT_ECOMM;
 }
 
 static void copy_unless_same(void *to, const void *from, size_t bytes)

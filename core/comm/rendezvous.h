@@ -14,9 +14,10 @@ typedef struct dt_rendezvous {
     const dt_comm_call *const *call; /* [size] */
 } dt_rendezvous;
 
-enum { DT_RENDEZVOUS_TEXT = 256 };
-/* False, and why names two of them, where calls differ. */
-bool dt_rendezvous_check(const dt_rendezvous *m, char why[DT_RENDEZVOUS_TEXT]);
+enum { DT_RENDEZVOUS_TEXT = 640 };
+/* Where calls differ: the failure that a rank brings to an agreement in place of the call of the others; DT_ECOMM, why
+ * naming two ranks, where none does. */
+dt_status dt_rendezvous_check(const dt_rendezvous *m, char why[DT_RENDEZVOUS_TEXT]);
 /* Every rank's buffers get what they are to get; sums are taken in rank order. */
 void dt_rendezvous_execute(const dt_rendezvous *m);
 

@@ -31,7 +31,7 @@ typedef struct sim_hub {
     uint32_t n_moving;      /* threads that move bytes outside the lock */
     uint64_t taken;         /* collectives that took place */
     dt_status failed;       /* DT_OK while all is well */
-    char why[512];
+    char why[DT_RENDEZVOUS_TEXT];
     const dt_comm_call **calls; /* [size] of the one that takes place */
     sim_comm *rank[];           /* [size] */
 } sim_hub;
@@ -118,8 +118,9 @@ static void enter_rendezvous(sim_hub *h, uint64_t sequence)
     }
     const dt_rendezvous m = {.sequence = sequence, .size = h->size, .call = h->calls};
     char why[DT_RENDEZVOUS_TEXT];
-    if (!dt_rendezvous_check(&m, why)) {
-        fail_hub(h, DT_ECOMM, why);
+    const dt_status st = dt_rendezvous_check(&m, why);
+    if (st < 0) {
+        fail_hub(h, st, why);
         return;
     }
     h->n_moving++; /* all have come, and none may reuse its buffers: the bytes move without the lock */

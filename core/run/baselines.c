@@ -143,13 +143,13 @@ static dt_status make_and_evaluate(const dt_stage_desc *d, dt_stage **stage_p, d
     pthread_mutex_lock(d->config_lock);
     const dt_status made = dt_stage_create(d, stage_p);
     pthread_mutex_unlock(d->config_lock);
-    DT_TRY(dt_comm_agree(d->comm, made));
+    DT_TRY(dt_comm_join(d->comm, made));
     const dt_status started = dt_stage_start(*stage_p);
-    DT_TRY(dt_comm_agree(d->comm, started));
+    DT_TRY(dt_comm_join(d->comm, started));
     const dt_status evaluated = dt_stage_evaluate(*stage_p, &p);
-    DT_TRY(dt_comm_agree(d->comm, evaluated));
+    DT_TRY(dt_comm_join(d->comm, evaluated));
     const dt_status taken = dt_policy_result_take(*stage_p, out_p);
-    return dt_comm_agree(d->comm, taken);
+    return dt_comm_join(d->comm, taken);
 }
 
 static dt_status evaluate_baseline(const dt_stage_desc *d, dt_policy_result **out_p)

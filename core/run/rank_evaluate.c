@@ -28,7 +28,7 @@ static dt_status evaluate_and_record(dt_rank *k)
 {
     dt_progress p;
     const dt_status mine = evaluate_stage(k, &p);
-    DT_TRY(dt_comm_agree(k->comm, mine));
+    DT_TRY(dt_comm_join(k->comm, mine));
     k->evaluated_step = dt_rank_global_step(k);
     if (!dt_rank_is_first(k)) {
         return DT_OK;
@@ -186,7 +186,7 @@ static void record_best_result(dt_rank *k)
 dt_status dt_rank_evaluate(dt_rank *k, bool *met_p)
 {
     const dt_status mine = evaluate_and_record(k);
-    DT_TRY(dt_comm_agree(k->comm, mine));
+    DT_TRY(dt_comm_join(k->comm, mine));
     k->n_evaluations++;
     record_best_result(k);
     return check_stop_target(k, met_p);
@@ -200,7 +200,7 @@ dt_status dt_rank_check_results(dt_rank *k)
     }
     dt_progress p;
     const dt_status mine = evaluate_stage(k, &p);
-    DT_TRY(dt_comm_agree(k->comm, mine));
+    DT_TRY(dt_comm_join(k->comm, mine));
     dt_status st = DT_OK;
     if (dt_rank_is_first(k)) {
         st = dt_results_check(k->r->d->session, k->stage, k->stop.metric, k->checkpoint.best_by, k->r->n_without_best);

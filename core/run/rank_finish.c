@@ -86,11 +86,11 @@ static dt_status check_names(const dt_rank *k)
 dt_status dt_rank_finish(dt_rank *k)
 {
     const dt_status moved = check_updates(k);
-    DT_TRY(dt_comm_agree(k->comm, moved));
+    DT_TRY(dt_comm_join(k->comm, moved));
     const dt_status finished = dt_stage_finish(k->stage);
-    DT_TRY(dt_comm_agree(k->comm, finished));
+    DT_TRY(dt_comm_join(k->comm, finished));
     const dt_status known = check_names(k);
-    DT_TRY(dt_comm_agree(k->comm, known));
+    DT_TRY(dt_comm_join(k->comm, known));
     if (dt_rank_is_first(k)) {
         dt_result_warn_limits(k->stage);
     }

@@ -54,7 +54,7 @@ static dt_status iterate_phase(dt_rank *k, dt_progress *p)
 static dt_status run_iteration(dt_rank *k, iteration *it)
 {
     it->before = k->good_step = dt_rank_global_step(k);
-    const dt_status st = iterate_phase(k, &it->p), worst = dt_comm_agree(k->comm, st);
+    const dt_status st = iterate_phase(k, &it->p), worst = dt_comm_join(k->comm, st);
     if (worst < 0) {
         return dt_rank_save_after_failure(k, worst, &k->backup);
     }
@@ -85,7 +85,7 @@ static dt_status evaluate_if_due(dt_rank *k, iteration *it)
     dt_status st = dt_rank_evaluate(k, &is_met);
     if (st >= 0) {
         st = dt_mapping_check(0);
-        st = dt_comm_agree(k->comm, st);
+        st = dt_comm_join(k->comm, st);
     }
     if (st < 0) {
         return st == DT_EINTERRUPTED ? dt_rank_save_pending(k, &it->p, it->ends)

@@ -117,17 +117,17 @@ static dt_status set_up_with_weights(dt_rank *k, int64_t index, const dt_initial
 {
     dt_roles loaded;
     const dt_status found = dt_initial_weights_find(d, index, first, &loaded);
-    DT_TRY(dt_comm_agree(k->comm, found));
+    DT_TRY(dt_comm_join(k->comm, found));
     const dt_status created = create_stage(k, index, &loaded);
-    DT_TRY(dt_comm_agree(k->comm, created));
+    DT_TRY(dt_comm_join(k->comm, created));
     const dt_status started = start_stage(k);
-    DT_TRY(dt_comm_agree(k->comm, started));
+    DT_TRY(dt_comm_join(k->comm, started));
     const dt_status found_room = dt_rollout_check_room(k->stage->rollout);
-    DT_TRY(dt_comm_agree(k->comm, found_room));
+    DT_TRY(dt_comm_join(k->comm, found_room));
     const dt_status taken = dt_rollout_allocate_replay(k->stage->rollout);
-    DT_TRY(dt_comm_agree(k->comm, taken));
+    DT_TRY(dt_comm_join(k->comm, taken));
     const dt_status initialised = dt_initial_weights_load(d, first, k->stage);
-    return dt_comm_agree(k->comm, initialised);
+    return dt_comm_join(k->comm, initialised);
 }
 
 static dt_status set_up_phase(dt_rank *k, int64_t index)
@@ -214,7 +214,7 @@ static dt_status create_phase(dt_rank *k, int64_t index)
         return DT_FAIL(DT_EPLUGIN, "phase %s created no trainer when it was started", k->stage->d.phase->desc.id);
     }
     const dt_status logged = dt_rank_log_plan(k);
-    return dt_comm_agree(k->comm, logged);
+    return dt_comm_join(k->comm, logged);
 }
 
 /* Rank 0: the run directory is that of this phase from its first step on. */
@@ -374,7 +374,7 @@ dt_status dt_rank_run_phases(dt_rank *k)
     const dt_session *s = r->d->session;
     for (int64_t i = r->start.begin; i < s->last; i++) {
         const dt_status entered = k->is_first_here ? dt_session_enter_phase(r->d->session, i) : DT_OK;
-        DT_TRY(dt_comm_agree(k->comm, entered));
+        DT_TRY(dt_comm_join(k->comm, entered));
         const dt_status st = run_phase(k, i);
         const uint64_t steps = st >= 0 ? dt_trainer_step_number(k->stage->trainer) : 0;
         dt_policy_result *policy = NULL;

@@ -62,6 +62,21 @@ static dt_status prepare_ranks(dt_run_context *r, dt_rank *k, dt_comm *const *co
     return DT_OK;
 }
 
+/* How much a rank's status says about the cause: one that was notified knows less than one that failed itself. */
+static int rate_cause(dt_status st)
+{
+    return st == DT_EPEER ? 1 : st == DT_ECOMM ? 2 : st < 0 ? 3 : 0;
+}
+
+static dt_status restore_first_cause(const dt_rank *k, uint32_t n)
+{
+    uint32_t cause = 0;
+    for (uint32_t i = 1; i < n; i++) {
+        cause = rate_cause(k[i].error.status) > rate_cause(k[cause].error.status) ? i : cause;
+    }
+    return dt_error_restore(&k[cause].error);
+}
+
 static dt_status run_ranks(dt_run_context *r)
 {
     const uint32_t n = r->d->session->ranks;
@@ -90,17 +105,7 @@ static dt_status run_ranks(dt_run_context *r)
             pthread_join(k[i].thread, NULL);
         }
         dt_log_prefix_set("");
-        /* the rank that knows the reason, before those that were notified */
-        for (uint32_t i = 0; i < n && st == DT_OK; i++) {
-            if (k[i].error.status < 0 && k[i].error.status != DT_EPEER) {
-                st = dt_error_restore(&k[i].error);
-            }
-        }
-        for (uint32_t i = 0; i < n && st == DT_OK; i++) {
-            if (k[i].error.status < 0) {
-                st = dt_error_restore(&k[i].error);
-            }
-        }
+        st = st == DT_OK ? restore_first_cause(k, n) : st;
     }
     for (uint32_t i = 0; i < n && comm != NULL && r->d->processes == NULL; i++) {
         dt_comm_destroy(comm[i]);

@@ -172,6 +172,91 @@ static void test_agreement_takes_the_worst_and_names_it(void **state)
     expect_end(1, DT_OK, "");
 }
 
+/* A part of a run: two agreements within it, one around them, and the join at its end. */
+typedef struct part {
+    dt_status before[4], within[4]; /* of each rank, before the first agreement and between them */
+    bool is_skipped_by_last;        /* the last rank calls none of them */
+    dt_status then[4];              /* out: what the communicator does afterwards */
+} part;
+
+static dt_status fail_as(dt_comm *c, const dt_status *st)
+{
+    const uint32_t r = dt_comm_rank(c);
+    return st[r] < 0 ? DT_FAIL(st[r], "trouble of rank %u", r) : DT_OK;
+}
+
+static dt_status go_through_part(dt_comm *c, const part *p)
+{
+    DT_TRY(fail_as(c, p->before));
+    DT_TRY(dt_comm_agree(c, DT_OK));
+    return dt_comm_agree(c, fail_as(c, p->within));
+}
+
+static dt_status end_part(dt_comm *c, void *user)
+{
+    part *p = user;
+    const bool skips = p->is_skipped_by_last && dt_comm_rank(c) + 1 == dt_comm_size(c);
+    const dt_status within = skips ? DT_OK : go_through_part(c, p);
+    const dt_status around = within < 0 ? dt_comm_agree(c, within) : within; /* as a service around another does */
+    const dt_status st = dt_comm_join(c, around);
+    dt_error why;
+    dt_error_save(&why, st);
+    p->then[dt_comm_rank(c)] = dt_comm_barrier(c);
+    return dt_error_restore(&why);
+}
+
+static void expect_part(part p, dt_status st, const char *text)
+{
+    run_ranks(3, 10, end_part, &p);
+    for (uint32_t r = 0; r < 3; r++) {
+        expect_end(r, st, text);
+        assert_int_equal(p.then[r], DT_OK);
+    }
+}
+
+static void test_join_waits_for_ranks_that_agree_within(void **state)
+{
+    const double begin = dt_clock_s();
+    expect_part((part){.before = {0}}, DT_OK, "");
+    for (uint32_t r = 0; r < 3; r++) {
+        char text[64];
+        part p = {.before = {0}};
+        snprintf(text, sizeof(text), "trouble of rank %u", r);
+        p.before[r] = DT_EDATA;
+        expect_part(p, DT_EDATA, text);
+        p = (part){.within = {0}};
+        p.within[r] = DT_EIO;
+        expect_part(p, DT_EIO, text);
+        p.before[(r + 1) % 3] = DT_EDIVERGED;
+        snprintf(text, sizeof(text), "trouble of rank %u", (r + 1) % 3);
+        expect_part(p, DT_EDIVERGED, text);
+    }
+    expect_part((part){.is_skipped_by_last = true}, DT_ECOMM, "that rank 2 has ended");
+    assert_true(dt_clock_s() - begin < 8); /* nothing waited for the time limit */
+}
+
+/* A rank that fails joins while the others are in a call that is no agreement: its reason ends all of them. */
+static dt_status join_during_gather(dt_comm *c, void *user)
+{
+    const uint32_t failing = *(uint32_t *)user;
+    uint64_t all[MAX_RANKS], mine = 1;
+    const dt_status st = dt_comm_rank(c) == failing ? DT_FAIL(DT_EDATA, "shard 7 is damaged")
+                                                    : dt_comm_all_gather(c, &mine, sizeof(mine), all);
+    return dt_comm_join(c, st);
+}
+
+static void test_the_reason_of_a_join_reaches_other_calls(void **state)
+{
+    for (uint32_t failing = 0; failing < 3; failing++) {
+        char text[64];
+        snprintf(text, sizeof(text), "rank %u: shard 7 is damaged", failing);
+        run_ranks(3, 10, join_during_gather, &failing);
+        for (uint32_t r = 0; r < 3; r++) {
+            expect_end(r, DT_EDATA, r == failing ? "shard 7 is damaged" : text);
+        }
+    }
+}
+
 /* ---- trouble ---- */
 
 static dt_status leave_early(dt_comm *c, void *user)
@@ -298,6 +383,8 @@ int main(void)
         cmocka_unit_test(test_null_is_a_single_rank),
         cmocka_unit_test(test_steady_calls_allocate_nothing),
         cmocka_unit_test(test_agreement_takes_the_worst_and_names_it),
+        cmocka_unit_test(test_join_waits_for_ranks_that_agree_within),
+        cmocka_unit_test(test_the_reason_of_a_join_reaches_other_calls),
         cmocka_unit_test(test_a_rank_that_leaves_wakes_the_others),
         cmocka_unit_test(test_all_that_is_under_way_ends_when_a_rank_does),
         cmocka_unit_test(test_a_missing_rank_is_named_at_the_time_limit),

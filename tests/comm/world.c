@@ -310,7 +310,7 @@ static void take_place(world *w, uint64_t sequence)
         w->begin[q] = w->rank[q].begun_at[k];
     }
     const dt_rendezvous m = {.sequence = sequence, .size = size, .call = w->calls};
-    const bool matches = dt_rendezvous_check(&m, why);
+    const bool matches = dt_rendezvous_check(&m, why) == DT_OK;
     if (matches) {
         dt_rendezvous_execute(&m);
         dt_links_carry(&w->links, &m, w->begin, w->done);

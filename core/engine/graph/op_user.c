@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "engine/backend/user.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -397,7 +398,7 @@ static dt_status fill_row(user_row *r)
     return DT_OK;
 }
 
-dt_status dt_user_op_register(const dt_user_op *op, const char *plugin)
+static dt_status register_under_lock(const dt_user_op *op, const char *plugin)
 {
     for (uint32_t i = 0; i < n_rows; i++) {
         if (table[i]->original == op) {
@@ -424,4 +425,13 @@ dt_status dt_user_op_register(const dt_user_op *op, const char *plugin)
     table[n_rows++] = r;
     (void)dt_user_op_add(&r->op);
     return DT_OK;
+}
+
+dt_status dt_user_op_register(const dt_user_op *op, const char *plugin)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    const dt_status st = register_under_lock(op, plugin);
+    pthread_mutex_unlock(&lock);
+    return st;
 }

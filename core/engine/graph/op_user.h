@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Ops of plugins in the graph: registration, shape rules and derivatives. Contract: dtrain/ext/ops.h; kernels:
- * engine/backend/user.h. Threads: registration [main].
+ * engine/backend/user.h. Threads: registration by any, each of which registers all ops before it looks at them.
  */
 #ifndef DTRAIN_CORE_ENGINE_GRAPH_OP_USER_H
 #define DTRAIN_CORE_ENGINE_GRAPH_OP_USER_H

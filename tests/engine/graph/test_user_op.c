@@ -12,6 +12,9 @@
 #include "harness.h"
 #include "engine/graph/op_user.h"
 
+#include <pthread.h>
+#include <stdio.h>
+
 static int64_t count(const dt_op_tensor *t)
 {
     int64_t n = 1;
@@ -218,6 +221,42 @@ static void test_registration(void **state)
     assert_int_equal(dt_user_op_find("a"), 0);
 }
 
+enum { RANKS = 4, SHARED_OPS = 16 };
+static dt_user_op shared[SHARED_OPS];
+static pthread_barrier_t begin;
+
+/* As ranks in threads do, each for itself. */
+static void *register_shared(void *wrong_p)
+{
+    pthread_barrier_wait(&begin);
+    for (uint32_t i = 0; i < SHARED_OPS; i++) {
+        if (dt_user_op_register(&shared[i], "mine") != DT_OK || dt_user_op_find(shared[i].name) == 0) {
+            *(bool *)wrong_p = true;
+        }
+    }
+    return NULL;
+}
+
+static void test_registration_by_several_threads(void **state)
+{
+    static char name[SHARED_OPS][16];
+    pthread_t thread[RANKS];
+    bool wrong[RANKS] = {false};
+    for (uint32_t i = 0; i < SHARED_OPS; i++) {
+        snprintf(name[i], sizeof(name[i]), "shared%u", i);
+        shared[i] = (dt_user_op)OP(name[i], BEND_SHAPE, bend, bend_backward);
+    }
+    pthread_barrier_init(&begin, NULL, RANKS);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        assert_int_equal(pthread_create(&thread[r], NULL, register_shared, &wrong[r]), 0);
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+        pthread_join(thread[r], NULL);
+        assert_false(wrong[r]);
+    }
+    pthread_barrier_destroy(&begin);
+}
+
 static void verify(const char *name, void (*forward)(const dt_op_call *), void (*backward)(const dt_op_call *),
                    const char *shape, const char *text)
 {
@@ -251,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_derivative_in_a_plan),
         cmocka_unit_test(test_recording),
         cmocka_unit_test(test_registration),
+        cmocka_unit_test(test_registration_by_several_threads),
         cmocka_unit_test(test_verify),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

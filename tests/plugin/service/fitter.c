@@ -299,9 +299,17 @@ static dt_status check_ranks(const state *s)
     return is_wrong(s, "how") ? s->comm->reduce(s->h, 9, &word, 1) : DT_OK;
 }
 
+/* Where the option names it, the last rank fails before calls that the others make. */
+static dt_status fail_on_last_rank(const state *s, const char *where)
+{
+    const bool is_last = s->comm->rank(s->h) + 1 == s->comm->size(s->h);
+    return is_last && is_wrong(s, where) ? DT_FAIL_H(s->h, DT_EPLUGIN, "fitter fails on its last rank") : DT_OK;
+}
+
 static dt_status start(void *self)
 {
     state *s = self;
+    DT_TRY_H(fail_on_last_rank(s, "last starts"));
     const dt_train_desc desc = DT_TRAIN_DESC(s, record, s->data, &s->model, 1);
     DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
     DT_TRY_H(check_parameters(s));
@@ -321,7 +329,7 @@ static dt_status iterate(void *self, dt_progress *out)
     state *s = self;
     uint64_t step = 0, steps = 0, per_epoch = 0;
     DT_TRY_H(s->train->position(s->trainer, &step, &steps, &per_epoch));
-    DT_TRY_H(step == 0 ? set_constant(s) : DT_OK);
+    DT_TRY_H(step == 0 ? set_constant(s) : fail_on_last_rank(s, "last iterates"));
     s->next = 1 + (double)(step / per_epoch);
     if (!s->config.stale && s->next != s->scale) { /* at an epoch's begin, and where a run goes on */
         DT_TRY_H(s->train->refill(s->trainer, change, s));

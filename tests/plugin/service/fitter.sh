@@ -64,6 +64,16 @@ wrong 2 'no model of this phase has a constant "net.out.w"' 'trained'
 wrong 2 'constant net.constant.unit has 2 numbers, not 1' 'size'
 wrong 2 'no loaded plugin has an op named fitter_none; there are fitter_bend, fitter_stiff' 'no op'
 wrong 5 'op fitter_stiff has no derivative' 'stiff'
+for what in 'last starts' 'last iterates'; do # the others are in calls that this rank will not make
+    for ranks in '--set comm.backend=sim --set comm.ranks=3' '--nproc 2'; do
+        [ "$ranks" != '--nproc 2' ] || [ "$has_mpi" = yes ] || continue
+        rm -rf "${work:?}/wrong"
+        # shellcheck disable=SC2086
+        train 3 wrong $ranks --set comm.timeout_s=60 --set "fitter.wrong=$what"
+        says 1+ 'fitter fails on its last rank'
+        says 0 'timed out'
+    done
+done
 cases=$((cases + 1))
 "$dtrain" check fitter >"$work/said" 2>&1
 for op in 'fitter_bend: writes its outputs, its derivative is that of central differences' \
