@@ -2,7 +2,8 @@
 # Programs that use what is installed: compiled here with everything else, and by installcheck with pkg-config alone.
 # Configurations: run for a few steps by tests/docs/examples.sh.
 exampledir = $(docdir)/examples
-dist_example_DATA = examples/drive_env_traffic.c examples/gumbel_softmax.c examples/traci_policy.py examples/README.md \
+dist_example_DATA = examples/drive_env_traffic.c examples/gumbel_softmax.c examples/qmix.c \
+	examples/traci_policy.py examples/README.md \
 	examples/cartpole-ppo.cfg examples/native-signals.cfg examples/own-recordings.cfg examples/pendulum-sac.cfg \
 	examples/safe-merging.cfg examples/sumo-signals.cfg
 exampledatadir = $(exampledir)/data
@@ -15,10 +16,15 @@ noinst_PROGRAMS += examples/drive_env_traffic
 examples_drive_env_traffic_SOURCES = examples/drive_env_traffic.c
 examples_drive_env_traffic_CPPFLAGS = -I$(top_srcdir)/include
 examples_drive_env_traffic_LDADD = libdtrain-policy.la
-# A phase written against the installed headers, trained by tests/plugin/service/gumbel.sh.
-check_LTLIBRARIES += examples/gumbel_softmax.la
+# Phases written against the installed headers, trained by tests/plugin/service/gumbel.sh and qmix.sh.
+check_LTLIBRARIES += examples/gumbel_softmax.la examples/qmix.la
 examples_gumbel_softmax_la_SOURCES = examples/gumbel_softmax.c
 examples_gumbel_softmax_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=gumbel_softmax
 examples_gumbel_softmax_la_CFLAGS = $(PLUGIN_CFLAGS)
 examples_gumbel_softmax_la_LIBADD = -lm
 examples_gumbel_softmax_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+examples_qmix_la_SOURCES = examples/qmix.c
+examples_qmix_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=qmix
+examples_qmix_la_CFLAGS = $(PLUGIN_CFLAGS)
+examples_qmix_la_LIBADD = -lm
+examples_qmix_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of plugins/env_matrix: what every pair of choices pays in both games, who sees what, when it ends.
+ * Tests of plugins/env_matrix: what every pair of choices pays in each game, who sees what, when it ends.
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
 
@@ -40,7 +40,7 @@ static void open_rig(rig *r, const char *const *set)
     dt_env_spec spec = {.struct_size = sizeof(spec)};
     assert_int_equal(r->ops->spec(r->self, &spec), DT_OK);
     assert_int_equal(spec.n_agents, AGENTS);
-    assert_int_equal(spec.choices[0], CHOICES);
+    assert_int_equal(spec.choices[0], set != NULL && strcmp(set[0], "game=two_step") == 0 ? 2 : CHOICES);
     r->list[0] = r->obs;
     r->io = (dt_env_io){.struct_size = sizeof(r->io),
                         .n_obs = 1,
@@ -105,6 +105,35 @@ static void test_games(void **unused)
     check_game(other, penalty, -28.0 / 9, 2.0 / 9);
 }
 
+/* Every choice of the first agent in the first step, and of both in the second. */
+static void test_two_steps(void **unused)
+{
+    static const char *const set[] = {"game=two_step", "repeats=8", NULL};
+    static const double risky[2][2] = {{0, 1}, {1, 8}};
+    float obs[AGENTS][5];
+    rig r;
+    open_rig(&r, set);
+    r.list[0] = obs;
+    for (int u = 0; u < 8; u++) {
+        const int matrix = u / 4, row = u / 2 % 2, column = u % 2;
+        for (int step = 0; step < 2; step++) {
+            const bool is_last = u == 7 && step == 1;
+            memset(obs, 0, sizeof(obs));
+            assert_int_equal(step == 0 ? play(&r, matrix, column) : play(&r, row, column), is_last ? DT_DONE : DT_OK);
+            for (int i = 0; i < AGENTS; i++) {
+                assert_true((double)r.reward[i] == (step == 0 ? 0 : matrix == 0 ? 7 : risky[row][column]));
+                for (int d = 0; d < 5; d++) {
+                    assert_true(obs[i][d] == (d == i || d == AGENTS + (step == 0 ? 1 + matrix : 0)));
+                }
+                assert_int_equal(r.terminated[i], is_last);
+            }
+        }
+    }
+    assert_true(r.metric[0] == 38.0 / 8 && r.metric[1] == 1.0 / 8);
+    assert_int_equal(play(&r, 2, 0), DT_EINVAL);
+    close_rig(&r);
+}
+
 static void test_choices_that_are_none(void **unused)
 {
     rig r;
@@ -117,6 +146,7 @@ static void test_choices_that_are_none(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_games), cmocka_unit_test(test_choices_that_are_none)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_games), cmocka_unit_test(test_two_steps),
+                                       cmocka_unit_test(test_choices_that_are_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

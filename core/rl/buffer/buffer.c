@@ -105,7 +105,8 @@ static dt_status add_transition_fields(dt_buffer *b)
                            : DT_OK);
     DT_TRY(add_field_of_columns(b, FIELD_OTHERS_F, DT_F32, "others_f", s->n_agents * s->n_continuous));
     DT_TRY(add_field(b, FIELD_DISCOUNT, 0, DT_F32, "discount", "A"));
-    return add_field(b, FIELD_WEIGHT, 0, DT_F32, "weight", "A");
+    DT_TRY(add_field(b, FIELD_WEIGHT, 0, DT_F32, "weight", "A"));
+    return add_field_of_columns(b, FIELD_TEAM_ROWS, DT_I32, "team_rows", s->n_agents);
 }
 
 /* Columns of a port that is to be "A D" f32. */

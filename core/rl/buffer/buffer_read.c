@@ -356,6 +356,26 @@ static void read_places_of_rows(const dt_buffer_reader *r, int32_t *out)
     }
 }
 
+/* Per row: the row of each place of its instance, -1 where there is none. */
+static void read_team_rows(const dt_buffer_reader *r, int32_t *out)
+{
+    const size_t A = r->b->l->spec.n_agents;
+    int32_t first = 0;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = dt_reader_slot(r, j);
+        const int32_t rows = dt_reader_places(r, slot);
+        int32_t row = first;
+        for (size_t a = 0; a < A && rows > 0; a++) {
+            out[a] = (r->b->row[slot * A + a] & r->which) != 0 ? row++ : -1;
+        }
+        for (int32_t i = 1; i < rows; i++) {
+            memcpy(out + (size_t)i * A, out, A * sizeof(*out));
+        }
+        out += (size_t)rows * A;
+        first = row;
+    }
+}
+
 /* What the agents at the other places of the instance do: n numbers of each, zeros at its own place and where none
  * acts. */
 static void read_actions_of_others(const dt_buffer_reader *r, uint32_t kind, size_t n, float *out)
@@ -502,6 +522,9 @@ static void read_field(const dt_buffer_reader *r, const dt_buffer_field *f, void
     case FIELD_WEIGHT:
         read_weight(r, out);
         break;
+    case FIELD_TEAM_ROWS:
+        read_team_rows(r, out);
+        break;
     case FIELD_ANNOTATION:
         read_places(r, b->annotation[f->port], b->annotation_columns[f->port] * sizeof(float), out);
         break;
@@ -536,6 +559,7 @@ bool dt_buffer_is_observed(const dt_buffer *b, uint32_t f)
     case FIELD_MASK:
     case FIELD_ROW_KEY:
     case FIELD_PLACE:
+    case FIELD_TEAM_ROWS:
         return true;
     default:
         return false;

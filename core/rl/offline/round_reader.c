@@ -39,7 +39,7 @@ static dt_status fail_file(const file *f, const char *what, const char *why)
 bool dt_stored_is_in_files(const dt_replay *p, uint32_t i)
 {
     const dt_replay_kind kind = p->field[i].kind;
-    return kind != DT_REPLAY_KEY && kind != DT_REPLAY_DISCOUNT && kind != DT_REPLAY_WEIGHT;
+    return kind != DT_REPLAY_KEY && kind != DT_REPLAY_DISCOUNT && !dt_replay_is_made(kind);
 }
 
 dt_st_dtype dt_stored_dtype(const dt_replay *p, uint32_t i)

@@ -40,7 +40,7 @@ static void find_record_fields(const dt_replay *p, const char *record, fields *x
     memcpy(x->size, record, p->n_sizes * sizeof(*x->size));
     (void)dt_replay_record_bytes(p, x->size, x->at);
     for (uint32_t i = 0; i < p->n_fields; i++) {
-        if (p->field[i].kind != DT_REPLAY_WEIGHT) {
+        if (!dt_replay_is_made(p->field[i].kind)) {
             x->of[p->r->all->field[p->field[i].of].kind] = record + x->at[i];
         }
     }

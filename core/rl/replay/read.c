@@ -150,6 +150,24 @@ static void copy_weights(const reader *x, char *out)
     }
 }
 
+/* Per row: the row of each place of its instance, -1 where there is none. */
+static void copy_team_rows(const reader *x, char *out)
+{
+    const size_t A = x->p->r->all->l->spec.n_agents, rows = (size_t)x->size[0];
+    const char *from = x->record + x->at[x->p->place - 1];
+    int32_t *to = (int32_t *)(void *)out + (size_t)x->before[0] * A;
+    for (size_t a = 0; a < rows * A; a++) {
+        to[a] = -1;
+    }
+    for (size_t of = 0; of < rows; of++) {
+        int32_t place;
+        memcpy(&place, from + of * sizeof(place), sizeof(place));
+        for (size_t row = 0; row < rows; row++) {
+            to[row * A + (size_t)place] = (int32_t)(x->before[0] + (int64_t)of);
+        }
+    }
+}
+
 static void compute_offsets(reader *x)
 {
     if (memcmp(x->laid_out, x->size, x->p->n_sizes * sizeof(*x->size)) != 0) {
@@ -181,6 +199,9 @@ static void copy_field(const reader *x, uint32_t i, char *out)
         break;
     case DT_REPLAY_WEIGHT:
         copy_weights(x, out);
+        break;
+    case DT_REPLAY_TEAM_ROWS:
+        copy_team_rows(x, out);
         break;
     case DT_REPLAY_INDEX:
         copy_indices(x, f, from, out);
@@ -254,7 +275,7 @@ static void copy_column(const dt_replay *p, const uint64_t *index, uint32_t coun
 
 static bool is_copied_field(const dt_replay *p, const dt_replay_field *f)
 {
-    const bool is_made = f->kind == DT_REPLAY_WEIGHT || f->kind == DT_REPLAY_INDEX || f->kind == DT_REPLAY_KEY;
+    const bool is_made = dt_replay_is_made(f->kind) || f->kind == DT_REPLAY_INDEX || f->kind == DT_REPLAY_KEY;
     return !is_made && f->lead == 1 && !is_scaled_field(p, f);
 }
 

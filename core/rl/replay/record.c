@@ -24,7 +24,8 @@ static bool is_requested(const dt_replay_desc *d, const dt_buffer *b, uint32_t f
 {
     bool is = d->n_fields == 0;
     for (uint32_t i = 0; i < d->n_fields; i++) {
-        is = is || strcmp(d->field[i], b->field[f].name) == 0;
+        is = is || strcmp(d->field[i], b->field[f].name) == 0 ||
+             (b->field[f].kind == FIELD_PLACE && strcmp(d->field[i], "team_rows") == 0); /* made of it */
         for (uint32_t k = 0; k < b->n_fields && b->field[f].kind == FIELD_OBS; k++) {
             is = is || (b->field[k].kind == FIELD_HISTORY && b->field[k].port == b->field[f].port &&
                         strcmp(d->field[i], b->field[k].name) == 0);
@@ -80,6 +81,8 @@ static dt_replay_kind kind_of_field(const dt_buffer *b, uint32_t f)
         return DT_REPLAY_DISCOUNT;
     case FIELD_WEIGHT:
         return DT_REPLAY_WEIGHT;
+    case FIELD_TEAM_ROWS:
+        return DT_REPLAY_TEAM_ROWS;
     default:
         return DT_REPLAY_PLAIN;
     }
@@ -120,13 +123,17 @@ static void choose_fields(dt_replay *p, const dt_replay_desc *d)
     const dt_buffer *b = p->r->all;
     for (uint32_t f = 0; f < b->n_fields; f++) {
         const dt_replay_kind kind = kind_of_field(b, f);
-        const bool is_made = kind == DT_REPLAY_WEIGHT || kind == DT_REPLAY_DISCOUNT;
-        const bool is_wanted = p->is_stored ? is_recorded_field(b, f) : is_requested(d, b, f);
+        const bool is_team = kind == DT_REPLAY_TEAM_ROWS;
+        const bool is_made = kind == DT_REPLAY_WEIGHT || kind == DT_REPLAY_DISCOUNT || is_team;
+        const bool is_wanted = p->is_stored ? is_recorded_field(b, f) || is_team : is_requested(d, b, f);
         const bool is_read = kind == DT_REPLAY_KEY || kind == DT_REPLAY_LISTS; /* here, if by no other */
-        const bool is_kept = is_wanted || is_made || is_read;
+        const bool is_kept = is_wanted || (is_made && !is_team) || is_read;
         p->unread |= is_kept && !is_made ? 0 : UINT64_C(1) << f;
         if (kind == DT_REPLAY_LISTS) {
             p->lists[b->l->obs[b->field[f].port].index_of] = 1 + p->n_fields;
+        }
+        if (is_kept && b->field[f].kind == FIELD_PLACE) {
+            p->place = 1 + p->n_fields;
         }
         if (is_kept) {
             p->field[p->n_fields] = (dt_replay_field){.kind = kind, .of = f, .port = b->field[f].port};
@@ -191,7 +198,7 @@ size_t dt_replay_record_bytes(const dt_replay *p, const int32_t *size, size_t *a
     size_t n = p->n_sizes * sizeof(*size) + (size_t)size[0] * sizeof(dt_replay_note);
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const dt_replay_field *f = &p->field[i];
-        if (f->kind == DT_REPLAY_WEIGHT) {
+        if (dt_replay_is_made(f->kind)) {
             continue;
         }
         n = align_up(n, f->item_bytes);
@@ -464,7 +471,7 @@ dt_status dt_replay_check_record(const dt_replay *p, uint64_t slot, const char *
         const dt_replay_field *f = &p->field[i];
         const char *data = record + at[i];
         const size_t bytes = f->lead * count_field_rows(f, size) * f->row_bytes;
-        if (f->kind == DT_REPLAY_WEIGHT) {
+        if (dt_replay_is_made(f->kind)) {
             continue;
         }
         const float odd = p->port[i].dtype == DT_F32 ? find_non_finite(data, bytes) : 0;

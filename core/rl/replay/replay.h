@@ -36,8 +36,15 @@ typedef enum dt_replay_kind {
     DT_REPLAY_COST,
     DT_REPLAY_END, /* terminated, truncated, next_present: of the last of several steps */
     DT_REPLAY_DISCOUNT,
-    DT_REPLAY_WEIGHT
+    DT_REPLAY_WEIGHT,
+    DT_REPLAY_TEAM_ROWS
 } dt_replay_kind;
+
+/* Made when it is read, and not in records. */
+static inline bool dt_replay_is_made(dt_replay_kind kind)
+{
+    return kind == DT_REPLAY_WEIGHT || kind == DT_REPLAY_TEAM_ROWS;
+}
 
 typedef struct dt_replay_field {
     dt_replay_kind kind;
@@ -62,9 +69,9 @@ struct dt_replay {
     uint32_t ranks, rank, n_sizes;
     dt_port port[DT_BUFFER_MAX_FIELDS];
     dt_replay_field field[DT_BUFFER_MAX_FIELDS];
-    uint32_t n_fields;
-    uint64_t unread; /* fields of the rollout that are not kept, as bits */
-    bool is_stored;  /* its samples are those of stored rollouts (stored.h): fields that these have, and no others */
+    uint32_t n_fields, place; /* place: 1 + the field that counts the places of rows; 0: there is none */
+    uint64_t unread;          /* fields of the rollout that are not kept, as bits */
+    bool is_stored; /* its samples are those of stored rollouts (stored.h): fields that these have, and no others */
     int32_t *stored_size;                /* [capacity, n_sizes] of those, on every rank */
     dt_replay_stats totals;              /* of those */
     const char *origin;                  /* where records that are checked come from; NULL: the checkpoint */

@@ -48,7 +48,7 @@ typedef struct dt_replay_desc {
     uint64_t capacity;  /* samples of all ranks together */
     uint64_t draw;      /* samples of a draw: a multiple of what a step takes (data.batch, training.accumulation);
                          * 0: as many as that */
-    double gamma;       /* of n_step */
+    double gamma;       /* of n_step, and of field discount: set it with one step, too */
     double alpha, beta; /* how much priorities count, 0: uniform; how much weights make up for it, 0 to 1 */
     const char *const
         *field; /* [n_fields] of the rollout that are kept; NULL: all. discount, weight and row_key stay */

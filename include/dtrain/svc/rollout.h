@@ -43,6 +43,9 @@
  *   others_f      "A places*continuous" f32  their executed actions, the same
  *   discount      "A"     f32  gamma, 0 where the agent was terminated: the factor of the value of next_P
  *   weight        "A"     f32  1
+ *   team_rows     "A places" i32  rows of the agents that act at the places of the same instance, its own among them;
+ *                         -1 where none does. dt_gather(x, team_rows) of x [A,D] is [A,places,D], with zeros for -1:
+ *                         what a row needs of its team (a mixing network, a mean); known when an action is chosen
  * next_P is then also what an agent saw last that this step truncated, and zeros only of terminated agents;
  * next_present stays as it is.
  * With transitions = 3 what is ragged is of both steps: a sample has its own rows of each symbol, then

@@ -16,3 +16,5 @@ tests_plugin_service_fitter_la_LDFLAGS = -module -avoid-version -shared -rpath /
 tests/plugin/service/fitter.log: dtrain tests/plugin/service/fitter.la
 dt_scripts += tests/plugin/service/gumbel.sh
 tests/plugin/service/gumbel.log: dtrain $(plugin_LTLIBRARIES) examples/gumbel_softmax.la
+dt_scripts += tests/plugin/service/qmix.sh
+tests/plugin/service/qmix.log: dtrain $(plugin_LTLIBRARIES) examples/qmix.la

@@ -194,6 +194,11 @@ static void packed(const char *transitions, bool is_joined)
             assert_int_equal(keys[row + a], 1000 * i + 1 + i32(&w, &x, "place", a));
             assert_true(f32(&w, &all, "own", 2 * (row + a)) == f32(&w, &x, "own", 2 * a));
             assert_int_equal(i32(&w, &all, "node", row + a), i32(&w, &x, "node", a) + node);
+            for (int64_t place = 0; place < 4; place++) {
+                const int32_t other = i32(&w, &x, "team_rows", 4 * a + place);
+                assert_int_equal(other < 0 ? place : i32(&w, &x, "place", other), place);
+                assert_int_equal(i32(&w, &all, "team_rows", 4 * (row + a) + place), other < 0 ? -1 : other + row);
+            }
             if (is_joined) {
                 const int32_t next = i32(&w, &x, "next_node", a);
                 assert_int_equal(i32(&w, &all, "next_node", row + a), next < 0 ? -1 : next + node);

@@ -156,6 +156,9 @@ static void look_at_relay(const world *w, const sample *s, const sample *after, 
             }
         }
         look_at_others(w, s, "others", r, 3, 3);
+        for (int32_t other = 0; other < 3; other++) {
+            assert_int_equal(i32(w, s, "team_rows", 3 * r + other), row_of(w, s, other));
+        }
         n[N_ROWS]++;
         n[N_BOTH] += s->size[0] > 1;
         n[N_WENT_ON] += goes_on;
