@@ -525,7 +525,11 @@ dt_status dt_processes_end(const dt_launch *l, dt_comm *c, dt_status st, int *co
         dt_error_clear();
     }
     if (c != NULL) {
+        const bool is_supervised = dt_processes_board(c) != NULL;
         dt_processes_finalize(c, *code_p);
+        if (is_supervised && *code_p == DT_EXIT_INTERRUPTED) {
+            *code_p = DT_EXIT_DONE; /* the launcher reads the other one on the board */
+        }
     }
     return DT_OK;
 }
