@@ -170,7 +170,8 @@ static uint32_t count_earlier(const dt_run_context *r, int64_t index)
 static dt_status stop_for_fewer_processes(dt_rank *k, int64_t index, uint32_t most)
 {
     const dt_run_desc *d = k->r->d;
-    if (d->processes == NULL || dt_comm_size(k->comm) <= most || most < dt_processes_least()) {
+    const uint32_t least = d->processes != NULL ? dt_processes_least() : 0; /* 0: their number is fixed */
+    if (least == 0 || most < least || dt_comm_size(k->comm) <= most) {
         return DT_OK;
     }
     *d->resized_p = true;

@@ -103,6 +103,8 @@ says 1 "phase 1 (phase1_world_model) has work for 2 processes"
 says 1 "continuing with 2 processes instead of 3"
 
 # --- rejected ---
+train 2 crowded --nproc 4 --phase 2
+says 1 "env.instances = 3 is less than the 4 ranks" # their number is fixed
 train 2 bad --nproc 4:2
 says 1 "--nproc 4:2: the minimum 4 is larger than the maximum 2; use --nproc 2:4"
 train 2 bad --nproc 2 --nnodes 3:1 --hostfile "$work/hosts"
