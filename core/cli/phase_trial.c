@@ -251,7 +251,9 @@ static dt_status try_acting(const trial *x, const dt_stage *in_run, const char *
         st = dt_eval_load_weights(l.stage, dir, NULL);
     }
     if (st >= 0) {
-        st = compare_inputs(in_run->trainer, l.stage->trainer);
+        for (uint32_t i = 0; st >= 0 && i < in_run->n_trains; i++) {
+            st = compare_inputs(in_run->train[i].trainer, l.stage->train[i].trainer);
+        }
     }
     life_end(&l);
     return st > 0 ? DT_OK : st;
@@ -426,12 +428,12 @@ static dt_status run_through(trial *x, dt_stage *stage, dt_ckpt_info *info, bool
 }
 
 /* Graphs are recorded when they are needed: later ones must be the same. */
-static dt_status try_recording(const dt_stage *stage)
+static dt_status try_recording_of(dt_trainer *t)
 {
     dt_str one = {0}, two = {0};
-    dt_status st = dt_trainer_record_again(stage->trainer, &one);
+    dt_status st = dt_trainer_record_again(t, &one);
     if (st >= 0) {
-        st = dt_trainer_record_again(stage->trainer, &two);
+        st = dt_trainer_record_again(t, &two);
     }
     if (st >= 0 && strcmp(dt_str_text(&one), dt_str_text(&two)) != 0) {
         st = DT_FAIL(DT_EPLUGIN, "record records another graph when it is called again: a graph depends on options and "
@@ -440,6 +442,14 @@ static dt_status try_recording(const dt_stage *stage)
     dt_str_fini(&one);
     dt_str_fini(&two);
     return st;
+}
+
+static dt_status try_recording(const dt_stage *stage)
+{
+    for (uint32_t i = 0; i < stage->n_trains; i++) {
+        DT_TRY(try_recording_of(stage->train[i].trainer));
+    }
+    return DT_OK;
 }
 
 static dt_status try_first(trial *x, dt_ckpt_info *info, bool *has_checkpoint_p)

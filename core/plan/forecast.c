@@ -90,11 +90,35 @@ static void add_recordings(const dt_stage *s, dt_forecast *f)
     f->resident += f->recordings;
 }
 
+static void add_trainer_memory(dt_trainer_memory *to, const dt_trainer_memory *of)
+{
+    to->params += of->params;
+    to->grads += of->grads;
+    to->moments += of->moments;
+    to->activations += of->activations;
+    to->feed += of->feed;
+    to->evaluation += of->evaluation;
+    to->inputs += of->inputs;
+}
+
+/* Arenas of all trainers together. */
+static void get_arenas(const dt_stage *s, const dt_forecast *f, dt_trainer_memory *mapped, dt_trainer_memory *resident)
+{
+    *mapped = *resident = (dt_trainer_memory){0};
+    for (uint32_t i = 0; i < s->n_trains; i++) {
+        dt_trainer_memory m, r;
+        const dt_trainer *t = s->train[i].trainer;
+        const bool is_of_rollout = s->rollout != NULL && (i == 0 || dt_trainer_live_samples(t)->is_live);
+        dt_trainer_arenas_get(t, is_of_rollout ? f->rollout.mean : NULL, &m, &r);
+        add_trainer_memory(mapped, &m);
+        add_trainer_memory(resident, &r);
+    }
+}
+
 static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
 {
     dt_trainer_memory mapped, resident;
-    const double *mean = s->rollout != NULL ? f->rollout.mean : NULL;
-    dt_trainer_arenas_get(s->trainer, mean, &mapped, &resident);
+    get_arenas(s, f, &mapped, &resident);
     add_memory_part(s, f, "parameters", mapped.params, resident.params);
     add_memory_part(s, f, "gradients", mapped.grads, resident.grads);
     add_memory_part(s, f, "moments", mapped.moments, resident.moments);
@@ -124,7 +148,11 @@ static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
     f->resident += f->base + f->plugins;
     if (s->d.device_ops != NULL) {
         const dt_trainer_memory *m = &f->on_device;
-        dt_trainer_memory_get(s->trainer, &f->on_device);
+        for (uint32_t i = 0; i < s->n_trains; i++) {
+            dt_trainer_memory of;
+            dt_trainer_memory_get(s->train[i].trainer, &of);
+            add_trainer_memory(&f->on_device, &of);
+        }
         f->device = m->params + m->grads + m->moments + m->activations + m->feed;
         /* what evaluation takes there was allocated when it was prepared */
         const uint64_t held = dt_device_allocated_bytes();
@@ -181,11 +209,15 @@ static void add_limits(dt_stage *s, dt_forecast *f)
 
 static void add_disk(const dt_stage *s, dt_forecast *f)
 {
-    const uint64_t moments = (uint64_t)s->params.base_total * dt_trainer_n_moments(s->trainer);
+    uint64_t elements = 0; /* parameters and moments */
+    for (uint32_t i = 0; i < s->n_trains; i++) {
+        const dt_param_table *p = s->train[i].params;
+        elements += (uint64_t)p->total + (uint64_t)p->base_total * dt_trainer_n_moments(s->train[i].trainer);
+    }
     if (s->rollout != NULL) {
         dt_rollout_replay_plan(s->rollout, f->rollout.mean, &f->replay);
     }
-    f->checkpoint = ((uint64_t)s->params.total + moments) * sizeof(float) + f->replay.saved;
+    f->checkpoint = elements * sizeof(float) + f->replay.saved;
     /* those kept, the best, the phase's end, and the one being written before the oldest goes */
     f->kept = (uint32_t)f->saving.keep_last + (f->saving.best_by[0] != '\0') + 1;
     f->disk = f->checkpoint * (f->kept + 1);
@@ -219,8 +251,8 @@ static void count_role(const dt_stage *s, const char *role, int64_t *all, int64_
 {
     const size_t n = strlen(role);
     *all = *trained = *constant = 0;
-    for (uint32_t k = 0; k < s->params.n; k++) {
-        const dt_param *p = &s->params.param[k];
+    const dt_param *p = NULL;
+    for (uint32_t k = 0; (p = dt_stage_param(s, k, NULL)) != NULL; k++) {
         if (strncmp(p->name, role, n) == 0 && p->name[n] == '.') {
             *all += p->count;
             if (!p->frozen) {
@@ -351,8 +383,9 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
                     : trained + constant < all ? "trained in part"
                                                : "trained");
     }
-    dt_str_addf(out, "  parameters   %lld, of which trained %lld\n", (long long)s->params.count,
-                (long long)s->params.trained_count);
+    int64_t n_params = 0, n_trained = 0;
+    dt_stage_count_params(s, &n_params, &n_trained);
+    dt_str_addf(out, "  parameters   %lld, of which trained %lld\n", (long long)n_params, (long long)n_trained);
     append_target_networks(s, out);
     dt_str_addf(out, "  threads      %u on %s%u rank%s", s->d.threads, ranks == 1 ? "" : "each of ", ranks,
                 ranks == 1 ? "" : "s");
@@ -458,8 +491,10 @@ static void write_models(const dt_stage *s, dt_json_out *o)
         dt_json_end(o, '}');
     }
     dt_json_end(o, '}');
-    dt_json_i64(o, "parameters", s->params.count);
-    dt_json_i64(o, "parameters_trained", s->params.trained_count);
+    int64_t n_params = 0, n_trained = 0;
+    dt_stage_count_params(s, &n_params, &n_trained);
+    dt_json_i64(o, "parameters", n_params);
+    dt_json_i64(o, "parameters_trained", n_trained);
 }
 
 static void write_memory(const dt_forecast *f, dt_json_out *o)

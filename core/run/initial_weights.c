@@ -93,7 +93,8 @@ void dt_planned_shapes_destroy(dt_planned_shapes *p)
 dt_status dt_planned_shapes_add(dt_planned_shapes *p, const dt_stage *s)
 {
     dt_planned_shapes_remove(p, s);
-    shape *all = dt_alloc_n((size_t)p->n + s->params.n + 1, sizeof(*all));
+    const dt_param *from = NULL;
+    shape *all = dt_alloc_n((size_t)p->n + dt_stage_n_params(s) + 1, sizeof(*all));
     if (all == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the plan of a run");
     }
@@ -102,8 +103,7 @@ dt_status dt_planned_shapes_add(dt_planned_shapes *p, const dt_stage *s)
     }
     dt_free(p->at);
     p->at = all;
-    for (uint32_t i = 0; i < s->params.n; i++) {
-        const dt_param *from = &s->params.param[i];
+    for (uint32_t i = 0; (from = dt_stage_param(s, i, NULL)) != NULL; i++) {
         shape *to = &p->at[p->n];
         if (from->is_target) {
             continue;
@@ -167,8 +167,8 @@ static int64_t find_phase_of_role(const dt_planned_shapes *p, const char *role)
 static dt_status compare_shapes(const dt_planned_shapes *p, const dt_stage *s, const dt_model *m)
 {
     const char *role = m->role;
-    for (uint32_t i = 0; i < s->params.n; i++) {
-        const dt_param *here = &s->params.param[i];
+    const dt_param *here = NULL;
+    for (uint32_t i = 0; (here = dt_stage_param(s, i, NULL)) != NULL; i++) {
         if (here->is_target || !dt_tensor_has_role(here->name, role)) {
             continue;
         }

@@ -75,6 +75,7 @@ typedef struct dt_rank {
     double save_again_s;     /* rank 0: not before, after saves that failed */
     uint32_t n_failed_saves; /* rank 0: in a row */
     uint64_t rate_samples, last_saved_step;
+    uint64_t good_further;              /* steps of further trainers at good_step */
     uint64_t good_step, evaluated_step; /* of the run: where the last iteration began, where it was evaluated */
     dt_progress_mark progress;          /* after the last iteration */
     uint32_t n_idle;                    /* iterations in a row without progress */

@@ -230,6 +230,7 @@ dt_status dt_rank_run_pending(dt_rank *k)
     const bool ends = k->pending == DT_PENDING_END;
     bool is_met = false;
     k->good_step = dt_rank_global_step(k);
+    k->good_further = dt_stage_further_steps(k->stage);
     const dt_status st = dt_rank_evaluate(k, &is_met);
     if (st < 0) {
         return st == DT_EINTERRUPTED ? st : dt_rank_save_after_failure(k, st, NULL);

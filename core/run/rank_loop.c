@@ -54,6 +54,7 @@ static dt_status iterate_phase(dt_rank *k, dt_progress *p)
 static dt_status run_iteration(dt_rank *k, iteration *it)
 {
     it->before = k->good_step = dt_rank_global_step(k);
+    k->good_further = dt_stage_further_steps(k->stage);
     const dt_status st = iterate_phase(k, &it->p), worst = dt_comm_join(k->comm, st);
     if (worst < 0) {
         return dt_rank_save_after_failure(k, worst, &k->backup);
@@ -140,6 +141,7 @@ dt_status dt_rank_train_loop(dt_rank *k, uint64_t stop_step)
         }
         k->epoch = it.p.epoch + it.p.epoch_end;
         k->good_step = dt_rank_global_step(k);
+        k->good_further = dt_stage_further_steps(k->stage);
         DT_TRY(dt_rank_compare_parameters(k, it.before - k->r->base_step));
         DT_TRY(dt_rank_exchange_requests(k, &it.p, &it.requests));
         apply_stop_rules(k, &it, stop_step);

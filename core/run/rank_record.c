@@ -248,6 +248,8 @@ dt_status dt_rank_write_progress(const dt_rank *k, int64_t index)
     const dt_run_context *r = k->r;
     const uint64_t most = r->d->max_steps, at = dt_trainer_step_number(k->stage->trainer);
     uint64_t steps = dt_trainer_steps(k->stage->trainer);
+    int64_t n_params = 0, n_trained = 0;
+    dt_stage_count_params(k->stage, &n_params, &n_trained);
     const uint64_t limit[] = {(uint64_t)k->stop.steps, most >= at ? most : 0}; /* of what is left out, none */
     for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++) {
         steps = limit[i] > 0 && (steps == 0 || limit[i] < steps) ? limit[i] : steps;
@@ -260,8 +262,8 @@ dt_status dt_rank_write_progress(const dt_rank *k, int64_t index)
                                .iterations = (uint64_t)k->stop.iterations,
                                .time_s = k->stop.time,
                                .steps_per_epoch = dt_trainer_steps_per_epoch(k->stage->trainer),
-                               .parameters = k->stage->params.count,
-                               .trained = k->stage->params.trained_count};
+                               .parameters = n_params,
+                               .trained = n_trained};
     return dt_rundir_write_progress(r->d->dir, &p);
 }
 
@@ -325,16 +327,18 @@ static void log_batch_choice(const dt_rank *k)
 dt_status dt_rank_log_plan(dt_rank *k)
 {
     const dt_trainer *t = k->stage->trainer;
+    int64_t n_params = 0, n_trained = 0;
     if (!dt_rank_is_first(k)) {
         return DT_OK;
     }
     for (uint32_t i = 0; i < k->stage->n_models; i++) {
         dt_log(DT_LOG_INFO, "%-10s %s", k->stage->model[i].role, k->stage->model[i].comp->desc.id);
     }
-    dt_log(DT_LOG_INFO, "%lld parameters (%lld trained), %llu steps; %u worker%s on %u rank%s, %s",
-           (long long)k->stage->params.count, (long long)k->stage->params.trained_count,
-           (unsigned long long)dt_trainer_steps(t), k->stage->d.threads, k->stage->d.threads == 1 ? "" : "s",
-           dt_comm_size(k->comm), dt_comm_size(k->comm) == 1 ? "" : "s", dt_cpu_isa());
+    dt_stage_count_params(k->stage, &n_params, &n_trained);
+    dt_log(DT_LOG_INFO, "%lld parameters (%lld trained), %llu steps; %u worker%s on %u rank%s, %s", (long long)n_params,
+           (long long)n_trained, (unsigned long long)dt_trainer_steps(t), k->stage->d.threads,
+           k->stage->d.threads == 1 ? "" : "s", dt_comm_size(k->comm), dt_comm_size(k->comm) == 1 ? "" : "s",
+           dt_cpu_isa());
     DT_TRY(dt_forecast_create(k->stage, k->r->d->max_steps, &k->forecast));
     DT_TRY(check_plan(k));
     log_environment(k);

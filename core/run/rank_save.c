@@ -221,14 +221,12 @@ dt_status dt_rank_open_state(dt_rank *k, uint32_t *is_due_p)
     if (k->stage->rollout != NULL && dt_comm_size(k->comm) > 1) {
         DT_TRY(dt_rollout_prepare_replay(k->stage->rollout));
     }
-    return dt_trainer_open_moments(k->stage->trainer, true);
+    return dt_stage_open_moments(k->stage, true);
 }
 
 void dt_rank_close_state(const dt_rank *k)
 {
-    if (k->stage->trainer != NULL) {
-        dt_trainer_close_moments(k->stage->trainer, false);
-    }
+    dt_stage_close_moments(k->stage, false);
 }
 
 dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must)
@@ -261,7 +259,8 @@ static void save_good_state(dt_rank *k, const dt_snapshot_backup *backup)
 dt_status dt_rank_save_after_failure(dt_rank *k, dt_status st, const dt_snapshot_backup *backup)
 {
     const uint64_t step = dt_rank_global_step(k);
-    const bool is_news = step > k->r->base_step && step == k->good_step && step != k->last_saved_step;
+    const bool is_good = step == k->good_step && dt_stage_further_steps(k->stage) == k->good_further;
+    const bool is_news = step > k->r->base_step && is_good && step != k->last_saved_step;
     uint32_t is_due = dt_rank_is_first(k) && is_news && (backup == NULL || backup->is_valid);
     if (st == DT_EINTERRUPTED || k->stage->d.device_ops != NULL) {
         return st;

@@ -12,12 +12,9 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-/* One hash a tensor, and one of how far training is. */
-static void compute_hashes(const dt_rank *k, uint64_t *out)
+/* Of how far a trainer is. */
+static uint64_t hash_position(const dt_trainer *t)
 {
-    const dt_trainer *t = k->stage->trainer;
-    const dt_param_table *table = dt_trainer_param_table(t);
-    const float *params = dt_trainer_params(k->stage->trainer);
     struct {
         uint64_t step, updates, passed;
         double scale;
@@ -30,18 +27,28 @@ static void compute_hashes(const dt_rank *k, uint64_t *out)
     for (uint32_t g = 0; g < dt_trainer_groups(t, &group); g++) {
         place.of_group[g] = group[g].updates;
     }
-    for (uint32_t i = 0; i < table->n; i++) {
-        const dt_param *p = &table->param[i];
-        out[i] = dt_hash64(params + p->offset, (size_t)p->count * sizeof(*params), 0);
+    return dt_hash64(&place, sizeof(place), 0);
+}
+
+/* One hash a tensor, and one of each trainer's position. */
+static void compute_hashes(const dt_rank *k, uint64_t *out)
+{
+    const dt_stage *s = k->stage;
+    const dt_param *p = NULL;
+    float *value = NULL;
+    uint32_t n = 0;
+    for (; (p = dt_stage_param(s, n, &value)) != NULL; n++) {
+        out[n] = dt_hash64(value, (size_t)p->count * sizeof(*value), 0);
     }
-    out[table->n] = dt_hash64(&place, sizeof(place), 0);
+    for (uint32_t i = 0; i < s->n_trains; i++) {
+        out[n + i] = hash_position(s->train[i].trainer);
+    }
 }
 
 /* The first tensor that is another one on some rank than on rank 0. */
 static dt_status compare_hashes(const dt_rank *k, const uint64_t *all)
 {
-    const dt_param_table *table = dt_trainer_param_table(k->stage->trainer);
-    const uint32_t n = table->n + 1;
+    const uint32_t n_params = dt_stage_n_params(k->stage), n = n_params + k->stage->n_trains;
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t r = 1; r < dt_comm_size(k->comm); r++) {
             if (all[(size_t)r * n + i] != all[i]) {
@@ -49,8 +56,8 @@ static dt_status compare_hashes(const dt_rank *k, const uint64_t *all)
                                "after step %llu rank %u has %s than rank 0%s%s: ranks must be bit-identical; test the "
                                "memory of that machine, and check for a plugin whose results depend on the rank",
                                (unsigned long long)dt_rank_global_step(k), r,
-                               i < table->n ? "another tensor" : "come to another step", i < table->n ? ", " : "",
-                               i < table->n ? table->param[i].name : "");
+                               i < n_params ? "another tensor" : "come to another step", i < n_params ? ", " : "",
+                               i < n_params ? dt_stage_param(k->stage, i, NULL)->name : "");
             }
         }
     }
@@ -67,8 +74,8 @@ dt_status dt_rank_compare_parameters(dt_rank *k, uint64_t before)
     if (dt_comm_rank(k->comm) == 1 && dt_fault("run.sync")) { /* as a bit of memory does that turns over */
         dt_trainer_params(k->stage->trainer)[0] += 1;
     }
-    DT_TRY(dt_trainer_synchronize(k->stage->trainer));
-    const size_t n = (size_t)dt_trainer_param_table(k->stage->trainer)->n + 1;
+    DT_TRY(dt_stage_synchronize(k->stage));
+    const size_t n = (size_t)dt_stage_n_params(k->stage) + k->stage->n_trains;
     uint64_t *mine = dt_alloc_n((ranks + (size_t)1) * n, sizeof(*mine));
     dt_status st = mine != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory to compare %u ranks", ranks);
     st = dt_comm_agree(k->comm, st);

@@ -186,15 +186,16 @@ bool dt_trainer_step_inputs_changed(const dt_trainer *t)
 }
 
 typedef struct saved_value { /* head of one; then its name, initial and value */
-    uint32_t name_bytes, n, is_acting, reserved;
+    uint32_t name_bytes, n, is_acting, trainer;
 } saved_value;
 
-dt_status dt_trainer_step_inputs_save(const dt_trainer *t, dt_str *out)
+dt_status dt_trainer_step_inputs_save(const dt_trainer *t, uint32_t trainer, dt_str *out)
 {
     for (uint32_t i = 0; i < t->state.n_values; i++) {
         const dt_step_value *v = &t->state.value[i];
         if (is_changed(v)) {
-            const saved_value head = {.name_bytes = (uint32_t)strlen(v->name), .n = v->n, .is_acting = v->is_acting};
+            const saved_value head = {
+                .name_bytes = (uint32_t)strlen(v->name), .n = v->n, .is_acting = v->is_acting, .trainer = trainer};
             dt_str_add_n(out, (const char *)&head, sizeof(head));
             dt_str_add_n(out, v->name, head.name_bytes);
             dt_str_add_n(out, (const char *)v->initial, bytes_of(v));
@@ -214,7 +215,7 @@ static void restore_value(const dt_trainer *t, const saved_value *head, const ch
     }
 }
 
-dt_status dt_trainer_step_inputs_load(dt_trainer *t, const void *data, size_t size)
+dt_status dt_trainer_step_inputs_load(dt_trainer *t, uint32_t trainer, const void *data, size_t size)
 {
     const char *at = data, *end = at + size;
     while (at < end) {
@@ -231,7 +232,9 @@ dt_status dt_trainer_step_inputs_load(dt_trainer *t, const void *data, size_t si
         memcpy(name, at, head.name_bytes);
         name[head.name_bytes] = '\0';
         at += head.name_bytes;
-        restore_value(t, &head, name, at);
+        if (head.trainer == trainer) {
+            restore_value(t, &head, name, at);
+        }
         at += 2 * head.n * sizeof(float);
     }
     return DT_OK;

@@ -131,10 +131,10 @@ void dt_trainer_acting_end(dt_trainer *t);
 /* The phase's start is over. Errors: DT_EPLUGIN where it has not set a step input that it records. */
 dt_status dt_trainer_check_started(dt_trainer *t) DT_NODISCARD;
 /* In a checkpoint: those that differ from what start set. They are loaded where start sets the same again: another
- * value comes from another configuration, and stays. Errors: DT_EDATA. */
+ * value comes from another configuration, and stays. trainer: the number of this one in its phase. Errors: DT_EDATA. */
 bool dt_trainer_step_inputs_changed(const dt_trainer *t);
-dt_status dt_trainer_step_inputs_save(const dt_trainer *t, dt_str *out) DT_NODISCARD;
-dt_status dt_trainer_step_inputs_load(dt_trainer *t, const void *data, size_t size) DT_NODISCARD;
+dt_status dt_trainer_step_inputs_save(const dt_trainer *t, uint32_t trainer, dt_str *out) DT_NODISCARD;
+dt_status dt_trainer_step_inputs_load(dt_trainer *t, uint32_t trainer, const void *data, size_t size) DT_NODISCARD;
 dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out);
 /* Of the groups whose bit is set; the losses and parameters of others are left alone. Errors: also DT_EINVAL. */
 dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report *out);

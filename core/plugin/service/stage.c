@@ -74,8 +74,8 @@ dt_status dt_stage_start(dt_stage *s)
     }
     dt_status st = DT_OK;
     DT_FP_GUARD(s->d.phase->desc.id, "start", st = s->d.phase->ops.phase.start(s->self));
-    if (st >= 0 && s->trainer != NULL) {
-        st = dt_trainer_check_started(s->trainer);
+    for (uint32_t i = 0; st >= 0 && i < s->n_trains; i++) {
+        st = s->train[i].trainer != NULL ? dt_trainer_check_started(s->train[i].trainer) : DT_OK;
     }
     return st < 0 ? DT_CONTEXT(st, "starting %s", s->d.phase->desc.id) : st;
 }
@@ -109,6 +109,15 @@ dt_status dt_stage_iterate(dt_stage *s, dt_progress *out)
     return st;
 }
 
+static void mark_acting(const dt_stage *s, void (*mark)(dt_trainer *t))
+{
+    for (uint32_t i = 0; i < s->n_trains; i++) {
+        if (s->train[i].trainer != NULL) {
+            mark(s->train[i].trainer);
+        }
+    }
+}
+
 dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out)
 {
     if (s->d.phase->ops.phase.evaluate == NULL) {
@@ -117,14 +126,10 @@ dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out)
     clear_progress(out);
     dt_stage_results_clear(s);
     s->is_evaluating = true;
-    if (s->trainer != NULL) {
-        dt_trainer_acting_begin(s->trainer);
-    }
+    mark_acting(s, dt_trainer_acting_begin);
     dt_status st = DT_OK;
     DT_FP_GUARD(s->d.phase->desc.id, "evaluate", st = s->d.phase->ops.phase.evaluate(s->self, out));
-    if (s->trainer != NULL) {
-        dt_trainer_acting_end(s->trainer);
-    }
+    mark_acting(s, dt_trainer_acting_end);
     s->is_evaluating = false;
     return st;
 }
@@ -138,6 +143,94 @@ dt_status dt_stage_finish(dt_stage *s)
     return st <= 0 ? st
                    : DT_FAIL(DT_EPLUGIN, "finish of phase %s returned %d, which is not a valid code",
                              s->d.phase->desc.id, (int)st);
+}
+
+/* ---- its trainers ------------------------------------------------------------------------------------------------ */
+
+/* Table k, NULL after the last. */
+static const dt_param_table *table_at(const dt_stage *s, uint32_t k)
+{
+    const dt_param_table *further = k < s->n_trains ? &s->train[k].own : NULL;
+    return k == 0 ? &s->params : further;
+}
+
+const dt_param *dt_stage_param(const dt_stage *s, uint32_t i, float **value_p)
+{
+    const dt_param_table *table = NULL;
+    for (uint32_t k = 0; (table = table_at(s, k)) != NULL; k++) {
+        if (i < table->n) {
+            const dt_param *p = &table->param[i];
+            if (value_p != NULL) {
+                *value_p = dt_trainer_params(s->train[k].trainer) + p->offset;
+            }
+            return p;
+        }
+        i -= table->n;
+    }
+    return NULL;
+}
+
+uint32_t dt_stage_n_params(const dt_stage *s)
+{
+    const dt_param_table *table = NULL;
+    uint32_t n = 0;
+    for (uint32_t k = 0; (table = table_at(s, k)) != NULL; k++) {
+        n += table->n;
+    }
+    return n;
+}
+
+void dt_stage_count_params(const dt_stage *s, int64_t *all_p, int64_t *trained_p)
+{
+    const dt_param_table *table = NULL;
+    *all_p = *trained_p = 0;
+    for (uint32_t k = 0; (table = table_at(s, k)) != NULL; k++) {
+        *all_p += table->count;
+        *trained_p += table->trained_count;
+    }
+}
+
+dt_status dt_stage_synchronize(dt_stage *s)
+{
+    for (uint32_t k = 0; k < s->n_trains; k++) {
+        DT_TRY(s->train[k].trainer != NULL ? dt_trainer_synchronize(s->train[k].trainer) : DT_OK);
+    }
+    return DT_OK;
+}
+
+void dt_stage_discard_prefetched(dt_stage *s)
+{
+    for (uint32_t k = 0; k < s->n_trains; k++) {
+        if (s->train[k].trainer != NULL) {
+            dt_trainer_discard_prefetched(s->train[k].trainer);
+        }
+    }
+}
+
+dt_status dt_stage_open_moments(dt_stage *s, bool is_gathered)
+{
+    for (uint32_t k = 0; k < s->n_trains; k++) {
+        DT_TRY(s->train[k].trainer != NULL ? dt_trainer_open_moments(s->train[k].trainer, is_gathered) : DT_OK);
+    }
+    return DT_OK;
+}
+
+void dt_stage_close_moments(dt_stage *s, bool is_changed)
+{
+    for (uint32_t k = 0; k < s->n_trains; k++) {
+        if (s->train[k].trainer != NULL) {
+            dt_trainer_close_moments(s->train[k].trainer, is_changed);
+        }
+    }
+}
+
+uint64_t dt_stage_further_steps(const dt_stage *s)
+{
+    uint64_t n = 0;
+    for (uint32_t k = 1; k < s->n_trains; k++) {
+        n += s->train[k].trainer != NULL ? dt_trainer_step_number(s->train[k].trainer) : 0;
+    }
+    return n;
 }
 
 dt_status dt_stage_take_ownership(dt_stage *s, void *p, void (*destroy)(void *p))
@@ -177,8 +270,13 @@ void dt_stage_destroy(dt_stage *s)
     if (s->rollout != NULL) {
         s->d.rollouts->destroy(s->rollout);
     }
-    dt_trainer_destroy(s->trainer);
+    for (uint32_t i = 0; i < s->n_trains; i++) {
+        dt_trainer_destroy(s->train[i].trainer);
+    }
     dt_bind_fini(s);
+    for (uint32_t i = 0; i < DT_TRAIN_MAX_TRAINERS; i++) {
+        dt_param_table_fini(&s->train[i].own);
+    }
     dt_param_table_fini(&s->params);
     dt_stage_results_clear(s);
     dt_str_fini(&s->seen_before);

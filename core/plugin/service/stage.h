@@ -29,7 +29,8 @@ struct dt_model { /* a bound model */
     const dt_loaded *comp;
     void *self, *config;
     const char *role;
-    bool created, in_params;
+    bool created;
+    bool is_in_trainer;
 };
 
 struct dt_data {           /* bound data */
@@ -85,6 +86,15 @@ typedef struct dt_stage_desc {
     pthread_mutex_t *config_lock; /* the configuration is used by one rank at a time; held during create */
 } dt_stage_desc;
 
+struct dt_train { /* a trainer of the phase; its handle in svc/train.h */
+    struct dt_stage *stage;
+    dt_trainer *trainer;    /* NULL: destroyed */
+    dt_param_table *params; /* of the first one: the stage's */
+    dt_param_table own;
+    dt_train_desc desc;
+    char name[32]; /* "": the first */
+};
+
 typedef struct dt_stage {
     dt_stage_desc d;
     dt_sections opts; /* of the phase, read by dt_stage_create */
@@ -105,10 +115,11 @@ typedef struct dt_stage {
     struct dt_stream *stream;                  /* what it trains on; NULL: stores of data */
     dt_dataset dataset[DT_STAGE_MAX_DATASETS]; /* that data sources have open */
     uint32_t n_datasets;
-    dt_str seen_before; /* digests of stores that the checkpoint was trained on, a line each, and of a stream's */
-    dt_param_table params;
-    dt_trainer *trainer;
-    dt_train_desc train;
+    dt_str seen_before;    /* digests of stores that the checkpoint was trained on, a line each, and of a stream's */
+    dt_param_table params; /* of train[0], the one that acts */
+    dt_trainer *trainer;   /* of train[0] */
+    struct dt_train train[DT_TRAIN_MAX_TRAINERS];
+    uint32_t n_trains;
     dt_results results;
 } dt_stage;
 
@@ -123,6 +134,19 @@ void dt_stage_destroy(dt_stage *s);
 /* p goes with the stage: after the phase was destroyed, the last one first, before experience, trainer and what is
  * bound. Errors: DT_EINVAL, and then it does not. */
 dt_status dt_stage_take_ownership(dt_stage *s, void *p, void (*destroy)(void *p)) DT_NODISCARD;
+/* Parameter i of all trainers, the first one's first; NULL after the last. value_p: its elements, NULL where they are
+ * not needed; dt_stage_synchronize comes before. */
+const dt_param *dt_stage_param(const dt_stage *s, uint32_t i, float **value_p);
+uint32_t dt_stage_n_params(const dt_stage *s);
+/* Elements of all but target networks, and of these the trained ones. */
+void dt_stage_count_params(const dt_stage *s, int64_t *all_p, int64_t *trained_p);
+/* Of every trainer: dt_trainer_synchronize, dt_trainer_discard_prefetched, and so on. */
+dt_status dt_stage_synchronize(dt_stage *s) DT_NODISCARD;
+void dt_stage_discard_prefetched(dt_stage *s);
+dt_status dt_stage_open_moments(dt_stage *s, bool is_gathered) DT_NODISCARD;
+void dt_stage_close_moments(dt_stage *s, bool is_changed);
+/* Steps that the trainers after the first have made, together. */
+uint64_t dt_stage_further_steps(const dt_stage *s);
 static inline dt_stage *dt_stage_of(const dt_host *h)
 {
     return h->priv;

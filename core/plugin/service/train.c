@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.train/1": the stage's trainer, made from the sections training, data and engine.
+ * Service "dtrain.train/1": the stage's trainers, made from the sections training, data and engine.
  */
 #include <config.h>
 
@@ -28,12 +28,6 @@ static double gigabytes(uint64_t bytes)
     return (double)bytes / 1e9;
 }
 
-/* The plugin's handle is the stage itself. */
-static dt_stage *stage_of(const dt_train *t)
-{
-    return (dt_stage *)(uintptr_t)t;
-}
-
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
 typedef struct registration {
@@ -49,14 +43,20 @@ static dt_status add_param(dt_params *reg, const char *name, const int64_t *dim,
     return dt_param_table_add(r->table, r->role, name, dim, n_dims, init, a);
 }
 
-static dt_status register_models(dt_stage *s, const dt_train_desc *d)
+static dt_status register_models(dt_train *t)
 {
+    const dt_train_desc *d = &t->desc;
     for (uint32_t i = 0; i < d->n_models; i++) {
         dt_model *m = d->models[i];
-        if (d->n_groups > 0) { /* sums of squares are those of one group each */
-            dt_param_table_align(&s->params, DT_SLICE_UNIT);
+        if (m->is_in_trainer) {
+            return DT_FAIL(DT_EPLUGIN, "%s: the role %s is in two trainers; a model is trained by one",
+                           t->stage->d.phase->desc.id, m->role);
         }
-        registration r = {.table = &s->params, .role = m->role};
+        m->is_in_trainer = true;
+        if (d->n_groups > 0) { /* sums of squares are those of one group each */
+            dt_param_table_align(t->params, DT_SLICE_UNIT);
+        }
+        registration r = {.table = t->params, .role = m->role};
         r.face = (dt_params){.struct_size = sizeof(dt_params), .priv = &r, .add = add_param};
         if (m->comp->ops.model.params != NULL) {
             dt_status st = DT_OK;
@@ -88,9 +88,10 @@ static dt_train_target read_target_desc(const dt_train_desc *d, uint32_t i)
     return s;
 }
 
-static dt_status add_target_network(dt_stage *s, const dt_train_target *w)
+static dt_status add_target_network(dt_train *t, const dt_train_target *w)
 {
-    if (w->name == NULL || !is_model_of_train(&s->train, w->model)) {
+    const dt_stage *s = t->stage;
+    if (w->name == NULL || !is_model_of_train(&t->desc, w->model)) {
         return DT_FAIL(DT_EPLUGIN, "%s gives its trainer a target network %s", s->d.phase->desc.id,
                        w->name == NULL ? "without a name" : "of a model that is not among those of the trainer");
     }
@@ -98,14 +99,15 @@ static dt_status add_target_network(dt_stage *s, const dt_train_target *w)
         return DT_FAIL(DT_EPLUGIN, "%s: tau %g of the target network %s of %s is outside (0, 1]", s->d.phase->desc.id,
                        w->tau, w->name, w->model->role);
     }
-    const dt_status st = dt_param_table_add_target(&s->params, w->model->role, w->name);
+    const dt_status st = dt_param_table_add_target(t->params, w->model->role, w->name);
     return st < 0 ? DT_CONTEXT(st, "%s", s->d.phase->desc.id) : DT_OK;
 }
 
-static dt_status add_target_networks(dt_stage *s, dt_target_rule *rule)
+static dt_status add_target_networks(dt_train *t, dt_target_rule *rule)
 {
     enum { SMALLEST = 40 }; /* bytes of the first header that had them */
-    const dt_train_desc *d = &s->train;
+    const dt_stage *s = t->stage;
+    const dt_train_desc *d = &t->desc;
     if (d->n_targets > DT_TRAIN_MAX_TARGETS) {
         return DT_FAIL(DT_EPLUGIN, "%s gives its trainer %u target networks; at most %d are possible",
                        s->d.phase->desc.id, d->n_targets, DT_TRAIN_MAX_TARGETS);
@@ -116,7 +118,7 @@ static dt_status add_target_networks(dt_stage *s, dt_target_rule *rule)
     }
     for (uint32_t i = 0; i < d->n_targets; i++) {
         const dt_train_target w = read_target_desc(d, i);
-        DT_TRY(add_target_network(s, &w));
+        DT_TRY(add_target_network(t, &w));
         rule[i] = (dt_target_rule){.tau = w.tau, .every = w.every};
     }
     return DT_OK;
@@ -143,16 +145,23 @@ static dt_train_group read_group_desc(const dt_train_desc *d, uint32_t i)
     return g;
 }
 
-static dt_status check_group(const dt_stage *s, const dt_train_group *g)
+/* what: "group" or "trainer" */
+static dt_status check_name(const char *id, const char *what, const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
-    const char *id = s->d.phase->desc.id, *name = g->name != NULL ? g->name : "";
     if (name[0] < 'a' || name[0] > 'z' || strspn(name, letters) != strlen(name) || strlen(name) > 31) {
         return DT_FAIL(DT_EPLUGIN,
-                       "%s: the group \"%s\": its name must begin with a-z and continue with a-z 0-9 _, up to 31 "
+                       "%s: the %s \"%s\": its name must begin with a-z and continue with a-z 0-9 _, up to 31 "
                        "characters",
-                       id, name);
+                       id, what, name);
     }
+    return DT_OK;
+}
+
+static dt_status check_group(const dt_train *t, const dt_train_group *g)
+{
+    const char *id = t->stage->d.phase->desc.id, *name = g->name != NULL ? g->name : "";
+    DT_TRY(check_name(id, "group", name));
     if (g->n_roles == 0 || g->role == NULL || g->n_losses == 0 || g->loss == NULL) {
         return DT_FAIL(DT_EPLUGIN, "%s: group %s has no %s", id, name,
                        g->n_roles == 0 || g->role == NULL ? "roles" : "losses");
@@ -162,7 +171,7 @@ static dt_status check_group(const dt_stage *s, const dt_train_group *g)
                        g->learning_rate, g->gradient_clip);
     }
     for (uint32_t i = 0; i < g->n_roles; i++) {
-        if (!has_role(&s->train, g->role[i])) {
+        if (!has_role(&t->desc, g->role[i])) {
             return DT_FAIL(DT_EPLUGIN, "%s: group %s has the role %s, which no model of the trainer has", id, name,
                            g->role[i]);
         }
@@ -184,11 +193,11 @@ static bool is_in_group(const dt_trainer_group *group, uint32_t n, const char *r
     return false;
 }
 
-static dt_status add_group(const dt_stage *s, const dt_train_group *w, dt_trainer_group *group, uint32_t n)
+static dt_status add_group(const dt_train *t, const dt_train_group *w, dt_trainer_group *group, uint32_t n)
 {
-    const char *id = s->d.phase->desc.id;
+    const char *id = t->stage->d.phase->desc.id;
     uint32_t other = 0;
-    DT_TRY(check_group(s, w));
+    DT_TRY(check_group(t, w));
     for (uint32_t i = 0; i < n; i++) {
         if (strcmp(group[i].name, w->name) == 0) {
             return DT_FAIL(DT_EPLUGIN, "%s has two groups %s", id, w->name);
@@ -211,21 +220,22 @@ static dt_status add_group(const dt_stage *s, const dt_train_group *w, dt_traine
 }
 
 /* What no group moves is as if it were frozen. */
-static dt_status freeze_ungrouped(dt_stage *s, const dt_trainer_group *group, uint32_t n)
+static dt_status freeze_ungrouped(dt_train *t, const dt_trainer_group *group, uint32_t n)
 {
-    for (uint32_t i = 0; i < s->train.n_models; i++) {
+    for (uint32_t i = 0; i < t->desc.n_models; i++) {
         uint32_t unused = 0;
-        if (!is_in_group(group, n, s->train.models[i]->role, &unused)) {
-            DT_TRY(dt_param_table_freeze(&s->params, s->train.models[i]->role, &unused));
+        if (!is_in_group(group, n, t->desc.models[i]->role, &unused)) {
+            DT_TRY(dt_param_table_freeze(t->params, t->desc.models[i]->role, &unused));
         }
     }
     return DT_OK;
 }
 
-static dt_status add_groups(dt_stage *s, dt_trainer_group *group)
+static dt_status add_groups(dt_train *t, dt_trainer_group *group)
 {
     enum { SMALLEST = 56 }; /* bytes of the first header that had them */
-    const dt_train_desc *d = &s->train;
+    const dt_stage *s = t->stage;
+    const dt_train_desc *d = &t->desc;
     if (d->n_groups == 0) {
         return DT_OK;
     }
@@ -239,9 +249,9 @@ static dt_status add_groups(dt_stage *s, dt_trainer_group *group)
     }
     for (uint32_t i = 0; i < d->n_groups; i++) {
         const dt_train_group w = read_group_desc(d, i);
-        DT_TRY(add_group(s, &w, group, i));
+        DT_TRY(add_group(t, &w, group, i));
     }
-    return freeze_ungrouped(s, group, d->n_groups);
+    return freeze_ungrouped(t, group, d->n_groups);
 }
 
 /* ---- configuration ----------------------------------------------------------------------------------------------- */
@@ -257,14 +267,29 @@ static dt_status reject_role(const dt_stage *s, const char *key, const char *wor
     return st;
 }
 
-/* A pattern that freezes nothing is a mistake, unless it names a role this phase does not use. */
-static dt_status freeze_by_patterns(dt_stage *s, const char *const *pattern, const char *key)
+/* Is the pattern of parameters of a model that another trainer of the phase may have? */
+static bool is_for_other_trainer(const dt_train *t, const char *pattern)
 {
+    const dt_stage *s = t->stage;
+    const size_t n = strcspn(pattern, ".*?[");
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        const char *role = s->model[i].role;
+        if (strncmp(role, pattern, n) == 0 && role[n] == '\0' && !has_role(&t->desc, role)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A pattern that freezes nothing is a mistake, unless it names a role this phase does not use. */
+static dt_status freeze_by_patterns(dt_train *t, const char *const *pattern, const char *key)
+{
+    const dt_stage *s = t->stage;
     for (; pattern != NULL && *pattern != NULL; pattern++) {
         uint32_t n = 0;
-        DT_TRY(dt_param_table_freeze(&s->params, *pattern, &n));
-        if (n == 0 && !dt_config_has_role(s->d.config, *pattern)) {
-            return reject_role(s, key, *pattern, s->params.n > 0 ? s->params.param[0].name : "(this phase has none)");
+        DT_TRY(dt_param_table_freeze(t->params, *pattern, &n));
+        if (n == 0 && !dt_config_has_role(s->d.config, *pattern) && !is_for_other_trainer(t, *pattern)) {
+            return reject_role(s, key, *pattern, t->params->n > 0 ? t->params->param[0].name : "(this phase has none)");
         }
         if (n > 0) {
             dt_log(DT_LOG_INFO, "frozen: %s (%u tensors)", *pattern, n);
@@ -284,13 +309,14 @@ static dt_status check_roles(const dt_stage *s, const char *const *role, const c
 }
 
 /* What came trained from elsewhere, where the phase requires it to stay as it is. */
-static dt_status freeze_loaded(dt_stage *s, const char *const *role)
+static dt_status freeze_loaded(dt_train *t, const char *const *role)
 {
     static const char key[] = "training.freeze_loaded";
+    const dt_stage *s = t->stage;
     DT_TRY(check_roles(s, role, key));
     for (; role != NULL && *role != NULL; role++) {
         if (dt_roles_contain(&s->d.loaded, *role)) {
-            DT_TRY(freeze_by_patterns(s, (const char *const[]){*role, NULL}, key));
+            DT_TRY(freeze_by_patterns(t, (const char *const[]){*role, NULL}, key));
         }
     }
     return DT_OK;
@@ -380,29 +406,48 @@ static dt_status read_shard_weights(const dt_stage *s, const dt_comm_opts *comm,
     return DT_OK;
 }
 
-static dt_status fill_trainer_config(dt_stage *s, dt_trainer_config *c)
+/* Streams of random numbers of a phase and of its further trainers, which no other phase has. */
+static uint32_t key_of_trainer(const dt_train *t)
 {
+    enum { TRAINER_SHIFT = 16 }; /* above the index of any phase */
+    return (uint32_t)t->stage->d.index | (uint32_t)(t - t->stage->train) << TRAINER_SHIFT;
+}
+
+static dt_schedule_kind choose_schedule(const dt_train *t, uint32_t configured)
+{
+    static const dt_schedule_kind kind[] = {[DT_TRAIN_SCHEDULE_CONSTANT] = DT_SCHEDULE_CONSTANT,
+                                            [DT_TRAIN_SCHEDULE_COSINE] = DT_SCHEDULE_COSINE,
+                                            [DT_TRAIN_SCHEDULE_LINEAR] = DT_SCHEDULE_LINEAR,
+                                            [DT_TRAIN_SCHEDULE_STEP] = DT_SCHEDULE_STEP};
+    return t->desc.schedule == DT_TRAIN_SCHEDULE_CONFIGURED ? (dt_schedule_kind)configured : kind[t->desc.schedule];
+}
+
+static dt_status fill_trainer_config(dt_train *tr, dt_trainer_config *c)
+{
+    dt_stage *s = tr->stage;
+    const dt_train_desc *desc = &tr->desc;
     const dt_training_opts t = s->opts.training;
     const dt_data_opts d = s->opts.data;
     const dt_engine_opts e = s->opts.engine;
     const dt_memory_opts m = s->opts.memory;
     const dt_comm_opts comm = s->opts.comm;
-    DT_TRY(dt_reject_sampling_options(s, s->train.data, &d));
+    DT_TRY(dt_reject_sampling_options(s, desc->data, &d));
     DT_TRY(check_roles(s, e.recompute_roles, "engine.recompute_roles"));
-    DT_TRY(freeze_by_patterns(s, t.freeze, "training.freeze"));
-    DT_TRY(freeze_by_patterns(s, s->opts.phase.freeze, "freeze of the phase"));
-    DT_TRY(freeze_loaded(s, t.freeze_loaded));
+    DT_TRY(freeze_by_patterns(tr, t.freeze, "training.freeze"));
+    DT_TRY(freeze_by_patterns(tr, s->opts.phase.freeze, "freeze of the phase"));
+    DT_TRY(freeze_loaded(tr, t.freeze_loaded));
     const uint64_t configured = (uint64_t)(s->opts.stop.epochs > 0 ? s->opts.stop.epochs : t.epochs);
-    const uint64_t epochs = s->train.epochs > 0 ? s->train.epochs : configured;
+    const uint64_t epochs = desc->epochs > 0 ? desc->epochs : configured;
+    const uint64_t batch = desc->batch > 0 ? desc->batch : (uint64_t)d.batch;
     *c = (dt_trainer_config){.seed = s->d.seed,
-                             .phase = (uint32_t)s->d.index,
+                             .phase = key_of_trainer(tr),
                              .threads = s->d.threads,
                              .shards = (uint32_t)d.shards,
                              .prefetch = (uint32_t)d.prefetch,
                              .readers = (uint32_t)d.workers,
                              .sampling = (dt_sampling)d.sampling,
                              .keep_last = d.drop_last == 0,
-                             .batch = (uint64_t)(d.batch * t.accumulation),
+                             .batch = batch * (uint64_t)t.accumulation,
                              .slice_rows = e.slice_rows,
                              .epochs = epochs,
                              .gradient_clip = t.gradient_clip,
@@ -429,7 +474,7 @@ static dt_status fill_trainer_config(dt_stage *s, dt_trainer_config *c)
                                .eps = t.eps,
                                .weight_decay = t.weight_decay,
                                .momentum = t.momentum};
-    c->schedule = (dt_schedule){.kind = (dt_schedule_kind)t.scheduler,
+    c->schedule = (dt_schedule){.kind = choose_schedule(tr, (uint32_t)t.scheduler),
                                 .lr = t.learning_rate,
                                 .eta_min = t.eta_min,
                                 .warmup = (double)t.warmup_epochs,
@@ -438,13 +483,15 @@ static dt_status fill_trainer_config(dt_stage *s, dt_trainer_config *c)
                                 .gamma = t.step_gamma};
     DT_TRY(choose_precision(s, c));
     const uint64_t arenas = 1 + dt_optim_n_moments((dt_optimizer)t.optimizer); /* gradients and moments */
-    DT_TRY(check_memory_room(s, (arenas * (uint64_t)s->params.base_total + (uint64_t)s->params.total) * sizeof(float)));
+    DT_TRY(check_memory_room(s, (arenas * (uint64_t)tr->params->base_total + (uint64_t)tr->params->total) *
+                                    sizeof(float)));
     return read_shard_weights(s, &comm, c);
 }
 
-static dt_status check_stored(const dt_stage *s)
+static dt_status check_stored(const dt_train *t)
 {
-    const dt_train_desc *d = &s->train;
+    const dt_stage *s = t->stage;
+    const dt_train_desc *d = &t->desc;
     if (d->stored != NULL && (d->stored->source.turn != NULL || d->data->source.turn != NULL)) {
         return DT_FAIL(DT_EUNSUPPORTED, "%s mixes stored data in, and data.stream has no end", s->d.phase->desc.id);
     }
@@ -455,89 +502,157 @@ static dt_status check_stored(const dt_stage *s)
                    d->n_stored > 0 ? "without saying what to record of it" : "and takes no sample of it");
 }
 
-static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_train **out)
+/* A further trainer's name, batch and schedule. */
+static dt_status check_desc(const dt_train *t)
 {
-    dt_stage *s = dt_stage_of(h);
-    if (s->trainer != NULL) {
-        return DT_FAIL(DT_EPLUGIN, "%s creates a second trainer; one per phase is possible", s->d.phase->desc.id);
+    const char *id = t->stage->d.phase->desc.id;
+    const dt_train_desc *d = &t->desc;
+    if (d->schedule > DT_TRAIN_SCHEDULE_STEP) {
+        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer the schedule %u; DT_TRAIN_SCHEDULE_* end at %d", id,
+                       d->schedule, DT_TRAIN_SCHEDULE_STEP);
     }
-    memset(&s->train, 0, sizeof(s->train)); /* what was compiled with an older header is shorter */
-    memcpy(&s->train, desc, desc->struct_size < sizeof(*desc) ? desc->struct_size : sizeof(*desc));
+    return d->batch <= UINT32_MAX ? DT_OK
+                                  : DT_FAIL(DT_EPLUGIN,
+                                            "%s gives its trainer batches of %llu samples; at most %lu "
+                                            "are possible",
+                                            id, (unsigned long long)d->batch, (unsigned long)UINT32_MAX);
+}
+
+/* The place of a trainer of this name, NULL or "" for the first. */
+static dt_status add_trainer(dt_stage *s, const char *name, dt_train **out_p)
+{
+    const char *id = s->d.phase->desc.id;
+    if (name == NULL && s->n_trains > 0) {
+        return DT_FAIL(DT_EPLUGIN, "%s creates a second trainer without a name; trainers after the first need one", id);
+    }
+    if (name != NULL && s->n_trains == 0) {
+        return DT_FAIL(DT_EPLUGIN, "%s creates the trainer %.31s before the first one, which has no name", id, name);
+    }
+    if (s->n_trains == DT_TRAIN_MAX_TRAINERS) {
+        return DT_FAIL(DT_EPLUGIN, "%s creates more than %d trainers", id, DT_TRAIN_MAX_TRAINERS);
+    }
+    DT_TRY(name != NULL ? check_name(id, "trainer", name) : DT_OK);
+    for (uint32_t i = 1; i < s->n_trains; i++) {
+        if (strcmp(s->train[i].name, name) == 0) {
+            return DT_FAIL(DT_EPLUGIN, "%s creates two trainers %s", id, name);
+        }
+    }
+    dt_train *t = &s->train[s->n_trains];
+    t->stage = s;
+    t->params = s->n_trains == 0 ? &s->params : &t->own;
+    snprintf(t->name, sizeof(t->name), "%s", name != NULL ? name : "");
+    s->n_trains++;
+    *out_p = t;
+    return DT_OK;
+}
+
+static dt_status create_trainer(dt_train *t)
+{
+    dt_stage *s = t->stage;
+    const dt_train_desc *desc = &t->desc;
+    DT_TRY(check_desc(t));
     DT_TRY(dt_user_ops_register_all(s->d.loader));
-    DT_TRY(check_stored(s));
-    DT_TRY(register_models(s, desc));
+    DT_TRY(check_stored(t));
+    DT_TRY(register_models(t));
     dt_trainer_config c;
     dt_target_rule shadow[DT_TRAIN_MAX_TARGETS];
     dt_trainer_group group[DT_TRAIN_MAX_GROUPS];
-    DT_TRY(add_groups(s, group));
-    DT_TRY(add_target_networks(s, shadow));
+    DT_TRY(add_groups(t, group));
+    DT_TRY(add_target_networks(t, shadow));
     pthread_mutex_lock(s->d.config_lock);
-    dt_status st = fill_trainer_config(s, &c);
+    dt_status st = fill_trainer_config(t, &c);
     pthread_mutex_unlock(s->d.config_lock);
     DT_TRY(st);
     const dt_trainer_desc td = {.config = &c,
-                                .params = &s->params,
+                                .params = t->params,
                                 .source = &desc->data->source,
                                 .comm = s->d.comm,
                                 .device_ops = s->d.device_ops,
                                 .device = s->d.device,
-                                .stored = s->train.stored != NULL ? &s->train.stored->source : NULL,
-                                .n_stored = s->train.n_stored,
+                                .stored = desc->stored != NULL ? &desc->stored->source : NULL,
+                                .n_stored = desc->n_stored,
                                 .user = desc->user,
                                 .record = desc->record,
-                                .record_stored = s->train.record_stored,
+                                .record_stored = desc->record_stored,
                                 .model = dt_bind_forward,
-                                .apart = s->train.manual_loss,
+                                .apart = desc->manual_loss,
                                 .group = group,
-                                .n_groups = s->train.n_groups,
+                                .n_groups = desc->n_groups,
                                 .shadow = shadow};
-    st = dt_trainer_create(&td, &s->trainer);
+    st = dt_trainer_create(&td, &t->trainer);
     dt_free((void *)c.shard_weights);
-    DT_TRY(st);
-    *out = (dt_train *)(void *)s;
+    return st;
+}
+
+static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_train **out)
+{
+    dt_stage *s = dt_stage_of(h);
+    dt_train_desc whole = {0}; /* what was compiled with an older header is shorter */
+    dt_train *t = NULL;
+    memcpy(&whole, desc, desc->struct_size < sizeof(whole) ? desc->struct_size : sizeof(whole));
+    DT_TRY(add_trainer(s, whole.name, &t));
+    t->desc = whole;
+    const dt_status st = create_trainer(t);
+    if (st < 0) {
+        return t->name[0] != '\0' ? DT_CONTEXT(st, "trainer %s", t->name) : st;
+    }
+    s->trainer = s->train[0].trainer;
+    *out = t;
     return DT_OK;
 }
 
 static void train_destroy(dt_train *t)
 {
     if (t != NULL) {
-        dt_stage *s = stage_of(t);
+        dt_stage *s = t->stage;
         if (s->rollout != NULL) {
             s->d.rollouts->settle(s->rollout);
         }
-        dt_trainer_destroy(stage_of(t)->trainer);
-        stage_of(t)->trainer = NULL;
+        dt_trainer_destroy(t->trainer);
+        t->trainer = NULL;
+        s->trainer = s->train[0].trainer;
     }
 }
 
 static dt_status train_set(dt_train *t, const char *name, const float *value, uint32_t n)
 {
-    return dt_trainer_step_input_set(stage_of(t)->trainer, name, value, n);
+    return dt_trainer_step_input_set(t->trainer, name, value, n);
 }
 
 static dt_status train_set_acting(dt_train *t, const char *name, const float *value, uint32_t n)
 {
-    return dt_trainer_acting_input_set(stage_of(t)->trainer, name, value, n);
+    return dt_trainer_acting_input_set(t->trainer, name, value, n);
 }
 
-static void record_groups(const dt_stage *s)
+/* name: of a loss or group; a further trainer's own name comes before it, or stands alone. */
+static void add_scalar(const dt_train *t, const char *kind, const char *name, double value)
+{
+    char key[128];
+    const bool has_both = t->name[0] != '\0' && name[0] != '\0';
+    snprintf(key, sizeof(key), "%s/%s%s%s", kind, t->name, has_both ? "_" : "", name);
+    dt_metrics_add_scalar(t->stage->d.metrics, key, value);
+}
+
+static void record_groups(const dt_train *t, const dt_step_report *out)
 {
     const dt_group_state *group = NULL;
-    const uint32_t n = dt_trainer_groups(s->trainer, &group), reported = dt_trainer_reported_groups(s->trainer);
-    char name[64];
+    const uint32_t n = dt_trainer_groups(t->trainer, &group), reported = dt_trainer_reported_groups(t->trainer);
     for (uint32_t g = 0; g < n; g++) {
         if ((reported >> g & 1) != 0) {
-            snprintf(name, sizeof(name), "grad_norm/%s", group[g].name);
-            dt_metrics_add_scalar(s->d.metrics, name, group[g].norm);
-            snprintf(name, sizeof(name), "learning_rate/%s", group[g].name);
-            dt_metrics_add_scalar(s->d.metrics, name, group[g].rate);
+            add_scalar(t, "grad_norm", group[g].name, group[g].norm);
+            add_scalar(t, "learning_rate", group[g].name, group[g].rate);
         }
+    }
+    if (n == 0 && t->name[0] != '\0') { /* the first trainer's are numbers of the phase */
+        add_scalar(t, "grad_norm", "", out->grad_norm);
+        add_scalar(t, "learning_rate", "", out->learning_rate);
     }
 }
 
 /* st: how the step went. A batch without a row was no update, and has no losses to record. */
-static dt_status end_step(dt_stage *s, dt_status st, const dt_step_report *out)
+static dt_status end_step(const dt_train *t, dt_status st, const dt_step_report *out)
 {
+    const dt_stage *s = t->stage;
     if (st == DT_OK && s->rollout != NULL) {
         s->d.rollouts->beside(s->rollout);
     }
@@ -545,37 +660,34 @@ static dt_status end_step(dt_stage *s, dt_status st, const dt_step_report *out)
         return DT_OK;
     }
     const dt_graph_loss *loss = NULL;
-    const uint32_t n = dt_graph_losses(dt_trainer_graph(s->trainer), &loss);
+    const uint32_t n = dt_graph_losses(dt_trainer_graph(t->trainer), &loss);
     for (uint32_t i = 0; st == DT_OK && i < n; i++) {
-        char name[96];
-        if ((dt_trainer_reported_groups(s->trainer) >> loss[i].group & 1) == 0) {
-            continue;
+        if ((dt_trainer_reported_groups(t->trainer) >> loss[i].group & 1) != 0) {
+            add_scalar(t, "losses", loss[i].name, dt_trainer_step_losses(t->trainer)[i]);
         }
-        snprintf(name, sizeof(name), "losses/%s", loss[i].name);
-        dt_metrics_add_scalar(s->d.metrics, name, dt_trainer_step_losses(s->trainer)[i]);
     }
-    if (st == DT_OK && dt_trainer_is_mixed_precision(s->trainer)) {
-        dt_metrics_add_scalar(s->d.metrics, "amp/loss_scale", dt_trainer_scaler(s->trainer)->scale);
-        dt_metrics_add_scalar(s->d.metrics, "amp/overflow_rate", dt_trainer_overflow_rate(s->trainer));
+    if (st == DT_OK && dt_trainer_is_mixed_precision(t->trainer)) {
+        add_scalar(t, "amp", "loss_scale", dt_trainer_scaler(t->trainer)->scale);
+        add_scalar(t, "amp", "overflow_rate", dt_trainer_overflow_rate(t->trainer));
     }
     if (st == DT_OK) {
-        record_groups(s);
+        record_groups(t, out);
     }
     return st;
 }
 
 static dt_status train_step(dt_train *t, dt_step_report *out)
 {
-    dt_stage_restore_fp_mode(stage_of(t));
+    dt_stage_restore_fp_mode(t->stage);
     (void)dt_fault("train.step"); /* tests meet it here */
-    return end_step(stage_of(t), dt_trainer_step(stage_of(t)->trainer, out), out);
+    return end_step(t, dt_trainer_step(t->trainer, out), out);
 }
 
 static dt_status train_step_groups(dt_train *t, uint32_t groups, dt_step_report *out)
 {
-    dt_stage_restore_fp_mode(stage_of(t));
+    dt_stage_restore_fp_mode(t->stage);
     (void)dt_fault("train.step");
-    return end_step(stage_of(t), dt_trainer_step_groups(stage_of(t)->trainer, groups, out), out);
+    return end_step(t, dt_trainer_step_groups(t->trainer, groups, out), out);
 }
 
 typedef struct judge { /* the reader of each batch of an evaluation */
@@ -598,19 +710,19 @@ static dt_status check_rows(void *user, const dt_rows *r)
 
 static dt_status train_evaluate(dt_train *t, dt_data *d, void *user, dt_status (*each)(void *user, const dt_rows *r))
 {
-    judge j = {.stage = stage_of(t), .user = user, .each = each};
-    dt_stage_restore_fp_mode(stage_of(t));
+    judge j = {.stage = t->stage, .user = user, .each = each};
+    dt_stage_restore_fp_mode(t->stage);
     if (d->source.turn != NULL) {
         return DT_FAIL(DT_EUNSUPPORTED, "%s evaluates what it trains on, and data.stream has no end",
                        j.stage->d.phase->desc.id);
     }
-    const dt_status mine = dt_trainer_evaluate(stage_of(t)->trainer, &d->source, &j, check_rows);
+    const dt_status mine = dt_trainer_evaluate(t->trainer, &d->source, &j, check_rows);
     return dt_comm_agree(j.stage->d.comm, mine);
 }
 
 static dt_status train_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *steps_per_epoch)
 {
-    const dt_trainer *tr = stage_of(t)->trainer;
+    const dt_trainer *tr = t->trainer;
     *step = dt_trainer_step_number(tr);
     *steps = dt_trainer_steps(tr);
     *steps_per_epoch = dt_trainer_steps_per_epoch(tr);
@@ -619,39 +731,39 @@ static dt_status train_position(const dt_train *t, uint64_t *step, uint64_t *ste
 
 static dt_status train_seek(dt_train *t, uint64_t step)
 {
-    return dt_trainer_seek(stage_of(t)->trainer, step);
+    return dt_trainer_seek(t->trainer, step);
 }
 
 static uint64_t train_vector_size(const dt_train *t)
 {
-    return dt_trainer_vector_size(stage_of(t)->trainer);
+    return dt_trainer_vector_size(t->trainer);
 }
 
 static dt_status train_vector_get(dt_train *t, float *out)
 {
-    return dt_trainer_vector_get(stage_of(t)->trainer, out);
+    return dt_trainer_vector_get(t->trainer, out);
 }
 
 static dt_status train_vector_set(dt_train *t, const float *in)
 {
-    return dt_trainer_vector_set(stage_of(t)->trainer, in);
+    return dt_trainer_vector_set(t->trainer, in);
 }
 
 static dt_status train_gradient(dt_train *t, const char *loss, float *out, double *value)
 {
-    dt_stage_restore_fp_mode(stage_of(t));
-    return dt_trainer_gradient(stage_of(t)->trainer, loss, out, value);
+    dt_stage_restore_fp_mode(t->stage);
+    return dt_trainer_gradient(t->trainer, loss, out, value);
 }
 
 static dt_status train_losses(dt_train *t, const char *const *loss, uint32_t n, double *out)
 {
-    dt_stage_restore_fp_mode(stage_of(t));
-    return dt_trainer_losses(stage_of(t)->trainer, loss, n, out);
+    dt_stage_restore_fp_mode(t->stage);
+    return dt_trainer_losses(t->trainer, loss, n, out);
 }
 
 static dt_status train_plan_losses(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient)
 {
-    return dt_trainer_compile_losses(stage_of(t)->trainer, loss, n, has_gradient != 0);
+    return dt_trainer_compile_losses(t->trainer, loss, n, has_gradient != 0);
 }
 
 static dt_status train_target_copy(dt_train *t, const char *name)
@@ -659,21 +771,20 @@ static dt_status train_target_copy(dt_train *t, const char *name)
     if (name == NULL) {
         return DT_FAIL(DT_EINVAL, "target_copy expects the name of a target network");
     }
-    return dt_trainer_copy_to_targets(stage_of(t)->trainer, name);
+    return dt_trainer_copy_to_targets(t->trainer, name);
 }
 
 static dt_status train_parameter(const dt_train *t, uint64_t i, dt_train_param *out)
 {
-    const dt_stage *s = stage_of(t);
     const uint32_t bytes = out->struct_size < sizeof(*out) ? out->struct_size : (uint32_t)sizeof(*out);
-    if (i >= s->params.n) {
-        return DT_FAIL(DT_ENOTFOUND, "parameter %llu of %u", (unsigned long long)i, s->params.n);
+    if (i >= t->params->n) {
+        return DT_FAIL(DT_ENOTFOUND, "parameter %llu of %u", (unsigned long long)i, t->params->n);
     }
-    const dt_param *p = &s->params.param[i];
+    const dt_param *p = &t->params->param[i];
     dt_train_param is = {.struct_size = out->struct_size, .n_dims = p->n_dims, .name = p->name};
     memcpy(is.dim, p->dim, p->n_dims * sizeof(is.dim[0]));
     is.count = (uint64_t)p->count;
-    is.at = dt_trainer_vector_offset(s->trainer, (uint32_t)i);
+    is.at = dt_trainer_vector_offset(t->trainer, (uint32_t)i);
     is.is_trained = !p->frozen && !p->is_target;
     is.is_target = p->is_target;
     is.is_constant = p->is_constant && !p->is_target;
@@ -681,10 +792,10 @@ static dt_status train_parameter(const dt_train *t, uint64_t i, dt_train_param *
     return DT_OK;
 }
 
-static dt_status find_constant(const dt_stage *s, const char *name, uint64_t n, uint32_t *i_p)
+static dt_status find_constant(const dt_train *t, const char *name, uint64_t n, uint32_t *i_p)
 {
-    for (uint32_t i = 0; i < s->params.n && name != NULL; i++) {
-        const dt_param *p = &s->params.param[i];
+    for (uint32_t i = 0; i < t->params->n && name != NULL; i++) {
+        const dt_param *p = &t->params->param[i];
         if (strcmp(p->name, name) == 0 && p->is_constant && !p->is_target) {
             *i_p = i;
             return n == (uint64_t)p->count ? DT_OK
@@ -698,26 +809,26 @@ static dt_status find_constant(const dt_stage *s, const char *name, uint64_t n, 
 static dt_status train_constant_get(dt_train *t, const char *name, float *out, uint64_t n)
 {
     uint32_t i = 0;
-    DT_TRY(find_constant(stage_of(t), name, n, &i));
-    return dt_trainer_constant_get(stage_of(t)->trainer, i, out);
+    DT_TRY(find_constant(t, name, n, &i));
+    return dt_trainer_constant_get(t->trainer, i, out);
 }
 
 static dt_status train_constant_set(dt_train *t, const char *name, const float *value, uint64_t n)
 {
     uint32_t i = 0;
-    DT_TRY(find_constant(stage_of(t), name, n, &i));
+    DT_TRY(find_constant(t, name, n, &i));
     for (uint64_t k = 0; k < n; k++) {
         if (!isfinite(value[k])) {
             return DT_FAIL(DT_EINVAL, "number %llu of constant %s is %g, but must be finite", (unsigned long long)k,
                            name, (double)value[k]);
         }
     }
-    return dt_trainer_constant_set(stage_of(t)->trainer, i, value);
+    return dt_trainer_constant_set(t->trainer, i, value);
 }
 
 static dt_status train_refill(dt_train *t, dt_status (*change)(void *user), void *user)
 {
-    dt_trainer_discard_prefetched(stage_of(t)->trainer);
+    dt_trainer_discard_prefetched(t->trainer);
     return change != NULL ? change(user) : DT_OK;
 }
 

@@ -247,7 +247,7 @@ static dt_status run_jobs(evaluation *e, uint32_t jobs, bool greedy, dt_train *t
     dt_round_ahead_finish(r); /* its policy acts here; its error is reported by the next collect */
     DT_TRY(r->opponents != NULL ? dt_opponents_check_evaluation(r->opponents) : DT_OK);
     e->n = e->end - e->begin < r->split.last - r->split.first ? e->end - e->begin : r->split.last - r->split.first;
-    DT_TRY(dt_rollout_begin_policy(r, ((dt_stage *)(void *)t)->trainer));
+    DT_TRY(dt_rollout_begin_policy(r, t->trainer));
     if (e->n == 0) {
         return DT_OK; /* more ranks than jobs */
     }
@@ -258,7 +258,7 @@ static dt_status run_jobs(evaluation *e, uint32_t jobs, bool greedy, dt_train *t
     DT_TRY(create_vector(e));
     if (e->has_pictures && e->begin == 0) {
         const bool is_taught = dt_roles_contain(&r->stage->d.loaded, "perception");
-        DT_TRY(dt_risk_open(r, ((dt_stage *)(void *)t)->trainer, &e->risk_model));
+        DT_TRY(dt_risk_open(r, t->trainer, &e->risk_model));
         DT_TRY(dt_frames_open(r->env, r->stage->d.frames_every_s, e->risk_model, is_taught, &e->frames));
     }
     return play_episodes(e, greedy);

@@ -290,9 +290,7 @@ dt_data *dt_replay_data(dt_replay *p)
 /* No reader while we write. */
 static void replace_trainer_samples(const dt_replay *p)
 {
-    if (p->r->stage->trainer != NULL) {
-        dt_trainer_discard_prefetched(p->r->stage->trainer);
-    }
+    dt_stage_discard_prefetched(p->r->stage);
 }
 
 /* number: of the sample, since the beginning */

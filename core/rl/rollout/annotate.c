@@ -54,9 +54,7 @@ dt_status dt_rollout_annotate(dt_rollout *r, const char *name, const float *rows
     DT_TRY(check_rows(r, n_rows));
     const size_t columns = b->annotation_columns[k], A = b->l->spec.n_agents;
     DT_TRY(check_finite(name, rows, n_rows, columns));
-    if (r->stage->trainer != NULL) {
-        dt_trainer_discard_prefetched(r->stage->trainer); /* no reader while we write */
-    }
+    dt_stage_discard_prefetched(r->stage); /* no reader while we write */
     dt_exchange_invalidate(&r->exchange);
     const size_t first = dt_buffer_slot(b, 0, 0) * A, end = first + (size_t)b->d.steps * b->d.instances * A;
     for (size_t at = first; at < end; at++) {

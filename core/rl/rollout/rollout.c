@@ -297,11 +297,11 @@ static void report_metrics(dt_rollout *r)
  * completed with returns. */
 static dt_status collect_round(dt_rollout *r, dt_train *t, dt_rollout_report *out)
 {
-    dt_trainer *trainer = ((dt_stage *)(void *)t)->trainer;
+    dt_trainer *trainer = t->trainer;
     const double from = dt_clock_s();
     DT_TRACE_N("rollout", "collect", "round", r->collects + 1);
     const bool is_ahead = r->ahead.is_begun;
-    dt_trainer_discard_prefetched(trainer); /* nothing reads while we write */
+    dt_stage_discard_prefetched(r->stage); /* nothing reads while we write */
     dt_exchange_invalidate(&r->exchange);
     const dt_status acted = is_ahead ? dt_round_ahead_wait(r) : collect_in_foreground(r, trainer);
     DT_TRY(dt_comm_agree(r->split.comm, acted));

@@ -169,8 +169,9 @@ dt_status dt_mismatch_explain(dt_status st, const dt_stage *s, const dt_ckpt *c)
 
 static bool has_param(const dt_stage *s, const char *name)
 {
-    for (uint32_t i = 0; i < s->params.n; i++) {
-        if (strcmp(s->params.param[i].name, name) == 0) {
+    const dt_param *p = NULL;
+    for (uint32_t i = 0; (p = dt_stage_param(s, i, NULL)) != NULL; i++) {
+        if (strcmp(p->name, name) == 0) {
             return true;
         }
     }
@@ -205,8 +206,8 @@ dt_status dt_mismatch_check_constants(const dt_stage *s, const dt_model *m, cons
             return reject_constant(s, m, path, ckpt, name, true, otherwise);
         }
     }
-    for (uint32_t i = 0; i < s->params.n; i++) {
-        const dt_param *p = &s->params.param[i];
+    const dt_param *p = NULL;
+    for (uint32_t i = 0; (p = dt_stage_param(s, i, NULL)) != NULL; i++) {
         if (p->is_constant && !p->is_target && dt_tensor_has_role(p->name, m->role) &&
             dt_safetensors_find(f, p->name) == NULL) {
             return reject_constant(s, m, path, ckpt, p->name, false, otherwise);

@@ -193,7 +193,7 @@ static dt_status prepare_package(dt_stage *s, const dt_snapshot_desc *d, package
     if (!dt_fs_is_dir(d->run_dir)) { /* a new folder would have no configuration */
         return DT_FAIL(DT_EIO, "the folder %s no longer exists", d->run_dir);
     }
-    DT_TRY(dt_trainer_synchronize(s->trainer)); /* steps of a device are counted when they are read */
+    DT_TRY(dt_stage_synchronize(s)); /* steps of a device are counted when they are read */
     DT_TRY(d->backup == NULL ? write_backup(s, &p->now) : DT_OK);
     DT_TRY(has_replay(s) && d->ranks == 1 ? dt_rollout_prepare_replay(s->rollout) : DT_OK);
     DT_TRY(dt_blobs_write(s, DT_BLOBS_OTHER, &p->now));
@@ -290,7 +290,7 @@ static dt_status load_model(dt_stage *s, const dt_ckpt *c, const dt_tensor_list 
 static dt_status load_tensors(dt_stage *s, const dt_ckpt *c)
 {
     dt_tensor_list model = {0}, optim = {0};
-    dt_status st = dt_trainer_open_moments(s->trainer, false);
+    dt_status st = dt_stage_open_moments(s, false);
     if (st == DT_OK) {
         st = dt_tensors_list_model(s, &model);
     }
@@ -303,7 +303,7 @@ static dt_status load_tensors(dt_stage *s, const dt_ckpt *c)
     if (st == DT_OK) {
         st = dt_ckpt_load_optim(c, optim.t, optim.n, DT_LOAD_EXACT);
     }
-    dt_trainer_close_moments(s->trainer, st == DT_OK);
+    dt_stage_close_moments(s, st == DT_OK);
     dt_tensor_list_fini(&model);
     dt_tensor_list_fini(&optim);
     return st;
@@ -396,17 +396,24 @@ static dt_status list_init(dt_tensor_list *l, uint32_t cap)
 
 dt_status dt_tensors_list_model(dt_stage *s, dt_tensor_list *l)
 {
-    DT_TRY(list_init(l, s->params.n));
-    DT_TRY(dt_trainer_synchronize(s->trainer));
-    return add_arena(l, &s->params, "", dt_trainer_params(s->trainer));
+    DT_TRY(list_init(l, dt_stage_n_params(s)));
+    DT_TRY(dt_stage_synchronize(s));
+    for (uint32_t i = 0; i < s->n_trains; i++) {
+        DT_TRY(add_arena(l, s->train[i].params, "", dt_trainer_params(s->train[i].trainer)));
+    }
+    return DT_OK;
 }
 
 dt_status dt_tensors_list_optim(dt_stage *s, dt_tensor_list *l)
 {
-    DT_TRY(list_init(l, 2 * s->params.n));
-    DT_TRY(dt_trainer_synchronize(s->trainer));
-    DT_TRY(add_arena(l, &s->params, "m.", dt_trainer_moment(s->trainer, 0)));
-    return add_arena(l, &s->params, "v.", dt_trainer_moment(s->trainer, 1));
+    DT_TRY(list_init(l, 2 * dt_stage_n_params(s)));
+    DT_TRY(dt_stage_synchronize(s));
+    for (uint32_t i = 0; i < s->n_trains; i++) {
+        const struct dt_train *t = &s->train[i];
+        DT_TRY(add_arena(l, t->params, "m.", dt_trainer_moment(t->trainer, 0)));
+        DT_TRY(add_arena(l, t->params, "v.", dt_trainer_moment(t->trainer, 1)));
+    }
+    return DT_OK;
 }
 
 dt_status dt_tensors_check_finite(const dt_tensor_list *l)

@@ -143,12 +143,18 @@ static bool has_trainer(const dt_stage *s)
 
 static dt_status save_step_inputs(dt_stage *s, dt_str *out)
 {
-    return dt_trainer_step_inputs_save(s->trainer, out);
+    for (uint32_t i = 0; i < s->n_trains; i++) {
+        DT_TRY(dt_trainer_step_inputs_save(s->train[i].trainer, i, out));
+    }
+    return DT_OK;
 }
 
 static dt_status load_step_inputs(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blob *blob)
 {
-    return s->trainer != NULL ? dt_trainer_step_inputs_load(s->trainer, blob->data, blob->bytes) : DT_OK;
+    for (uint32_t i = 0; i < s->n_trains; i++) {
+        DT_TRY(dt_trainer_step_inputs_load(s->train[i].trainer, i, blob->data, blob->bytes));
+    }
+    return DT_OK;
 }
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */

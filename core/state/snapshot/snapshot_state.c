@@ -97,6 +97,42 @@ static void write_group_updates(const dt_stage *s, dt_json_out *o)
     }
 }
 
+static bool has_further_trainers(const dt_stage *s)
+{
+    return s->n_trains > 1;
+}
+
+/* Of each further trainer: name, step, updates, bypassed steps, scale of the loss in hexadecimal digits, counters of the
+ * scaler, number of groups, and the name and the updates of each. */
+static void write_trainers(const dt_stage *s, dt_json_out *o)
+{
+    char scale[32];
+    for (uint32_t i = 1; i < s->n_trains; i++) {
+        const dt_trainer *t = s->train[i].trainer;
+        const dt_scaler *c = dt_trainer_scaler(t);
+        const dt_group_state *group = NULL;
+        const uint32_t n = dt_trainer_groups(t, &group);
+        const int64_t value[] = {(int64_t)dt_trainer_step_number(t),
+                                 (int64_t)dt_trainer_updates(t),
+                                 (int64_t)dt_trainer_bypassed_steps(t),
+                                 c->good,
+                                 c->tolerance,
+                                 (int64_t)c->skips,
+                                 (int64_t)c->overflows,
+                                 n};
+        snprintf(scale, sizeof(scale), "%a", c->scale);
+        dt_json_str(o, NULL, s->train[i].name);
+        dt_json_str(o, NULL, scale);
+        for (size_t k = 0; k < sizeof(value) / sizeof(value[0]); k++) {
+            dt_json_i64(o, NULL, value[k]);
+        }
+        for (uint32_t g = 0; g < n; g++) {
+            dt_json_str(o, NULL, group[g].name);
+            dt_json_i64(o, NULL, (int64_t)group[g].updates);
+        }
+    }
+}
+
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
 typedef enum field_kind { TEXT, INTEGER, OPTIONAL_INTEGER, REAL, LIST } field_kind;
@@ -132,6 +168,7 @@ static const field fields[] = {
     {"loaded_roles", LIST, AT(loaded_roles), write_loaded_roles, NULL},
     {"groups", LIST, AT(groups), write_groups, has_groups},
     {"group_updates", LIST, AT(group_updates), write_group_updates, has_groups},
+    {"trainers", LIST, AT(trainers), write_trainers, has_further_trainers},
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
@@ -362,6 +399,55 @@ static dt_status apply_groups(const dt_state *v, dt_stage *s)
     return DT_OK;
 }
 
+static int64_t next_number(const char **at_p)
+{
+    char digits[24];
+    next_line(at_p, digits, sizeof(digits));
+    return strtoll(digits, NULL, 10);
+}
+
+/* A further trainer from its lines; groups as they are here. */
+static dt_status apply_trainer(const char **at_p, const dt_train *t)
+{
+    char text[32];
+    dt_scaler scaler = *dt_trainer_scaler(t->trainer);
+    const dt_group_state *group = NULL;
+    const uint32_t n = dt_trainer_groups(t->trainer, &group);
+    next_line(at_p, text, sizeof(text));
+    const bool is_same = strcmp(text, t->name) == 0;
+    next_line(at_p, text, sizeof(text));
+    scaler.scale = strtod(text, NULL);
+    const int64_t step = next_number(at_p), updates = next_number(at_p), bypassed = next_number(at_p);
+    scaler.good = next_number(at_p);
+    scaler.tolerance = next_number(at_p);
+    scaler.skips = (uint64_t)next_number(at_p);
+    scaler.overflows = (uint64_t)next_number(at_p);
+    if (!is_same || step < 0 || updates < 0 || bypassed < 0 || next_number(at_p) != (int64_t)n) {
+        return DT_FAIL(DT_EDATA, "state.json has no state of the trainer %s", t->name);
+    }
+    dt_trainer_step_number_set(t->trainer, (uint64_t)step);
+    dt_trainer_scaler_set(t->trainer, (uint64_t)updates, &scaler);
+    dt_trainer_bypassed_steps_set(t->trainer, (uint64_t)bypassed);
+    for (uint32_t g = 0; g < n; g++) {
+        next_line(at_p, text, sizeof(text));
+        if (strcmp(text, group[g].name) != 0) {
+            return DT_FAIL(DT_EDATA, "state.json has the group \"%s\" of the trainer %s, which has %s in its place",
+                           text, t->name, group[g].name);
+        }
+        dt_trainer_group_updates_set(t->trainer, g, (uint64_t)next_number(at_p));
+    }
+    return DT_OK;
+}
+
+static dt_status apply_trainers(const dt_state *v, dt_stage *s)
+{
+    const char *at = dt_str_text(&v->trainers.lines);
+    for (uint32_t i = 1; i < s->n_trains; i++) {
+        DT_TRY(apply_trainer(&at, &s->train[i]));
+    }
+    return DT_OK;
+}
+
 static dt_status check_position(const dt_state *v, const dt_ckpt_info *info)
 {
     return v->step >= 0 && v->base_step >= 0
@@ -379,6 +465,7 @@ dt_status dt_state_apply(const dt_state *v, const dt_ckpt *c, dt_stage *s)
                              : DT_OK);
     apply_scaler(v, s);
     DT_TRY(apply_groups(v, s));
+    DT_TRY(apply_trainers(v, s));
     if (s->rollout != NULL) {
         dt_rollout_env_steps_set(s->rollout, v->env_steps >= 0 ? (uint64_t)v->env_steps : DT_ENV_STEPS_UNKNOWN);
     }

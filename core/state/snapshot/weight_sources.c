@@ -311,11 +311,11 @@ static dt_status load_role(dt_stage *s, const dt_model *m, const source *from, u
 static uint32_t collect_tensors(dt_stage *s, const char *role, dt_ckpt_tensor *t)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < s->params.n; i++) {
-        const dt_param *p = &s->params.param[i];
+    const dt_param *p = NULL;
+    float *value = NULL;
+    for (uint32_t i = 0; (p = dt_stage_param(s, i, &value)) != NULL; i++) {
         if (dt_tensor_has_role(p->name, role)) {
-            t[n++] = (dt_ckpt_tensor){
-                .name = p->name, .dim = p->dim, .n_dims = p->n_dims, .data = dt_trainer_params(s->trainer) + p->offset};
+            t[n++] = (dt_ckpt_tensor){.name = p->name, .dim = p->dim, .n_dims = p->n_dims, .data = value};
         }
     }
     return n;
@@ -345,12 +345,13 @@ static dt_status load_roles(const dt_weight_sources *h, dt_stage *s, const char 
 }
 
 /* Target networks start as copies of their models; a whole evaluation loads those that were saved. */
-static dt_status load_target_networks(const dt_weight_sources *h, dt_stage *s, uint32_t want, dt_ckpt_tensor *t)
+static dt_status load_target_networks(const dt_weight_sources *h, dt_stage *s, const dt_train *of, uint32_t want,
+                                      dt_ckpt_tensor *t)
 {
     char role[128];
-    DT_TRY(dt_trainer_copy_to_targets(s->trainer, NULL));
-    for (uint32_t i = 0; i < s->params.n_targets && want == DT_WEIGHTS_ALL; i++) {
-        snprintf(role, sizeof(role), "%s@%s", s->params.shadow[i].role, s->params.shadow[i].name);
+    DT_TRY(dt_trainer_copy_to_targets(of->trainer, NULL));
+    for (uint32_t i = 0; i < of->params->n_targets && want == DT_WEIGHTS_ALL; i++) {
+        snprintf(role, sizeof(role), "%s@%s", of->params->shadow[i].role, of->params->shadow[i].name);
         const uint32_t n = collect_tensors(s, role, t);
         const source *from = n > 0 ? find_source(h, role) : NULL;
         DT_TRY(from != NULL ? dt_safetensors_load(tensors_of_source(from), t, n, DT_LOAD_EXTRA_OK, NULL) : DT_OK);
@@ -405,18 +406,18 @@ dt_status dt_weight_sources_load(const dt_weight_sources *h, dt_stage *s, const 
         return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer to load weights into", s->d.phase->desc.id);
     }
     DT_TRY(check_fresh(s, fresh));
-    dt_ckpt_tensor *t = dt_alloc_n(s->params.n > 0 ? s->params.n : 1, sizeof(*t));
-    dt_status st =
-        t != NULL ? dt_trainer_synchronize(s->trainer) : DT_FAIL(DT_ENOMEM, "out of memory for loading weights");
+    const uint32_t n_params = dt_stage_n_params(s);
+    dt_ckpt_tensor *t = dt_alloc_n(n_params > 0 ? n_params : 1, sizeof(*t));
+    dt_status st = t != NULL ? dt_stage_synchronize(s) : DT_FAIL(DT_ENOMEM, "out of memory for loading weights");
     if (st == DT_OK) {
         st = load_roles(h, s, fresh, want, t, &n);
     }
-    if (st == DT_OK && n == 0 && s->params.n > 0 && want == DT_WEIGHTS_SOME) {
+    if (st == DT_OK && n == 0 && n_params > 0 && want == DT_WEIGHTS_SOME) {
         st = DT_FAIL(DT_ESHAPE, "%s contains none of this phase's %u parameters, such as %s",
-                     h->n > 0 ? h->from[0].path : "what was passed on", s->params.n, s->params.param[0].name);
+                     h->n > 0 ? h->from[0].path : "what was passed on", n_params, dt_stage_param(s, 0, NULL)->name);
     }
-    if (st == DT_OK) {
-        st = load_target_networks(h, s, want, t);
+    for (uint32_t i = 0; st == DT_OK && i < s->n_trains; i++) {
+        st = load_target_networks(h, s, &s->train[i], want, t);
     }
     if (st == DT_OK) {
         st = load_normaliser(h, s, fresh);

@@ -2,6 +2,11 @@
  *
  * Service "dtrain.train/1": one optimizer step over one global batch, and inference over a data set.
  *
+ * A phase may have several trainers (DT_TRAIN_MAX_TRAINERS), each with its own graph, data, groups, schedule and
+ * number of steps: a model of the environment that learns from real transitions, and a policy that learns from what
+ * the model imagines. A model is in one of them; what another one needs of it is computed by evaluate. Checkpoints have
+ * all of them.
+ *
  * The host owns the batch: it samples (keyed permutation), cuts the batch into leaves and slices, prefetches, runs the
  * recorded graph forward and backward on every worker, sums leaves in the fixed tree, agrees across ranks, clips and
  * updates. The result depends on seed, data and configuration alone, not on threads or ranks. Options come from the
@@ -24,7 +29,7 @@ extern "C" {
 typedef struct dt_train dt_train;
 typedef struct dt_rows dt_rows; /* fields and outputs of one slice, passed by evaluate */
 
-enum { DT_TRAIN_MAX_GROUPS = 8, DT_TRAIN_MAX_TARGETS = 8 };
+enum { DT_TRAIN_MAX_GROUPS = 8, DT_TRAIN_MAX_TARGETS = 8, DT_TRAIN_MAX_TRAINERS = 4 };
 /* Parameter group: its losses update the parameters of its roles only, while gradients flow through other models: a
  * deterministic policy gradient flows through the critic without updating it. If there are groups, every recorded loss
  * is in one, and roles in no group are frozen. */
@@ -51,6 +56,15 @@ typedef struct dt_train_target {
     uint64_t every;
 } dt_train_target;
 
+/* In place of training.scheduler, with the other numbers of section training; 0: as configured. */
+enum {
+    DT_TRAIN_SCHEDULE_CONFIGURED = 0,
+    DT_TRAIN_SCHEDULE_CONSTANT,
+    DT_TRAIN_SCHEDULE_COSINE,
+    DT_TRAIN_SCHEDULE_LINEAR,
+    DT_TRAIN_SCHEDULE_STEP
+};
+
 typedef struct dt_train_desc {
     uint32_t struct_size, n_models;
     void *user;
@@ -76,6 +90,13 @@ typedef struct dt_train_desc {
     const dt_train_group
         *group; /* [n_groups], read by create, not together with manual_loss. Errors: DT_EPLUGIN reports what is wrong
                                   * with them, DT_ECONFIG (one of them moves nothing: all is frozen) */
+    /* Of a further trainer, [a-z][a-z0-9_]*, unique in the phase; NULL: the first one, which acts, is exported and
+     * counts the steps of the phase. Its metrics are losses/<name>_<loss>, and <name> in place of a group or before
+     * it. */
+    const char *name;
+    uint64_t batch;    /* samples of its steps in place of data.batch; 0: as configured */
+    uint32_t schedule; /* DT_TRAIN_SCHEDULE_*: of its learning rates, over its own epochs */
+    uint32_t reserved;
 } dt_train_desc;
 /* The usual one: const dt_train_desc desc = DT_TRAIN_DESC(self, record, data, models, n_models); */
 #define DT_TRAIN_DESC(USER, RECORD, DATA, MODELS, N_MODELS)                                                            \
@@ -106,7 +127,9 @@ typedef struct dt_train_param {
 
 typedef struct dt_train_api {
     uint32_t struct_size, reserved;
-    dt_status (*create)(const dt_host *h, const dt_train_desc *desc, dt_train **out); /* [collective] in start */
+    /* [collective] in start; the first one before further ones. Errors: DT_EPLUGIN (a name that is taken, too many, a
+     * model of another trainer). */
+    dt_status (*create)(const dt_host *h, const dt_train_desc *desc, dt_train **out);
     void (*destroy)(dt_train *t);
     /* Values of a step_input for training and collecting, until set again; for acting, too, if set_acting has none.
      * start sets every step_input that record uses, as the host computes with them before the first iteration. They
