@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Speed of the CPU kernels at the sizes of the guide, products beside oneDNN's own numbers. Not part of make check:
+ * Speed of the CPU kernels at the sizes of the guide, products compared with oneDNN's own numbers. Not part of make
+ * check:
  *   make bench/kernels && bench/kernels [filter]        DTRAIN_CPU_ISA=avx2 bench/kernels
  * Each row is the first eighth of many runs on one thread, sorted. Shared machines change speed from second to
  * second: compare columns of one row, not rows of two runs.
@@ -126,7 +127,8 @@ static double time_kernel(uint32_t op, bench *b)
     return time_kernel(op, DT_KERNELS_CPU, b);
 }
 
-/* ---- the library beside us: oneDNN's matmul primitive, made for exactly these sizes ------------------------------ */
+/* ---- the library compared with: oneDNN's matmul primitive, made for exactly these sizes
+ * ------------------------------ */
 
 /* C[M,N] (+)= A[M,K] B[K,N], A and B of the given type, rows contiguous unless transposed; ns per call, 0 when it is
  * refused */
@@ -202,7 +204,7 @@ static void *halves(bench *b, const dt_view *v)
     return p;
 }
 
-/* forward, dx, dw of x[R,K] w[M,K] -> y[R,M]: the op in a kernel set, and the library beside it */
+/* forward, dx, dw of x[R,K] w[M,K] -> y[R,M]: the op in a kernel set, and the library */
 static void product(int64_t R, int64_t K, int64_t M, dt_kernel_set set)
 {
     const double flops = 2.0 * (double)(R * K * M);

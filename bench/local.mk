@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks: bench/run NAME. The dtrain sides are compiled by `make benches`, and by `make check` so that they cannot
-# rot; who only trains needs none. They lie beside dtrain itself and find plugins and the embedded recording as it does.
+# rot; who only trains needs none. They lie next to dtrain itself and find plugins and the embedded recording as it does.
 bench_programs = bench_phase1_step bench_trace bench_sumo bench_env_ipp bench_env_snakes bench_env_traffic
 EXTRA_PROGRAMS += $(bench_programs)
 benches: $(bench_programs)
@@ -21,7 +21,7 @@ EXTRA_DIST += bench/loader/loader.py
 bench_trace_SOURCES = bench/trace.c
 bench_trace_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
 
-# sums over processes, beside the library's own
+# sums over processes, compared with the library's own
 if HAVE_MPI
 bench_programs += bench_all_reduce
 bench_all_reduce_SOURCES = bench/all_reduce/all_reduce.c
@@ -49,7 +49,7 @@ bench_replay_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_
 endif
 EXTRA_DIST += bench/replay/driver.c
 
-# env_snakes: joint steps per second, beside the original's
+# env_snakes: joint steps per second, compared with the original's
 bench_env_snakes_SOURCES = bench/env_snakes/driver.c $(snakes_sources)
 bench_env_snakes_LDADD = -lm
 EXTRA_DIST += bench/env_snakes/original.py

@@ -7,9 +7,9 @@
  *   ./drive_env_traffic $(pkg-config --variable=plugindir dtrain-policy)/env_traffic.so policy.safetensors 7
  *
  * It prints return, costs and metrics of the episode; they are those of `dtrain eval --checkpoint RUN --seeds 7
- * --episodes 1`, where RUN is what the policy was exported from (of more episodes eval tells means). With a fourth word
- * it leaves a trace in that file, one JSON object a step: observations, alive, truncated, mask, and what the policy
- * computed and did, to try other runtimes on.
+ * --episodes 1`, where RUN is what the policy was exported from (of more episodes eval prints means). With a fourth
+ * word it leaves a trace in that file, one JSON object a step: observations, alive, truncated, mask, and what the
+ * policy computed and did, to try other runtimes on.
  */
 #include "dtrain/policy.h"
 
@@ -31,8 +31,8 @@ typedef struct world { /* one instance of an environment, and the arrays it writ
     float *act_f;
 } world;
 
-/* Names from a policy's file are somebody else's words: they drive no terminal and begin no line. */
-static void tell(const char *text)
+/* Names from a policy's file are foreign text: they drive no terminal and begin no line. */
+static void print_masked(const char *text)
 {
     for (const char *p = text; *p != '\0'; p++) {
         fputc((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7F ? '?' : *p, stderr);
@@ -42,9 +42,9 @@ static void tell(const char *text)
 static void stop(const char *what, const char *why)
 {
     fputs("drive_env_traffic: ", stderr);
-    tell(what);
+    print_masked(what);
     fputs(": ", stderr);
-    tell(why);
+    print_masked(why);
     fputc('\n', stderr);
     exit(1);
 }

@@ -192,9 +192,9 @@ static inline dt_status controller_gaussian_params(const controller_net *n, dt_p
     return reg->add(reg, "head.log_std.b", &n->continuous, 1, DT_INIT_CONST, n->log_std);
 }
 
-/* act_width, judge_width: of the features for acting and for valuing. */
+/* act_width, critic_width: of the features for acting and for valuing. */
 static inline dt_status controller_head_params(const controller_net *n, dt_params *reg, int64_t act_width,
-                                               int64_t judge_width)
+                                               int64_t critic_width)
 {
     if (n->choices > 0) {
         DT_TRY_H(controller_add(reg, "head.logits", n->choices, act_width, n->policy_gain));
@@ -203,9 +203,9 @@ static inline dt_status controller_head_params(const controller_net *n, dt_param
         DT_TRY_H(controller_gaussian_params(n, reg, act_width));
     }
     if (n->K > 0) {
-        DT_TRY_H(controller_add(reg, "head.cost_value", n->K, judge_width, CONTROLLER_VALUE_GAIN));
+        DT_TRY_H(controller_add(reg, "head.cost_value", n->K, critic_width, CONTROLLER_VALUE_GAIN));
     }
-    return n->has_value ? controller_add(reg, "head.value", 1, judge_width, CONTROLLER_VALUE_GAIN) : DT_OK;
+    return n->has_value ? controller_add(reg, "head.value", 1, critic_width, CONTROLLER_VALUE_GAIN) : DT_OK;
 }
 
 /* A row per agent of each; act [A, width]. */
@@ -220,13 +220,13 @@ static inline void controller_gaussian(const controller_net *n, dt_graph *g, dt_
     *log_std_p = dt_add(g, dt_affine(g, *mean_p, 0.0, 0.0), g->api->param(g, "head.log_std"));
 }
 
-/* act, judge: [A, width]; out follows the output ports. */
-static inline dt_status controller_heads(const controller_net *n, dt_graph *g, dt_tensor *act, dt_tensor *judge,
+/* act, critic: [A, width]; out follows the output ports. */
+static inline dt_status controller_heads(const controller_net *n, dt_graph *g, dt_tensor *act, dt_tensor *critic,
                                          dt_tensor **out)
 {
     uint32_t i = 0;
     if (n->has_value) {
-        out[i++] = dt_merge(g, controller_linear(g, judge, "head.value"));
+        out[i++] = dt_merge(g, controller_linear(g, critic, "head.value"));
     }
     if (n->choices > 0) {
         out[i++] = controller_linear(g, act, "head.logits");
@@ -236,7 +236,7 @@ static inline dt_status controller_heads(const controller_net *n, dt_graph *g, d
         i += 2;
     }
     if (n->K > 0) {
-        out[i++] = controller_linear(g, judge, "head.cost_value");
+        out[i++] = controller_linear(g, critic, "head.cost_value");
     }
     return g->api->status(g);
 }

@@ -140,13 +140,13 @@ static inline dt_status world_ports_init(world_ports *p, const dt_host *h, const
     return DT_OK;
 }
 
-typedef struct world_telling { /* how futures are reported */
+typedef struct world_future_format { /* how futures are reported */
     int64_t futures;
     uint8_t is_kinematic, is_calibrated;
-} world_telling;
+} world_future_format;
 
 /* The ports that this takes; one future alone needs none of its own. */
-static inline void world_ports_add_outputs(world_ports *p, const world_telling *how)
+static inline void world_ports_add_outputs(world_ports *p, const world_future_format *how)
 {
     char *text = p->text[WORLD_N_IN + 2], *share = p->text[WORLD_N_IN + 3], *scale = p->text[WORLD_N_IN + 4],
          *radii = p->text[WORLD_N_IN + 5];

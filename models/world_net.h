@@ -72,7 +72,8 @@ static inline dt_status world_net_create(void *self, const dt_host *h, const voi
     int64_t H = 0;
     DT_TRY_H(world_dim(h, dims, n_dims, "H", &H));
     DT_TRY_H(world_ports_init(&w->ports, h, dims, n_dims));
-    const world_telling how = {.futures = c->futures, .is_kinematic = c->kinematic, .is_calibrated = c->calibrated};
+    const world_future_format how = {
+        .futures = c->futures, .is_kinematic = c->kinematic, .is_calibrated = c->calibrated};
     world_ports_add_outputs(&w->ports, &how);
     if (w->narrow == 0) { /* of embeddings the last one is enough */
         snprintf(w->ports.text[0], WORLD_TEXT, "S %lld", (long long)H);

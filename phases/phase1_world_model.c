@@ -17,7 +17,7 @@ typedef struct config {
     prediction_config prediction; /* first */
     double horizon_start_s, horizon_epochs;
     int64_t calibration_folds;
-    uint8_t normalise_anew, reserved[7];
+    uint8_t refit_normalisation, reserved[7];
 } config;
 
 typedef struct state {
@@ -164,7 +164,7 @@ static dt_status iterate(void *self, dt_progress *out)
     double seconds = 0;
     DT_TRY_H(s->train->position(s->trainer, &step, &steps, &steps_per_epoch));
     if (step == 0 && !s->is_normalised) { /* weights of other runs are loaded */
-        DT_TRY_H(normalise_fit(&s->prediction, s->train, s->trainer, s->train_data, s->config.normalise_anew));
+        DT_TRY_H(normalise_fit(&s->prediction, s->train, s->trainer, s->train_data, s->config.refit_normalisation));
         s->is_normalised = true;
     }
     const double epoch = steps_per_epoch > 0 ? (double)step / (double)steps_per_epoch : 0.0;
@@ -247,7 +247,7 @@ static const dt_option options[] = {
         config, calibration_folds, DT_OPT_I64, "0", "1", 0, 1000, NULL,
         "after every epoch fit temperature and regions of a calibrated world model to one of this many folds, which "
         "training leaves out; 1: to the training scenes, which suffices without overfitting; 0: do not fit"),
-    DT_OPTION(config, normalise_anew, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
+    DT_OPTION(config, refit_normalisation, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
               "refit a loaded perception with normalise = \"store\" to these recordings before the first step; false: "
               "keep its normalisation"),
     DT_OPTION(prediction_config, nll_weight, DT_OPT_F64, "1", "1", 0, 1e6, NULL,

@@ -66,7 +66,7 @@ include tests/rl/rollout/local.mk
 include tests/comm/launch/local.mk
 include tests/run/local.mk
 include tests/plugin/service/local.mk
-include tests/strangers/local.mk
+include tests/third_party/local.mk
 include tests/train/local.mk
 include tests/plugin/trial/local.mk
 include tests/fuzz/local.mk

@@ -17,7 +17,7 @@ if grep -q -e '-fsanitize=thread' "$mpi_build/config.status"; then
     exit 77
 fi
 
-# Root is refused by mpirun unless it is told twice; more processes than cores are wanted here. On one machine nothing
+# Root is refused by mpirun unless it is allowed twice; more processes than cores are wanted here. On one machine nothing
 # needs a network.
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none

@@ -42,7 +42,7 @@ fail() {
     exit 1
 }
 # one call, then what configure was last given, what it said, and whether the folder was cleaned
-expect() { # "configure's arguments" kept|fresh|anew "words" MODE [ENVIRONMENT...]
+expect() { # "configure's arguments" kept|fresh|rebuilt "words" MODE [ENVIRONMENT...]
     given=$1 how=$2 words=$3 mode=$4
     shift 4
     dir=build
@@ -54,7 +54,7 @@ expect() { # "configure's arguments" kept|fresh|anew "words" MODE [ENVIRONMENT..
     case $how in
         kept) grep -q 'configure.*done before' said || fail "configured again" ;;
         fresh) ! grep -q clean made || fail "a new folder was cleaned" ;;
-        anew) grep -q clean made || fail "objects of other options are kept" ;;
+        rebuilt) grep -q clean made || fail "objects of other options are kept" ;;
     esac
     grep -q -e "$words" said || fail "no '$words'"
     cases=$((cases + 1))
@@ -64,12 +64,12 @@ echo 'exit 9' | stand_in nvidia-smi
 expect "--without-cuda" fresh "GPU module: not built, no GPU answers here; .*--with-cuda" build
 grep -q ' training$' made || fail "what training needs is not what was built: $(cat made)"
 expect "--without-cuda" kept "no GPU answers" build
-expect "--with-cuda" anew "anew" build DTRAIN_CONFIGURE=--with-cuda
+expect "--with-cuda" rebuilt "rebuilt" build DTRAIN_CONFIGURE=--with-cuda
 expect "--with-cuda" kept "done before" build DTRAIN_CONFIGURE=--with-cuda
-expect "--with-cuda" anew "anew" build DTRAIN_CONFIGURE=--with-cuda CFLAGS=-O1
-expect "--without-cuda --enable-debug" anew "no GPU answers" build DTRAIN_CONFIGURE=--enable-debug
+expect "--with-cuda" rebuilt "rebuilt" build DTRAIN_CONFIGURE=--with-cuda CFLAGS=-O1
+expect "--without-cuda --enable-debug" rebuilt "no GPU answers" build DTRAIN_CONFIGURE=--enable-debug
 (cd build && ../configure --by-hand >/dev/null)
-expect "--without-cuda --enable-debug" anew "anew" build DTRAIN_CONFIGURE=--enable-debug
+expect "--without-cuda --enable-debug" rebuilt "rebuilt" build DTRAIN_CONFIGURE=--enable-debug
 
 # GPUs that answer: code for them alone, each kind once
 stand_in nvidia-smi <<'END'
@@ -78,10 +78,10 @@ case $1 in
     --query-gpu=compute_cap) printf "${FAKE_CAPS:-8.6\n9.0\n9.0\n}" ;;
 esac
 END
-expect "--with-nvcc-gencode=-gencode=arch=compute_86,code=sm_86 -gencode=arch=compute_90,code=sm_90" anew "anew" build
-expect "" anew "not built, the toolkit lacks" build FAKE_CAPS='12.0\n' FAKE_CUDA='no: the toolkit lacks cuBLAS'
-expect "--without-cuda" anew "there is no nvcc" build NVCC=/nonexistent/nvcc
-expect "--without-cuda" anew "ok" build DTRAIN_CONFIGURE=--without-cuda
+expect "--with-nvcc-gencode=-gencode=arch=compute_86,code=sm_86 -gencode=arch=compute_90,code=sm_90" rebuilt "rebuilt" build
+expect "" rebuilt "not built, the toolkit lacks" build FAKE_CAPS='12.0\n' FAKE_CUDA='no: the toolkit lacks cuBLAS'
+expect "--without-cuda" rebuilt "there is no nvcc" build NVCC=/nonexistent/nvcc
+expect "--without-cuda" rebuilt "ok" build DTRAIN_CONFIGURE=--without-cuda
 ! grep -q 'GPU module' said || fail "who asked for no module is told that there is none"
 
 # the gate compiles the module whether a GPU is there or not
@@ -90,7 +90,7 @@ expect "--enable-werror \
 --with-nvcc-gencode=-gencode=arch=compute_90,code=sm_90 -gencode=arch=compute_75,code=compute_75 -Xcicc -O0 -Xptxas -O0" \
     fresh "tests" check
 grep -q ' all$' made && grep -q ' check-quick VERBOSE=1' made || fail "check made $(cat made)"
-expect "--enable-werror --without-cuda" anew "tests" check DTRAIN_CONFIGURE=--without-cuda
+expect "--enable-werror --without-cuda" rebuilt "tests" check DTRAIN_CONFIGURE=--without-cuda
 
 # a test that fails is named, with the end of what it said; what failed in an earlier call is not
 stand_in make <<'END'

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Drives env_ipp by its two rules, without a learner: joint steps (of all UAVs) per second of one core, and what the
- * rules reach with the published reward, beside what another implementation of the same rules measured.
+ * rules reach with the published reward, compared with what another implementation of the same rules measured.
  *   bench_env_ipp [EPISODES] [key=value ...]
  * Run in the build folder, or with DT_BUILDDIR naming it.
  */

@@ -6,7 +6,7 @@
  *   greedy        both teams by the greedy rule
  *   <kind>        the greedy rule against random actions, and what three snakes are shown
  *
- * Games have 200 steps and begin anew. The best of several samples counts: other work only takes time away.
+ * Games have 200 steps and start again. The best of several samples counts: other work only takes time away.
  */
 #include "../../plugins/env_snakes/observe.h"
 #include "../../plugins/env_snakes/rivals.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dtrain's side of bench/run loader: the feed of phase 1, read as training reads it, by as many threads as are told,
+ * dtrain's side of bench/run loader: the feed of phase 1, read as training reads it, by as many threads as are given,
  * with nothing trained.
  *
  *   bench_loader WORKERS OPTIONS...      OPTIONS as `dtrain run` takes them

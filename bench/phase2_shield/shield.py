@@ -26,7 +26,7 @@ TRAIN = ["phase2_ppo.normalise_obs=true", "phase2_ppo.normalise_reward=true", "c
          "training.learning_rate=1e-3", "training.scheduler=linear", "training.eta_min=0"]
 UNTRAINED = ["phase2_ppo.iterations=1", "training.learning_rate=1e-9", "training.eta_min=0",
              "training.scheduler=constant", "phase2_ppo.normalise_obs=false", "controller_mlp.log_std_init=0"]
-SHIELD = ["models.shield=shield_barrier"]  # evaluation keeps the role of the run, unless told otherwise
+SHIELD = ["models.shield=shield_barrier"]  # evaluation keeps the role of the run, unless set otherwise
 
 MERGE = ["env_traffic.scenario=merge", "phase2_ppo.train_batch=1600", "data.batch=32", "env_traffic.penetration=0.25",
          "env_traffic.agents=32"]

@@ -20,7 +20,7 @@
 enum { MOST_FRAMES = 40, OWN_FRAMES = 2, STACK_BYTES = 65536 }; /* own: distinguishing itself */
 
 static atomic_int log_fd = -1;
-static atomic_bool has_told;
+static atomic_bool is_reported;
 static const char *(*changed_file)(void);
 static char stack[STACK_BYTES]; /* of the handler on the main thread, whose own may have run over */
 
@@ -65,7 +65,7 @@ static void write_crash_report(int fd, int number)
 void dt_crash_report(int number)
 {
     const int kept = errno;
-    if (!atomic_exchange(&has_told, true)) {
+    if (!atomic_exchange(&is_reported, true)) {
         const int fd = atomic_load(&log_fd);
         write_crash_report(STDERR_FILENO, number);
         if (fd >= 0) {

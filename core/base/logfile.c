@@ -21,7 +21,7 @@ struct dt_logfile {
     FILE *file; /* NULL: it could not be opened again */
     dt_logfile_opts o;
     uint64_t bytes, n_lost;
-    bool hears_crash, was_lost;
+    bool is_crash_log, was_lost;
     char *path;        /* and after it in the same block: */
     char *from, *to;   /* names of older files, made without allocating */
     size_t name_bytes; /* of from and to */
@@ -61,7 +61,7 @@ void dt_logfile_close(dt_logfile *f)
     if (f == NULL) {
         return;
     }
-    if (f->hears_crash) {
+    if (f->is_crash_log) {
         dt_crash_set_log(-1);
     }
     if (f->file != NULL) {
@@ -80,20 +80,20 @@ static const char *numbered_name(const dt_logfile *f, uint32_t i, char *out)
 
 static void set_crash_log(const dt_logfile *f)
 {
-    if (f->hears_crash) {
+    if (f->is_crash_log) {
         dt_crash_set_log(f->file != NULL ? fileno(f->file) : -1);
     }
 }
 
 void dt_logfile_log_crashes(dt_logfile *f)
 {
-    f->hears_crash = true;
+    f->is_crash_log = true;
     set_crash_log(f);
 }
 
 static void rotate_log_file(dt_logfile *f)
 {
-    if (f->hears_crash) {
+    if (f->is_crash_log) {
         dt_crash_set_log(-1);
     }
     if (f->file != NULL) {
@@ -126,9 +126,9 @@ static void write_bytes(dt_logfile *f, const char *now, const char *line, size_t
                  (unsigned long long)f->n_lost);
     }
     snprintf(text, bytes + 1, "%s %s\n", now, line);
-    const bool is_told = lost[0] == '\0' || dt_fs_append(fileno(f->file), &f->bytes, lost, strlen(lost));
-    f->n_lost = is_told ? 0 : f->n_lost;
-    if (!(is_told && dt_fs_append(fileno(f->file), &f->bytes, text, bytes))) {
+    const bool is_noted = lost[0] == '\0' || dt_fs_append(fileno(f->file), &f->bytes, lost, strlen(lost));
+    f->n_lost = is_noted ? 0 : f->n_lost;
+    if (!(is_noted && dt_fs_append(fileno(f->file), &f->bytes, text, bytes))) {
         f->n_lost++;
     }
     if (text != short_line) {
@@ -151,7 +151,7 @@ static void check_file(dt_logfile *f, const char *now)
             (void)(fd >= 0 && close(fd));
             return;
         }
-        if (f->hears_crash) {
+        if (f->is_crash_log) {
             dt_crash_set_log(-1);
         }
         fclose(f->file);

@@ -40,7 +40,7 @@ struct mapping {
 };
 
 #define HASHED_MOST ((size_t)256 << 20) /* of all files together */
-#define SETTLED_S   0.1                 /* longer than a tick of the times of files */
+#define STABLE_S    0.1                 /* longer than a tick of the times of files */
 enum { READ_BYTES = 16384 };
 static size_t hashed_bytes; /* under the lock */
 
@@ -119,7 +119,7 @@ static bool is_only_touched(mapping *m)
     if (now.st_mtim.tv_sec != m->seen.tv_sec || now.st_mtim.tv_nsec != m->seen.tv_nsec) {
         m->seen = now.st_mtim;
         m->seen_s = dt_clock_s();
-    } else if (dt_clock_s() - m->seen_s > SETTLED_S) {
+    } else if (dt_clock_s() - m->seen_s > STABLE_S) {
         m->file.st_mtim = now.st_mtim;
     }
     return true;

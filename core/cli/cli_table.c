@@ -177,17 +177,17 @@ int dt_cli_n_forms = N_FORMS;
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-#define MEMBER(m) offsetof(dt_args, m)
-#define F(FORM)   (UINT64_C(1) << DT_FORM_##FORM)
-#define F_PLUGIN  (DT_CLI_ALL_FORMS << N_FORMS) /* forms of verbs that plugins add */
-#define F_NEW     (F(NEW_PHASE) | F(NEW_POLICY) | F(NEW_MODEL) | F(NEW_ENV) | F(NEW_DATA))
-#define F_CONFIG  (F(CONFIG_IMPORT) | F(CONFIG_TEMPLATE) | F(CONFIG_KEYS))
-#define F_JUDGE   (F(EVAL) | F(EXPORT) | F(RENDER))
-#define F_CFG     (F(RUN) | F_JUDGE | F(SHOW) | F(CHECK) | F_CONFIG | F(BENCH_GPU) | F_PLUGIN)
+#define MEMBER(m)  offsetof(dt_args, m)
+#define F(FORM)    (UINT64_C(1) << DT_FORM_##FORM)
+#define F_PLUGIN   (DT_CLI_ALL_FORMS << N_FORMS) /* forms of verbs that plugins add */
+#define F_NEW      (F(NEW_PHASE) | F(NEW_POLICY) | F(NEW_MODEL) | F(NEW_ENV) | F(NEW_DATA))
+#define F_CONFIG   (F(CONFIG_IMPORT) | F(CONFIG_TEMPLATE) | F(CONFIG_KEYS))
+#define F_EVALUATE (F(EVAL) | F(EXPORT) | F(RENDER))
+#define F_CFG      (F(RUN) | F_EVALUATE | F(SHOW) | F(CHECK) | F_CONFIG | F(BENCH_GPU) | F_PLUGIN)
 dt_cli_option dt_cli_options[DT_CLI_MAX_OPTIONS] = {
     {"plugin", 0, DT_CLI_VALUE, F(RUN) | F(BENCH_GPU), MEMBER(plugin), 0, "FILE_OR_ID",
      "the phase to train: an id such as phase2_ppo, or a plugin's file", DT_CLI_WORD_PHASE},
-    {"plugin", 0, DT_CLI_VALUE, F_JUDGE, MEMBER(plugin), 0, "FILE_OR_ID",
+    {"plugin", 0, DT_CLI_VALUE, F_EVALUATE, MEMBER(plugin), 0, "FILE_OR_ID",
      "the phase: an id or a plugin's file; not needed with a run or checkpoint", DT_CLI_WORD_PHASE},
     {"config", 'c', DT_CLI_REPEAT, F_CFG, MEMBER(config), MEMBER(n_config), "FILE",
      "configuration (libconfig); repeatable, later ones override", DT_CLI_WORD_FILE},
@@ -195,11 +195,11 @@ dt_cli_option dt_cli_options[DT_CLI_MAX_OPTIONS] = {
      "one value, such as models.world=world_gru; repeatable", DT_CLI_WORD_SET},
     {"set", 's', DT_CLI_REPEAT, F_PLUGIN, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
      "one value of its sections, such as split.by=site (dtrain show split); repeatable", DT_CLI_WORD_SET},
-    {"profile", 0, DT_CLI_VALUE, F(RUN) | F_JUDGE | F(SHOW) | F(BENCH_GPU), MEMBER(profile), 0, "NAME|FILE",
+    {"profile", 0, DT_CLI_VALUE, F(RUN) | F_EVALUATE | F(SHOW) | F(BENCH_GPU), MEMBER(profile), 0, "NAME|FILE",
      "a shipped profile; files and --set override it", DT_CLI_WORD_PROFILE},
     {"phase", 0, DT_CLI_VALUE, F(RUN) | F(BENCH_GPU), MEMBER(phase), 0, "all|N|ID|N-M",
      "train only these phases of the configuration: a number, an id, or a range such as 2-3", DT_CLI_WORD_PHASE},
-    {"phase", 0, DT_CLI_VALUE, F_JUDGE, MEMBER(phase), 0, "N|ID", "the phase of the run: a number or an id",
+    {"phase", 0, DT_CLI_VALUE, F_EVALUATE, MEMBER(phase), 0, "N|ID", "the phase of the run: a number or an id",
      DT_CLI_WORD_PHASE},
     {"phase", 0, DT_CLI_VALUE, F(CONFIG_IMPORT), MEMBER(phase), 0, "1|2|3", "phase of the file", DT_CLI_WORD_CHOICE},
     {"run-dir", 0, DT_CLI_VALUE, F(RUN), MEMBER(run_dir), 0, "DIR", "use DIR itself instead of runs/<name>-<time>",
@@ -212,7 +212,7 @@ dt_cli_option dt_cli_options[DT_CLI_MAX_OPTIONS] = {
      DT_CLI_WORD_RUN},
     {"init-from", 0, DT_CLI_VALUE, F(RUN), MEMBER(init_from), 0, "RUN|FILE",
      "start from the weights of a run, a checkpoint or a safetensors file", DT_CLI_WORD_RUN},
-    {"trust-plugins", 0, DT_CLI_FLAG, F(RUN) | F_JUDGE, MEMBER(trust_plugins), 0, NULL,
+    {"trust-plugins", 0, DT_CLI_FLAG, F(RUN) | F_EVALUATE, MEMBER(trust_plugins), 0, NULL,
      "load plugins that the configuration in a run or checkpoint names by a path (docs: security)", DT_CLI_WORD_NONE},
     {"checkpoint", 0, DT_CLI_VALUE, F(EVAL) | F(EXPORT), MEMBER(checkpoint), 0, "RUN|CHECKPOINT",
      "the run, checkpoint or file of weights", DT_CLI_WORD_RUN},

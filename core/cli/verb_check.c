@@ -284,7 +284,7 @@ dt_status dt_verb_check(const dt_args *a, int *code_p)
                              .run_phase = trial_phase,
                              .run_model = a->env != NULL ? trial_model : NULL,
                              .check_config = check_config,
-                             .tell = print_verdict,
+                             .report = print_verdict,
                              .user = &w};
     const dt_loaded *env_found = NULL;
     if (a->env != NULL && dt_loader_find(s.loader, DT_KIND_ENV, a->env, &env_found) < 0) {

@@ -169,9 +169,9 @@ static dt_status share_run_dir(const dt_session *s, dt_comm *c, dt_rundir **dir_
 static dt_status report_run_end(const dt_args *a, const dt_run_desc *d, dt_status st, int *code_p)
 {
     const dt_rundir *dir = d->dir;
-    char before[48], behind[512];
+    char before[48], after[512];
     *code_p = dt_exit_code(st);
-    dt_processes_list_command_words(d->processes, before, sizeof(before), behind, sizeof(behind));
+    dt_processes_list_command_words(d->processes, before, sizeof(before), after, sizeof(after));
     const bool has_advanced =
         *d->advanced_p || (d->processes != NULL && dt_board_has_advanced(dt_processes_board(d->processes)));
     if (st == DT_EINTERRUPTED && *d->resized_p) {
@@ -186,15 +186,15 @@ static dt_status report_run_end(const dt_args *a, const dt_run_desc *d, dt_statu
     } else if (st == DT_EINTERRUPTED && !has_checkpoint(dt_rundir_path(dir))) {
         *code_p = dt_signals_stop() != 0 ? 128 + dt_signals_stop() : *code_p;
         dt_log(DT_LOG_INFO, "stopped before the first checkpoint; start again with: %s%s run --resume %s%s", before,
-               a->argv[0], dt_rundir_path(dir), behind);
+               a->argv[0], dt_rundir_path(dir), after);
     } else if (st == DT_EINTERRUPTED) {
         dt_log(DT_LOG_INFO, "stopped, state saved; continue with: %s%s run --resume %s%s", before, a->argv[0],
-               dt_rundir_path(dir), behind);
+               dt_rundir_path(dir), after);
     } else if (st < 0) {
         dt_log(dt_processes_log_level(d->processes, st), "%s", dt_error_text());
     } else if (*d->stopped_p) {
         dt_log(DT_LOG_INFO, "stopped after --max-steps %llu, state saved; continue with: %s%s run --resume %s%s",
-               (unsigned long long)d->max_steps, before, a->argv[0], dt_rundir_path(dir), behind);
+               (unsigned long long)d->max_steps, before, a->argv[0], dt_rundir_path(dir), after);
     } else if (d->processes == NULL || dt_comm_rank(d->processes) == 0) {
         dt_log(DT_LOG_INFO, "Training completed");
     }

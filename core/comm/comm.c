@@ -328,8 +328,10 @@ static dt_status exchange_status(dt_comm *c, dt_status mine, bool is_join)
                                .why = own->text};
     dt_comm_request r;
     dt_status st = start_call(c, &call, &r);
-    st = st == DT_OK ? dt_comm_wait(c, &r) : st;
-    return st < 0 && mine < 0 ? dt_error_restore(&why) : st; /* why this rank fails says more */
+    if (st == DT_OK) {
+        st = dt_comm_wait(c, &r);
+    }
+    return st < 0 && mine < 0 ? dt_error_restore(&why) : st; /* the reason of this rank is more specific */
 }
 
 /* One round of an agreement. *is_early_p: this rank joins while others agree within the part that it has ended. */

@@ -98,9 +98,9 @@ dt_status dt_comm_check_peers(dt_comm *c, const char *what, double since_s) DT_N
 /* The worst status of all ranks (the least), on all ranks; a rank that brought a better one gets a record naming the
  * rank that failed. DT_ECOMM or DT_EPEER when agreement itself fails. */
 dt_status dt_comm_agree(dt_comm *c, dt_status mine);
-/* As agree, at the end of a part of the run within which ranks may agree as well (a plugin's callback, the creation of a
- * trainer). A rank that fails within the part comes here before the others have: what it brings ends the agreement that
- * they are in, and it waits here until they have come too; where they are in another call, it ends that, and the
+/* As agree, at the end of a part of the run within which ranks may agree as well (a plugin's callback, the creation of
+ * a trainer). A rank that fails within the part comes here before the others have: what it brings ends the agreement
+ * that they are in, and it waits here until they have come too; where they are in another call, it ends that, and the
  * communicator, with the same reason. Joins are not nested. DT_ECOMM: nothing failed, and other
  * ranks still agree within the part. */
 dt_status dt_comm_join(dt_comm *c, dt_status mine);

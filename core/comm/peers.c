@@ -24,8 +24,8 @@ struct dt_peers {
     uint32_t rank, n;
     bool leads; /* the first of this machine */
     dt_board *board;
-    peer *all;   /* [n]; NULL until they have met */
-    bool *heard; /* [n] which have sent anything */
+    peer *all;      /* [n]; NULL until they have met */
+    bool *received; /* [n] which have sent anything */
     bool has_left, has_answered, is_asking;
 };
 
@@ -43,7 +43,7 @@ static void notify_ranks(const dt_peers *p, char kind, const char *text)
 {
     char word[512];
     snprintf(word, sizeof(word), "%c%s", kind, text);
-    p->t->tell(word);
+    p->t->notify(word);
 }
 
 /* ---- meeting ----------------------------------------------------------------------------------------------------- */
@@ -109,8 +109,8 @@ static dt_status create_peers(dt_peers *p, const dt_transport_info *info)
     p->rank = info->rank;
     p->n = info->size;
     p->leads = info->local_rank == 0;
-    p->heard = dt_alloc_n(p->n, sizeof(*p->heard));
-    return p->heard != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", p->n);
+    p->received = dt_alloc_n(p->n, sizeof(*p->received));
+    return p->received != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", p->n);
 }
 
 dt_status dt_peers_create(const dt_transport_ops *t, const dt_transport_info *info, dt_board *board, dt_peers **out_p)
@@ -136,7 +136,7 @@ void dt_peers_destroy(dt_peers *p)
     if (p != NULL) {
         dt_board_close(p->board);
         dt_free(p->all);
-        dt_free(p->heard);
+        dt_free(p->received);
         dt_free(p);
     }
 }
@@ -230,10 +230,10 @@ dt_status dt_peers_poll(dt_peers *p)
 {
     uint32_t from = 0;
     char text[512];
-    if (!p->t->heard(&from, text, sizeof(text)) || from >= p->n) {
+    if (!p->t->received(&from, text, sizeof(text)) || from >= p->n) {
         return DT_OK;
     }
-    p->heard[from] = true;
+    p->received[from] = true;
     if (text[0] == ASKS && !p->has_answered && !p->is_asking && !p->has_left) {
         p->has_answered = true;
         notify_ranks(p, ANSWERS, "");
@@ -252,13 +252,13 @@ static presence read_presence(const dt_peers *p, uint32_t rank, uint64_t number)
 {
     dt_board_rank seen;
     if (rank == p->rank || !read_process(p, rank, &seen)) {
-        return rank == p->rank || p->heard[rank] ? THERE : UNKNOWN;
+        return rank == p->rank || p->received[rank] ? THERE : UNKNOWN;
     }
     const bool is_able = seen.state == DT_BOARD_LEFT || (seen.state == DT_BOARD_HERE && !seen.is_stopped);
     if (!is_able || !seen.has_called || seen.last.number < number) {
         return ABSENT;
     }
-    return p->heard[rank] || seen.state == DT_BOARD_LEFT ? THERE : UNKNOWN;
+    return p->received[rank] || seen.state == DT_BOARD_LEFT ? THERE : UNKNOWN;
 }
 
 static dt_status query_peers(dt_peers *p, uint64_t number)

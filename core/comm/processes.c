@@ -44,7 +44,7 @@ typedef struct process_comm {
     flight flight[DT_COMM_IN_FLIGHT];
     uint64_t started, verified;         /* collectives that began; that all ranks are known to have called alike */
     uint8_t slot_of[DT_COMM_IN_FLIGHT]; /* by sequence: of one that began and is not verified */
-    double heard, looked;               /* when lost ranks were last looked for */
+    double polled_s, looked;            /* when lost ranks were last looked for */
     dt_suspension stood;                /* since the last collective that ended well */
     double watched_since, watched_lost; /* a wait by another library; seconds of it in which this rank itself stood */
     dt_peers *peers;
@@ -78,7 +78,7 @@ static bool has_in_flight(const process_comm *p)
 }
 
 /* The first reason stays, and is sent to all ranks. */
-static dt_status fail_all(process_comm *p, dt_status st, bool tells)
+static dt_status fail_all(process_comm *p, dt_status st, bool announces)
 {
     if (p->failed == DT_OK) {
         const double now = dt_clock_s();
@@ -88,7 +88,7 @@ static dt_status fail_all(process_comm *p, dt_status st, bool tells)
         p->failed = st;
         snprintf(p->why, sizeof(p->why), "%.*s%s", (int)(sizeof(p->why) - sizeof(stood)), dt_error_text(), stood);
         st = stood[0] != '\0' ? DT_FAIL(st, "%s", p->why) : st;
-        if (tells) {
+        if (announces) {
             dt_peers_announce_exit(p->peers, p->why);
         }
     }
@@ -134,8 +134,8 @@ static dt_status has_timed_out(process_comm *p, const dt_comm_slot *s, const cha
 {
     char mine[DT_COMM_CALL_BYTES];
     dt_status st = DT_OK;
-    if (now - p->heard > LISTEN_S) {
-        p->heard = now;
+    if (now - p->polled_s > LISTEN_S) {
+        p->polled_s = now;
         st = dt_peers_poll(p->peers);
     }
     if (st < 0) {

@@ -53,8 +53,8 @@ typedef struct dt_transport_ops {
     /* Are all of them done? Errors: DT_ECOMM (the library's; another size than was waited for). */
     dt_status (*test)(dt_transport_request *request, uint32_t n, bool *done_p);
     /* A message to all ranks, which none waits for; at most 511 characters. And the first one that arrived. */
-    void (*tell)(const char *text);
-    bool (*heard)(uint32_t *from_p, char *text, size_t bytes);
+    void (*notify)(const char *text);
+    bool (*received)(uint32_t *from_p, char *text, size_t bytes);
     void (*close)(void); /* waits for all ranks */
 } dt_transport_ops;
 

@@ -274,7 +274,7 @@ static const dt_option opponents_table[] = {
     ROW(dt_opponents_opts, latest, F64, 0, "0.5", "1", 0, 1, NULL,
         "share of episodes against the current policy; in the others snapshots are drawn uniformly"),
     ROW(dt_opponents_opts, learner, I64, 0, "0", NULL, 0, DT_ENV_MAX_TEAMS - 1, NULL, "number of the team that learns"),
-    ROW(dt_opponents_opts, shadow, STR, 0, "", NULL, 0, 0, NULL,
+    ROW(dt_opponents_opts, target, STR, 0, "", NULL, 0, 0, NULL,
         "in place of the pool: a target network of the phase, such as target of phase_ddpg; empty = the pool"),
     DT_OPTION_END};
 

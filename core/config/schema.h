@@ -108,7 +108,7 @@ typedef struct dt_env_opts {
 typedef struct dt_opponents_opts { /* which policies play the teams that do not learn */
     int64_t pool, every, learner;
     double latest;
-    const char *shadow; /* "": the pool */
+    const char *target; /* "": the pool */
 } dt_opponents_opts;
 
 typedef struct dt_rollouts_opts { /* what a phase leaves of what it did */

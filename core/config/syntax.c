@@ -177,7 +177,7 @@ static scalar scalar_of(const token *t)
     return *end == '\0' && end != text ? IS_FLOAT : IS_NONE;
 }
 
-static bool reject_value(parser *q, const char *behind, int behind_bytes)
+static bool reject_value(parser *q, const char *after, int after_bytes)
 {
     if (q->now.kind == WORD && *q->now.at == '\'') {
         return fail_syntax(q, q->now.line, "strings need double quotes, not single ones: %.*s", FOUND(q));
@@ -189,10 +189,10 @@ static bool reject_value(parser *q, const char *behind, int behind_bytes)
     if (q->now.kind == WORD) {
         return fail_syntax(q, q->now.line, "strings need double quotes: \"%.*s\"", FOUND(q));
     }
-    return fail_syntax(q, q->now.line, "a value is missing after %.*s, before %.*s", behind_bytes, behind, FOUND(q));
+    return fail_syntax(q, q->now.line, "a value is missing after %.*s, before %.*s", after_bytes, after, FOUND(q));
 }
 
-static bool parse_value(parser *q, const char *behind, int behind_bytes);
+static bool parse_value(parser *q, const char *after, int after_bytes);
 static bool count_element(parser *q, int most, int *n_p, const char *what);
 
 /* The content of brackets: [ ] plain values of one kind, ( ) anything. The opening one is the token. */
@@ -252,7 +252,7 @@ static bool count_element(parser *q, int most, int *n_p, const char *what)
 }
 
 /* The token begins a value; afterwards it is the one after it. */
-static bool parse_value(parser *q, const char *behind, int behind_bytes)
+static bool parse_value(parser *q, const char *after, int after_bytes)
 {
     if (scalar_of(&q->now) == IS_STRING) {
         while (q->now.kind == STRING) { /* pieces of one text */
@@ -265,7 +265,7 @@ static bool parse_value(parser *q, const char *behind, int behind_bytes)
         return true;
     }
     if (!is_token_sign(q, "{([")) {
-        return reject_value(q, behind, behind_bytes);
+        return reject_value(q, after, after_bytes);
     }
     if (q->depth == MAX_DEPTH) {
         return fail_syntax(q, q->now.line, "groups and lists nest deeper than %d", MAX_DEPTH);

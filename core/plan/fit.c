@@ -58,14 +58,14 @@ static bool is_above_target(const dt_fit *fit, const dt_forecast *f)
     return fit->target_gb > 0 && (double)(f->resident + f->processes) > fit->target_gb * 1e9;
 }
 
-static dt_status check_target(const dt_fit *fit, const dt_forecast *f, bool speaks)
+static dt_status check_target(const dt_fit *fit, const dt_forecast *f, bool may_log)
 {
     const uint64_t all = f->resident + f->processes;
     if (fit->target_gb <= 0 || (double)all <= near_full * fit->target_gb * 1e9) {
         return DT_OK;
     }
     if (!is_above_target(fit, f)) {
-        if (speaks) {
+        if (may_log) {
             dt_log(DT_LOG_WARN, "%.2f GB are planned, close to memory.target_gb = %g; plans are accurate to 10 %%",
                    gigabytes(all), fit->target_gb);
         }
@@ -78,7 +78,7 @@ static dt_status check_target(const dt_fit *fit, const dt_forecast *f, bool spea
                    ceil(gigabytes(all) * (1 + target_room) * 100) / 100);
 }
 
-static dt_status check_memory(const dt_fit *fit, const dt_forecast *f, bool speaks)
+static dt_status check_memory(const dt_fit *fit, const dt_forecast *f, bool may_log)
 {
     const dt_limits *r = &fit->room;
     const uint64_t n = fit->alike > 1 ? fit->alike : 1, need = unreclaimable_bytes(f) * n,
@@ -98,10 +98,10 @@ static dt_status check_memory(const dt_fit *fit, const dt_forecast *f, bool spea
                        gigabytes(need), n > 1 ? "" : append_share(f, excess_bytes(f->resident, f->recordings), share),
                        r->by, gigabytes(r->total), gigabytes(r->memory), swap);
     }
-    if (speaks && more > r->memory) {
+    if (may_log && more > r->memory) {
         dt_log(DT_LOG_WARN, "the plan takes %.4g GB more than the %.4g GB that are free: the rest is swapped, and slow",
                gigabytes(more - r->memory), gigabytes(r->memory));
-    } else if (speaks) {
+    } else if (may_log) {
         dt_log(DT_LOG_WARN, "the plan takes %.4g GB of %.4g GB that are free (%s); plans are accurate to 10 %%",
                gigabytes(more), gigabytes(r->memory), r->by);
     }
@@ -110,7 +110,7 @@ static dt_status check_memory(const dt_fit *fit, const dt_forecast *f, bool spea
 
 /* ---- processes --------------------------------------------------------------------------------------------------- */
 
-static dt_status check_processes(const dt_fit *fit, const dt_forecast *f, bool speaks)
+static dt_status check_processes(const dt_fit *fit, const dt_forecast *f, bool may_log)
 {
     const dt_limits *r = &fit->room;
     const uint64_t n = (uint64_t)f->rollout.processes + f->rollout.evaluating;
@@ -128,7 +128,7 @@ static dt_status check_processes(const dt_fit *fit, const dt_forecast *f, bool s
                        "be started: raise ulimit -u or pids.max of the container, or lower env.workers",
                        (unsigned long long)n, f->rollout.evaluating, (unsigned long long)r->processes);
     }
-    if (speaks && f->rollout.processes > PROCESSES_A_CORE * r->cores) {
+    if (may_log && f->rollout.processes > PROCESSES_A_CORE * r->cores) {
         dt_log(DT_LOG_WARN,
                "%u processes of environments take turns on %u core%s; %u collect as fast, and take less memory",
                f->rollout.processes, r->cores, r->cores == 1 ? "" : "s", PROCESSES_A_CORE * r->cores);
@@ -136,16 +136,16 @@ static dt_status check_processes(const dt_fit *fit, const dt_forecast *f, bool s
     return DT_OK;
 }
 
-dt_status dt_fit_check(const dt_fit *fit, const dt_forecast *f, bool speaks)
+dt_status dt_fit_check(const dt_fit *fit, const dt_forecast *f, bool may_log)
 {
-    DT_TRY(check_target(fit, f, speaks));
-    DT_TRY(check_memory(fit, f, speaks));
-    return check_processes(fit, f, speaks);
+    DT_TRY(check_target(fit, f, may_log));
+    DT_TRY(check_memory(fit, f, may_log));
+    return check_processes(fit, f, may_log);
 }
 
 /* The trainer's own budget counts what training touches; the plan counts the whole process. So that a larger target is
  * never refused where a smaller one is kept to, what the trainer can do without goes before anything is refused. */
-static dt_status reduce_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *f, dt_fit *fit, bool speaks)
+static dt_status reduce_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *f, dt_fit *fit, bool may_log)
 {
     bool is_smaller = false;
     while (is_above_target(fit, f) && s->trainer != NULL && dt_trainer_release_memory(s->trainer)) {
@@ -153,7 +153,7 @@ static dt_status reduce_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *
         DT_TRY(dt_forecast_create(s, max_steps, f));
         DT_TRY(dt_fit_measure(s, f, fit));
     }
-    if (is_smaller && speaks) {
+    if (is_smaller && may_log) {
         dt_log(DT_LOG_INFO,
                "the plan is above memory.target_gb = %g otherwise: %u shard%s of a batch at a time, without "
                "prefetching; results are unchanged",
@@ -163,18 +163,18 @@ static dt_status reduce_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *
     return DT_OK;
 }
 
-dt_status dt_fit_stage(dt_stage *s, uint64_t max_steps, dt_forecast *f, bool speaks, bool *is_beyond_p)
+dt_status dt_fit_stage(dt_stage *s, uint64_t max_steps, dt_forecast *f, bool may_log, bool *is_beyond_p)
 {
     dt_fit fit;
     DT_TRY(dt_fit_measure(s, f, &fit));
-    DT_TRY(reduce_to_target(s, max_steps, f, &fit, speaks));
-    dt_status st = dt_fit_check(&fit, f, speaks);
+    DT_TRY(reduce_to_target(s, max_steps, f, &fit, may_log));
+    dt_status st = dt_fit_check(&fit, f, may_log);
     if (st < 0 && f->rollout.processes > 0 && !s->tries_processes) {
         s->tries_processes = true;
         dt_error_clear();
         DT_TRY(dt_forecast_create(s, max_steps, f));
         DT_TRY(dt_fit_measure(s, f, &fit));
-        st = dt_fit_check(&fit, f, speaks);
+        st = dt_fit_check(&fit, f, may_log);
     }
     *is_beyond_p = st < 0;
     return st;

@@ -27,10 +27,10 @@ typedef struct dt_fit {
 dt_status dt_fit_measure(const dt_stage *s, const dt_forecast *f, dt_fit *out) DT_NODISCARD;
 /* DT_ECONFIG with the reason. A warning is logged where it may work: into swap, close to the
  * limit, many more processes than cores. */
-dt_status dt_fit_check(const dt_fit *fit, const dt_forecast *f, bool speaks) DT_NODISCARD;
+dt_status dt_fit_check(const dt_fit *fit, const dt_forecast *f, bool may_log) DT_NODISCARD;
 /* Both for a stage that f was made for. Where it is too much because it is unknown how much an environment in a process
  * shows, one is tried and f is made again. is_beyond_p: refused for what there is; dt_fit_advise adds the remedy. */
-dt_status dt_fit_stage(dt_stage *s, uint64_t max_steps, dt_forecast *f, bool speaks, bool *is_beyond_p) DT_NODISCARD;
+dt_status dt_fit_stage(dt_stage *s, uint64_t max_steps, dt_forecast *f, bool may_log, bool *is_beyond_p) DT_NODISCARD;
 /* st is a refusal of dt_fit_check, or DT_ENOMEM of making the phase where a device computes or the address space is
  * limited: adds which keys to lower, and gives DT_ECONFIG. Any other status is returned unchanged, with its message. */
 dt_status dt_fit_advise(const dt_stage_desc *d, dt_status st);

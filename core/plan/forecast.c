@@ -273,8 +273,8 @@ static void append_target_networks(const dt_stage *s, dt_str *out)
         }
     }
     for (uint32_t i = 0; i < s->params.n_targets; i++) {
-        dt_str_addf(out, "%s%s of %s", i == 0 ? "  targets      " : ", ", s->params.shadow[i].name,
-                    s->params.shadow[i].role);
+        dt_str_addf(out, "%s%s of %s", i == 0 ? "  targets      " : ", ", s->params.target[i].name,
+                    s->params.target[i].role);
     }
     if (s->params.n_targets > 0) {
         dt_str_addf(out, ": %lld parameters more\n", (long long)n);

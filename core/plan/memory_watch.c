@@ -16,14 +16,14 @@
 
 /* ---- the watch --------------------------------------------------------------------------------------------------- */
 
-void dt_memory_watch_init(dt_memory_watch *w, const dt_memory_opts *o, bool speaks)
+void dt_memory_watch_init(dt_memory_watch *w, const dt_memory_opts *o, bool may_log)
 {
-    *w = (dt_memory_watch){.o = *o, .root = "", .speaks = speaks};
+    *w = (dt_memory_watch){.o = *o, .root = "", .may_log = may_log};
 }
 
 static void warn_low_memory(const dt_memory_watch *w, const char *what)
 {
-    if (!w->speaks) {
+    if (!w->may_log) {
         return;
     }
     const uint64_t arenas = dt_arena_live_bytes(), plugins = dt_plugin_memory_bytes();

@@ -17,7 +17,7 @@
 typedef struct dt_memory_watch {
     dt_memory_opts o;
     const char *root; /* "" or where proc and sys are, for tests */
-    bool speaks;      /* one rank of all */
+    bool may_log;     /* one rank of all */
     double next_s;
     uint64_t used, limit;  /* at the last look, bytes; 0: unknown */
     uint64_t own, workers; /* of this process, and of processes of environments */
@@ -25,7 +25,7 @@ typedef struct dt_memory_watch {
     bool has_warned, is_trimmed, is_exhausted;
 } dt_memory_watch;
 
-void dt_memory_watch_init(dt_memory_watch *w, const dt_memory_opts *o, bool speaks);
+void dt_memory_watch_init(dt_memory_watch *w, const dt_memory_opts *o, bool may_log);
 /* Looks, at most every o.watch_s, and releases what is due. trainer: of a phase between two of its iterations. */
 void dt_memory_watch_update(dt_memory_watch *w, double now_s, dt_trainer *trainer);
 

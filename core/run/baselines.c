@@ -193,14 +193,14 @@ static void format_table(const results *r, const char *title, dt_str *out)
     for (uint32_t i = 0; i < r->policy->n; i++) {
         const char *key = r->policy->result[i].key;
         const double mine = r->policy->result[i].value[0];
-        bool is_told = ends_with_mean(key) && !isnan(mine) && mine != 0;
+        bool is_shown = ends_with_mean(key) && !isnan(mine) && mine != 0;
         if (ends_with_mean(key)) {
             for (uint32_t k = 0; k < r->n; k++) {
                 const double *other = find_result_value(r->of[k], key);
-                is_told = is_told || (other != NULL && !isnan(*other) && *other != 0);
+                is_shown = is_shown || (other != NULL && !isnan(*other) && *other != 0);
             }
         }
-        if (!is_told) {
+        if (!is_shown) {
             continue;
         }
         dt_str_clear(&line);
@@ -266,7 +266,7 @@ static dt_status agree_to_continue(const dt_stage_desc *d)
 
 static void pending_path(const char *run_dir, int64_t index, const char *phase, dt_str *out)
 {
-    dt_str_addf(out, "%s/evaluation/%lld-%s.baselines.owed", run_dir, (long long)index + 1, phase);
+    dt_str_addf(out, "%s/evaluation/%lld-%s.baselines.pending", run_dir, (long long)index + 1, phase);
 }
 
 bool dt_baselines_are_pending(const char *run_dir, int64_t index, const char *phase)
@@ -278,11 +278,11 @@ bool dt_baselines_are_pending(const char *run_dir, int64_t index, const char *ph
     return is_there;
 }
 
-static dt_status write_pending(const dt_str *folder, const dt_str *path, bool is_owed)
+static dt_status write_pending(const dt_str *folder, const dt_str *path, bool is_pending)
 {
     DT_TRY(dt_str_status(path));
     DT_TRY(dt_str_status(folder));
-    if (!is_owed) {
+    if (!is_pending) {
         dt_fs_try_remove(dt_str_text(path));
         return DT_OK;
     }
@@ -291,7 +291,7 @@ static dt_status write_pending(const dt_str *folder, const dt_str *path, bool is
 }
 
 /* A resume finds it. Without it they are left out then, which is no reason to leave them out now. */
-static void set_pending(const dt_stage_desc *d, const char *run_dir, bool is_owed)
+static void set_pending(const dt_stage_desc *d, const char *run_dir, bool is_pending)
 {
     dt_str path = {0}, folder = {0};
     if (run_dir == NULL) {
@@ -299,7 +299,7 @@ static void set_pending(const dt_stage_desc *d, const char *run_dir, bool is_owe
     }
     pending_path(run_dir, d->index, d->phase->desc.id, &path);
     dt_str_addf(&folder, "%s/evaluation", run_dir);
-    if (write_pending(&folder, &path, is_owed) < 0) {
+    if (write_pending(&folder, &path, is_pending) < 0) {
         dt_log(DT_LOG_WARN, "%s", dt_error_text());
         dt_error_clear();
     }
@@ -307,7 +307,7 @@ static void set_pending(const dt_stage_desc *d, const char *run_dir, bool is_owe
     dt_str_fini(&path);
 }
 
-static dt_status evaluate_all(const dt_stage_desc *d, const dt_baseline_names *names, bool speaks, results *r)
+static dt_status evaluate_all(const dt_stage_desc *d, const dt_baseline_names *names, bool may_log, results *r)
 {
     for (uint32_t i = 0; i < names->n; i++) {
         dt_stage_desc other = *d;
@@ -326,7 +326,7 @@ static dt_status evaluate_all(const dt_stage_desc *d, const dt_baseline_names *n
             r->n += r->of[r->n] != NULL;
             continue;
         }
-        if (speaks) { /* a rule for other actions is skipped silently unless the user named it */
+        if (may_log) { /* a rule for other actions is skipped silently unless the user named it */
             const bool is_usual = names->is_auto && (st == DT_ESHAPE || st == DT_ECONFIG);
             dt_log(is_usual ? DT_LOG_DEBUG : DT_LOG_WARN, "baseline %s left out: %s", names->id[i], dt_error_text());
         }

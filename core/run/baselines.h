@@ -47,7 +47,7 @@ dt_status dt_baselines_run(const dt_stage_desc *d, const dt_policy_result *polic
 /* The same of an evaluation on its own, in one process: a table, or a JSON array of the baselines alone, appended. */
 dt_status dt_baselines_compare(const dt_stage_desc *d, const dt_policy_result *policy, bool is_json, dt_str *out)
     DT_NODISCARD;
-/* Were those of a phase begun, and not finished? While they run evaluation/<n>-<phase>.baselines.owed exists. */
+/* Were those of a phase begun, and not finished? While they run evaluation/<n>-<phase>.baselines.pending exists. */
 bool dt_baselines_are_pending(const char *run_dir, int64_t index, const char *phase);
 
 #endif

@@ -178,7 +178,7 @@ static dt_status stop_for_fewer_processes(dt_rank *k, int64_t index, uint32_t mo
     if (dt_rank_is_first(k)) {
         dt_board_limit_ranks(dt_processes_board(k->comm), most);
         dt_board_mark_resized(dt_processes_board(k->comm));
-        dt_log(DT_LOG_WARN, "phase %lld (%s) has work for %u processes: continuing on so many", (long long)index + 1,
+        dt_log(DT_LOG_WARN, "phase %lld (%s) has work for %u processes: continuing with these", (long long)index + 1,
                d->session->phase[index]->desc.id, most);
     }
     return DT_FAIL(DT_EINTERRUPTED, "stopped for fewer processes");

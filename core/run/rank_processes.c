@@ -495,13 +495,13 @@ dt_status dt_processes_check_same_launch(dt_comm *c, const dt_session *s, const 
     return st == DT_ECONFIG ? dt_comm_agree(c, st) : st;
 }
 
-void dt_processes_list_command_words(const dt_comm *c, char *before, size_t n_before, char *behind, size_t n_behind)
+void dt_processes_list_command_words(const dt_comm *c, char *before, size_t n_before, char *after, size_t n_after)
 {
     const char *words = getenv(DT_LAUNCH_WORDS);
     dt_launch l;
-    before[0] = behind[0] = '\0';
+    before[0] = after[0] = '\0';
     if (c != NULL && words != NULL) {
-        snprintf(behind, n_behind, "%s", words);
+        snprintf(after, n_after, "%s", words);
     } else if (c != NULL && dt_launch_detect(&l)) {
         snprintf(before, n_before, "%s -n %u ", l.by, l.size);
     }

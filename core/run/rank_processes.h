@@ -35,7 +35,7 @@ dt_status dt_processes_check_same_launch(dt_comm *c, const dt_session *s, const 
 dt_status dt_processes_end(const dt_launch *l, dt_comm *c, dt_status st, int *code_p);
 /* Of a command by which the run continues: what precedes the program's name, and follows its words. Both are empty
  * where the process is alone (c: NULL). */
-void dt_processes_list_command_words(const dt_comm *c, char *before, size_t n_before, char *behind, size_t n_behind);
+void dt_processes_list_command_words(const dt_comm *c, char *before, size_t n_before, char *after, size_t n_after);
 /* Of the log, for what went wrong: a rank that timed out may be the only one left to report it. */
 int dt_processes_log_level(const dt_comm *c, dt_status st);
 

@@ -62,7 +62,7 @@ static dt_status prepare_ranks(dt_run_context *r, dt_rank *k, dt_comm *const *co
     return DT_OK;
 }
 
-/* How much a rank's status says about the cause: one that was notified knows less than one that failed itself. */
+/* How specific a rank's status is about the cause: one that was notified knows less than one that failed itself. */
 static int rate_cause(dt_status st)
 {
     return st == DT_EPEER ? 1 : st == DT_ECOMM ? 2 : st < 0 ? 3 : 0;
@@ -105,7 +105,9 @@ static dt_status run_ranks(dt_run_context *r)
             pthread_join(k[i].thread, NULL);
         }
         dt_log_prefix_set("");
-        st = st == DT_OK ? restore_first_cause(k, n) : st;
+        if (st == DT_OK) {
+            st = restore_first_cause(k, n);
+        }
     }
     for (uint32_t i = 0; i < n && comm != NULL && r->d->processes == NULL; i++) {
         dt_comm_destroy(comm[i]);

@@ -145,10 +145,10 @@ static bool has_pending_baselines(const dt_ckpt_info *info)
         n -= n > 0;
     }
     dt_str_add_n(&run, info->path, n);
-    const bool owes = n > 0 && dt_str_status(&run) == DT_OK &&
-                      dt_baselines_are_pending(dt_str_text(&run), info->phase_index, info->phase);
+    const bool is_pending = n > 0 && dt_str_status(&run) == DT_OK &&
+                            dt_baselines_are_pending(dt_str_text(&run), info->phase_index, info->phase);
     dt_str_fini(&run);
-    return owes;
+    return is_pending;
 }
 
 static dt_status continue_from_checkpoint(const dt_session *s, dt_run_start *c)

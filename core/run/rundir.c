@@ -140,7 +140,7 @@ void dt_rundir_wait_unlocked(const char *path, bool is_job)
     dt_str file = {0};
     struct stat info;
     const double begin = dt_clock_s();
-    bool is_told = false;
+    bool is_shown = false;
     dt_str_addf(&file, "%s/run.lock", path);
     if (dt_str_status(&file) != DT_OK || !dt_fs_is_dir(path) || dt_beneath_guard(path) != DT_OK ||
         dt_beneath_stat(dt_str_text(&file), &info) != 0) {
@@ -151,9 +151,9 @@ void dt_rundir_wait_unlocked(const char *path, bool is_job)
     const double wait_s = dt_run_meta_number(path, "ranks", is_job ? 2 : 1) > 1 ? RANKS_S : ALONE_S;
     while (dt_lock_is_held(dt_str_text(&file)) && dt_clock_s() - begin < wait_s && dt_signals_stop() == 0) {
         const struct timespec nap = {.tv_nsec = 100000000};
-        if (!is_told) {
+        if (!is_shown) {
             dt_log(DT_LOG_INFO, "waiting up to %g s for the training in %s to end", wait_s, path);
-            is_told = true;
+            is_shown = true;
         }
         nanosleep(&nap, NULL);
     }

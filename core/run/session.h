@@ -18,8 +18,8 @@ enum { DT_SESSION_MAX_PHASES = DT_CKPT_MAX_PHASES };
 typedef struct dt_session_device {
     const dt_device_ops *ops; /* NULL: the CPU computes */
     dt_device *handle;
-    char wish[96];  /* engine.device that it was chosen by */
-    char text[192]; /* "cpu", or "cuda:0 NVIDIA H200, 139.8 GiB, sm_90, GPU-..." */
+    char chosen_by[96]; /* engine.device that it was chosen by */
+    char text[192];     /* "cpu", or "cuda:0 NVIDIA H200, 139.8 GiB, sm_90, GPU-..." */
 } dt_session_device;
 
 typedef struct dt_batch_choice { /* batch_auto.h; zeros: data.batch was a number */

@@ -67,10 +67,10 @@ static dt_status open_selected_device(dt_session *s, const dt_device_selector *w
 }
 
 /* What was asked for by name is there or the run ends; what was left to us may be missing, and the reason is logged. */
-static dt_status open_device(dt_session *s, const char *wish)
+static dt_status open_device(dt_session *s, const char *choice)
 {
     dt_device_selector w;
-    DT_TRY(dt_device_selector_parse(wish, &w));
+    DT_TRY(dt_device_selector_parse(choice, &w));
     snprintf(s->device.text, sizeof(s->device.text), "cpu");
     if (w.kind == DT_DEVICE_CPU) {
         return DT_OK;
@@ -122,11 +122,11 @@ dt_status dt_session_enter_phase(dt_session *s, int64_t phase)
 {
     const dt_engine_opts *engine = &s->opts[phase].engine;
     s->threads = engine->threads > 0 ? (uint32_t)engine->threads : dt_session_count_cores(s);
-    if (strcmp(s->device.wish, engine->device) == 0) {
+    if (strcmp(s->device.chosen_by, engine->device) == 0) {
         return DT_OK;
     }
     dt_session_device_close(&s->device);
     DT_TRY(open_device(s, engine->device));
-    snprintf(s->device.wish, sizeof(s->device.wish), "%s", engine->device);
+    snprintf(s->device.chosen_by, sizeof(s->device.chosen_by), "%s", engine->device);
     return DT_OK;
 }

@@ -62,7 +62,7 @@ dt_status dt_groups_create(dt_trainer *t)
     for (uint32_t i = 0; i < t->d.params->n; i++) {
         const dt_param *p = &t->d.params->param[i];
         if (p->is_target && s->group_of[p->of] != NO_GROUP) {
-            s->target_group[p->shadow] = s->group_of[p->of];
+            s->target_group[p->target] = s->group_of[p->of];
         }
     }
     s->group[0].gradient_clip = t->c.gradient_clip;

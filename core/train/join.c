@@ -20,13 +20,13 @@ static layout field_layout(const dt_samples *s, uint32_t f)
 {
     const dt_field_shape *p = &s->shape[f];
     layout l = {.outer = 1, .inner = p->item_bytes};
-    bool is_behind = false;
+    bool is_after_change = false;
     for (uint32_t i = 0; i < p->rank; i++) {
         if (p->symbol[i] >= 0) {
             l.symbol = (uint32_t)p->symbol[i];
             l.plus = p->number[i];
-            is_behind = true;
-        } else if (is_behind) {
+            is_after_change = true;
+        } else if (is_after_change) {
             l.inner *= (size_t)p->number[i];
         } else {
             l.outer *= (size_t)p->number[i];

@@ -283,47 +283,47 @@ static bool has_controller(const dt_param_target *s)
 }
 
 /* It holds nothing that chooses actions: with it the policy would meet itself. */
-static dt_status fail_unknown_target(const dt_param_table *all, const char *shadow)
+static dt_status fail_unknown_target(const dt_param_table *all, const char *target)
 {
     bool is_there = false;
     dt_str can = {0};
     for (uint32_t k = 0; k < all->n_targets; k++) {
-        is_there = is_there || strcmp(all->shadow[k].name, shadow) == 0;
-        if (has_controller(&all->shadow[k])) {
-            dt_str_addf(&can, "%s\"%s\"", can.bytes > 0 ? " or " : "", all->shadow[k].name);
+        is_there = is_there || strcmp(all->target[k].name, target) == 0;
+        if (has_controller(&all->target[k])) {
+            dt_str_addf(&can, "%s\"%s\"", can.bytes > 0 ? " or " : "", all->target[k].name);
         }
     }
     const char *why = is_there ? "that target network of the phase does not contain the controller"
                                : "the phase has no such target network";
     const char *instead = can.bytes > 0 ? "one that contains the controller is "
-                                        : "none contains the controller: leave opponents.shadow empty, for the pool";
-    const dt_status st = DT_FAIL(DT_ECONFIG, "opponents.shadow = \"%s\": %s; %s%s", shadow, why, instead,
+                                        : "none contains the controller: leave opponents.target empty, for the pool";
+    const dt_status st = DT_FAIL(DT_ECONFIG, "opponents.target = \"%s\": %s; %s%s", target, why, instead,
                                  can.bytes > 0 ? dt_str_text(&can) : "");
     dt_str_fini(&can);
     return st;
 }
 
-dt_status dt_policy_check_target(const dt_policy *p, const char *shadow)
+dt_status dt_policy_check_target(const dt_policy *p, const char *target)
 {
     const dt_param_table *all = p->t->d.params;
     for (uint32_t i = 0; i < all->n; i++) {
         const dt_param *x = &all->param[i];
-        if (x->is_target && strcmp(all->shadow[x->shadow].name, shadow) == 0 &&
-            has_controller(&all->shadow[x->shadow])) {
+        if (x->is_target && strcmp(all->target[x->target].name, target) == 0 &&
+            has_controller(&all->target[x->target])) {
             return DT_OK;
         }
     }
-    return fail_unknown_target(all, shadow);
+    return fail_unknown_target(all, target);
 }
 
-dt_status dt_policy_copy_params(const dt_policy *p, const char *shadow, float *to)
+dt_status dt_policy_copy_params(const dt_policy *p, const char *target, float *to)
 {
     const dt_param_table *all = p->t->d.params;
-    DT_TRY(shadow != NULL ? dt_policy_check_target(p, shadow) : DT_OK);
+    DT_TRY(target != NULL ? dt_policy_check_target(p, target) : DT_OK);
     DT_TRY(copy_current_params(p, to));
-    for (uint32_t i = 0; i < all->n && shadow != NULL; i++) {
+    for (uint32_t i = 0; i < all->n && target != NULL; i++) {
         const dt_param *x = &all->param[i];
-        if (x->is_target && strcmp(all->shadow[x->shadow].name, shadow) == 0) {
+        if (x->is_target && strcmp(all->target[x->target].name, target) == 0) {
             memcpy(to + all->param[x->of].offset, to + x->offset, (size_t)x->count * sizeof(*to));
         }
     }

@@ -57,8 +57,8 @@ dt_status dt_policy_load(dt_policy *p, const void *data, size_t size) DT_NODISCA
 size_t dt_policy_n_params(const dt_policy *p);
 /* target network: with its values in the place of those of the models that it follows; NULL: none. Errors: DT_ECONFIG
  * (there is no such target network, or it does not hold the controller). */
-dt_status dt_policy_copy_params(const dt_policy *p, const char *shadow, float *to) DT_NODISCARD;
-dt_status dt_policy_check_target(const dt_policy *p, const char *shadow) DT_NODISCARD; /* the same errors */
+dt_status dt_policy_copy_params(const dt_policy *p, const char *target, float *to) DT_NODISCARD;
+dt_status dt_policy_check_target(const dt_policy *p, const char *target) DT_NODISCARD; /* the same errors */
 /* Of such values what training changes, but for target networks: their number, appended to out, and back from as many.
  * Hands back where these end. */
 uint64_t dt_policy_n_trained(const dt_policy *p);

@@ -114,10 +114,10 @@ dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p)
     t->d = *d;
     t->c = *d->config;
     t->backend = d->device_ops != NULL ? &dt_device_backend : &dt_cpu_backend;
-    if (d->shadow != NULL) {
-        memcpy(t->state.target, d->shadow, d->params->n_targets * sizeof(*d->shadow));
+    if (d->target != NULL) {
+        memcpy(t->state.target, d->target, d->params->n_targets * sizeof(*d->target));
     }
-    t->d.shadow = NULL; /* the caller's */
+    t->d.target = NULL; /* the caller's */
     dt_scaler_init(&t->state.scaler, &t->c.scaling);
     pthread_mutex_init(&t->workers.lock, NULL);
     dt_status st = DT_OK;

@@ -91,7 +91,7 @@ typedef struct dt_trainer_desc {
     const dt_trainer_group *group; /* [n_groups], read when the trainer is made; not next to apart */
     uint32_t n_groups;             /* 0: all losses move all parameters */
     const dt_target_rule
-        *shadow; /* [target networks of params], NULL: none moves by itself; read when the trainer is made */
+        *target; /* [target networks of params], NULL: none moves by itself; read when the trainer is made */
     /* Mixed into source, which is live then: n_stored samples of stored each time it was refilled. NULL: none */
     const dt_samples *stored;
     uint64_t n_stored;

@@ -298,9 +298,9 @@ static void blend_range(dt_trainer *t, int64_t begin, int64_t end)
         const dt_param *p = &table->param[i];
         const int64_t from = p->offset > begin ? p->offset : begin;
         const int64_t to = p->offset + p->count < end ? p->offset + p->count : end;
-        if (p->is_target && is_due(t, p->shadow) && from < to) {
+        if (p->is_target && is_due(t, p->target) && from < to) {
             const int64_t source = table->param[p->of].offset + from - p->offset;
-            dt_optim_blend(t->state.params + from, t->state.params + source, t->state.target[p->shadow].tau, to - from);
+            dt_optim_blend(t->state.params + from, t->state.params + source, t->state.target[p->target].tau, to - from);
         }
     }
 }
@@ -309,7 +309,7 @@ static dt_status target_job(void *user, uint32_t worker)
 {
     dt_trainer *t = user;
     const int64_t base = t->d.params->base_total, end = t->d.params->total;
-    DT_TRACE("step", "shadows");
+    DT_TRACE("step", "target networks");
     for (;;) {
         const int64_t begin = base + (int64_t)atomic_fetch_add(&t->scratch.next_piece, 1) * PIECE;
         if (begin >= end) {
@@ -337,11 +337,11 @@ static dt_status check_name(const dt_param_table *table, const char *name)
 {
     dt_str all = {0};
     for (uint32_t i = 0; i < table->n_targets; i++) {
-        if (strcmp(table->shadow[i].name, name) == 0) {
+        if (strcmp(table->target[i].name, name) == 0) {
             dt_str_fini(&all);
             return DT_OK;
         }
-        dt_str_addf(&all, "%s%s", i > 0 ? ", " : "", table->shadow[i].name);
+        dt_str_addf(&all, "%s%s", i > 0 ? ", " : "", table->target[i].name);
     }
     const dt_status st = DT_FAIL(DT_EINVAL, "there is no target network \"%s\"; there %s%s", name,
                                  all.bytes > 0 ? "are " : "is none", dt_str_text(&all));

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes the data of the examples anew in this folder: a net of two signals (needs netconvert of SUMO) and a recording of
+# Makes the data of the examples again in this folder: a net of two signals (needs netconvert of SUMO) and a recording of
 # five cars that follow each other by the intelligent driver model (Treiber 2000).
 set -eu
 cd "$(dirname "$0")"

@@ -128,8 +128,8 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
         slice_plane(s, g, in[0], OTHERS),     H,   dt_mul(g, p, H), p, dt_slice(g, in[0], ALTITUDE * s->n, 1),
         dt_slice(g, in[0], BUDGET * s->n, 1), gain};
     dt_tensor *x = dt_concat(g, part, sizeof(part) / sizeof(part[0]));
-    dt_tensor *act = record_trunk(s, g, x, "policy"), *judge = has_value(s) ? record_trunk(s, g, x, "critic") : act;
-    DT_TRY_H(controller_heads(&s->net, g, act, judge, out));
+    dt_tensor *act = record_trunk(s, g, x, "policy"), *critic = has_value(s) ? record_trunk(s, g, x, "critic") : act;
+    DT_TRY_H(controller_heads(&s->net, g, act, critic, out));
     dt_tensor *more =
         dt_add(g, dt_linear(g, x, g->api->param(g, "potential.w"), NULL), dt_mul(g, gain, g->api->param(g, "rule")));
     dt_tensor **logits = &out[s->net.has_value ? 1 : 0];

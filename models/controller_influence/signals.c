@@ -177,15 +177,15 @@ static dt_tensor *score_phases(const influence *s, dt_graph *g, dt_tensor *phase
 
 dt_status signals_forward(const influence *s, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
-    dt_tensor *h = NULL, *u = NULL, *judge = NULL, *unused = NULL;
+    dt_tensor *h = NULL, *u = NULL, *critic = NULL, *unused = NULL;
     uint32_t i = 0;
     record_trunk(s, g, in, "policy", &h, &u);
-    judge = u;
+    critic = u;
     if (s->config.trunk == INFLUENCE_SEPARATE) {
-        record_trunk(s, g, in, "critic", &unused, &judge);
+        record_trunk(s, g, in, "critic", &unused, &critic);
     }
     if (s->net.has_value) {
-        out[i++] = dt_merge(g, controller_linear(g, judge, "head.value"));
+        out[i++] = dt_merge(g, controller_linear(g, critic, "head.value"));
     }
     out[i++] = score_phases(s, g, in[IN_PHASES], h, u);
     if (s->net.continuous > 0) {
@@ -193,7 +193,7 @@ dt_status signals_forward(const influence *s, dt_graph *g, dt_tensor *const *in,
         i += 2;
     }
     if (s->net.K > 0) {
-        out[i++] = controller_linear(g, judge, "head.cost_value");
+        out[i++] = controller_linear(g, critic, "head.cost_value");
     }
     return g->api->status(g);
 }

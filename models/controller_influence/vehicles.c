@@ -171,13 +171,13 @@ static dt_tensor *first_of(dt_graph *g, dt_tensor *first, int64_t n)
 dt_status vehicles_forward(const influence *s, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
     const controller_net *n = &s->net;
-    dt_tensor *x = NULL, *act = NULL, *judge = NULL, *unused = NULL;
+    dt_tensor *x = NULL, *act = NULL, *critic = NULL, *unused = NULL;
     record_trunk(s, g, in, "policy", &x, &act);
-    judge = act;
+    critic = act;
     if (s->config.trunk == INFLUENCE_SEPARATE) {
-        record_trunk(s, g, in, "critic", &unused, &judge);
+        record_trunk(s, g, in, "critic", &unused, &critic);
     }
-    DT_TRY_H(controller_heads(n, g, act, judge, out));
+    DT_TRY_H(controller_heads(n, g, act, critic, out));
 
     dt_tensor *mine = dt_gather(g, influence_of(g, x, in), in[IN_AGENT_NODE]); /* [A, 1] */
     for (uint32_t i = 0; i < n->n_out; i++) {

@@ -136,8 +136,8 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     const bool is_shared = s->config.trunk == SHARED;
     dt_tensor *x = s->Z > 0 ? dt_concat(g, in, 2) : in[0];
     dt_tensor *act = record_trunk(s, g, x, is_shared ? "trunk" : "policy", s->config.layers);
-    dt_tensor *judge = is_shared ? act : record_trunk(s, g, x, "critic", critic_layers(s));
-    return controller_heads(&s->net, g, act, judge, out);
+    dt_tensor *critic = is_shared ? act : record_trunk(s, g, x, "critic", critic_layers(s));
+    return controller_heads(&s->net, g, act, critic, out);
 }
 
 DT_MODEL_DEFINE(component, "controller_mlp", "actions and values from each agent's own observation",

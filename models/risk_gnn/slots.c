@@ -4,7 +4,7 @@
  */
 #include "slots.h"
 
-#define MEMBER_LOGIT 6.0  /* e^6: a member outweighs sixteen strangers */
+#define MEMBER_LOGIT 6.0  /* e^6: a member outweighs sixteen vehicles outside the slot */
 #define NEAR_LOGIT   12.0 /* e^(12 / 5) = 11 for each 10 m nearer */
 #define SELF_LOGIT   4.0
 #define NEAR_SLOPE   (20.0 / 50.0)

@@ -77,11 +77,11 @@ dt_status actor_critic_bind(actor_critic *r, const dt_wiring_api *wiring, uint32
 
 /* ---- recording --------------------------------------------------------------------------------------------------- */
 
-static dt_wiring_view make_view(const actor_critic *r, const char *prefix, const char *shadow)
+static dt_wiring_view make_view(const actor_critic *r, const char *prefix, const char *target)
 {
     const dt_wiring *w = r->wiring;
     return (dt_wiring_view){
-        .struct_size = sizeof(dt_wiring_view), .has_all = w->has_graph, .prefix = prefix, .target = shadow};
+        .struct_size = sizeof(dt_wiring_view), .has_all = w->has_graph, .prefix = prefix, .target = target};
 }
 
 dt_status actor_critic_record_policy(const actor_critic *r, dt_graph *g, dt_policy_tensors *out)
@@ -92,17 +92,17 @@ dt_status actor_critic_record_policy(const actor_critic *r, dt_graph *g, dt_poli
 }
 
 dt_status actor_critic_record_next_policy(const actor_critic *r, dt_graph *g, const dt_policy_tensors *now,
-                                          const char *shadow, dt_policy_tensors *out)
+                                          const char *target, dt_policy_tensors *out)
 {
-    const dt_wiring_view view = make_view(r, "next_", shadow);
+    const dt_wiring_view view = make_view(r, "next_", target);
     *out = (dt_policy_tensors){.struct_size = sizeof(*out), .embedding = now->embedding, .risk = now->risk};
     return r->wiring->api->record(r->wiring, g, &view, out);
 }
 
-dt_status actor_critic_record_q(const actor_critic *r, dt_graph *g, const char *prefix, const char *shadow,
+dt_status actor_critic_record_q(const actor_critic *r, dt_graph *g, const char *prefix, const char *target,
                                 const dt_policy_tensors *p, dt_tensor *action, dt_tensor **q_p)
 {
-    const dt_wiring_view view = make_view(r, prefix, shadow);
+    const dt_wiring_view view = make_view(r, prefix, target);
     const dt_named more[] = {{"action", action}, {"embedding", p->embedding}, {"risk", p->risk}};
     dt_named q = {"q", NULL};
     DT_TRY_H(r->wiring->api->record_model(r->wiring, g, &view, r->critic, more, 3, &q, 1));

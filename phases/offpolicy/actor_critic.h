@@ -43,14 +43,14 @@ typedef struct actor_critic {
  * DT_ESHAPE. */
 dt_status actor_critic_bind(actor_critic *r, const dt_wiring_api *wiring, uint32_t flags);
 dt_status actor_critic_bind_critic(actor_critic *r); /* later, of n_critics estimates */
-/* Outputs of perception and actor for the observations, and for the next ones, where perception has seen both; shadow:
+/* Outputs of perception and actor for the observations, and for the next ones, where perception has seen both; target:
  * the actor's target network, NULL: the actor. */
 dt_status actor_critic_record_policy(const actor_critic *r, dt_graph *g, dt_policy_tensors *out);
 dt_status actor_critic_record_next_policy(const actor_critic *r, dt_graph *g, const dt_policy_tensors *now,
-                                          const char *shadow, dt_policy_tensors *out);
-/* Q(s, action) [A,Q] of every critic; action [A,P], p: outputs of the policy for s; prefix "" or "next_"; shadow: the
+                                          const char *target, dt_policy_tensors *out);
+/* Q(s, action) [A,Q] of every critic; action [A,P], p: outputs of the policy for s; prefix "" or "next_"; target: the
  * critic's target network, NULL: the critic. */
-dt_status actor_critic_record_q(const actor_critic *r, dt_graph *g, const char *prefix, const char *shadow,
+dt_status actor_critic_record_q(const actor_critic *r, dt_graph *g, const char *prefix, const char *target,
                                 const dt_policy_tensors *p, dt_tensor *action, dt_tensor **q_p);
 /* Clips normalised continuous actions to the shield's bounds, as the host does; the gradient passes through unchanged
  * (straight-through). Without a shield nothing changes. */

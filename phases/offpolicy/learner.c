@@ -102,7 +102,7 @@ dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *p
 }
 
 dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learner, dt_graph *g),
-                          const dt_train_group *group, uint32_t n_groups, const dt_train_target *shadow,
+                          const dt_train_group *group, uint32_t n_groups, const dt_train_target *target,
                           uint32_t n_targets)
 {
     const dt_wiring *w = l->models.wiring;
@@ -116,7 +116,7 @@ dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learne
                                 .epochs = (uint64_t)l->config.iterations * (l->updates > 0 ? l->updates : 1),
                                 .group = group,
                                 .n_groups = n_groups,
-                                .target = shadow,
+                                .target = target,
                                 .n_targets = n_targets};
     l->groups = (1u << n_groups) - 1;
     DT_TRY_H(l->train->create(l->h, &desc, &l->trainer));

@@ -62,7 +62,7 @@ dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *p
                            bool squash);
 /* Creates the trainer with the phase's parameter groups and target networks. Errors: those of train. */
 dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learner, dt_graph *g),
-                          const dt_train_group *group, uint32_t n_groups, const dt_train_target *shadow,
+                          const dt_train_group *group, uint32_t n_groups, const dt_train_target *target,
                           uint32_t n_targets);
 /* The loss of the critics, "critic_loss", sum over critics of (Q(s, a) - y)^2 for executed actions a, and "q", their
  * mean estimate, of weight 0. p: outputs of the policy for s; y [A,1]: the TD target, without gradient. */

@@ -308,7 +308,7 @@ static dt_status start(void *self)
                                            .role = critic,
                                            .loss = critic_loss,
                                            .learning_rate = c->critic_learning_rate}};
-    const dt_train_target shadow = {.struct_size = sizeof(shadow),
+    const dt_train_target target = {.struct_size = sizeof(target),
                                     .name = TARGET,
                                     .model = s->critic,
                                     .tau = c->target_tau,
@@ -324,7 +324,7 @@ static dt_status start(void *self)
                                 .group = group,
                                 .n_groups = GROUPS,
                                 .n_targets = 1,
-                                .target = &shadow};
+                                .target = &target};
     DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
     DT_TRY_H(set_epsilon(s, true, 0)); /* evaluations and exports do not explore */
     DT_TRY_H(set_epsilon(s, false, 0));

@@ -127,8 +127,8 @@ static dt_status record_advantage_losses(const offline_state *s, dt_graph *g, dt
     const dt_graph_api *api = g->api;
     dt_tensor *q = NULL, *done = actor_critic_executed_action(&s->models, g);
     DT_TRY_H(actor_critic_record_q(&s->models, g, "", "target", p, done, &q));
-    dt_tensor *judged = dt_stop(g, record_critic_heads(s, g, q)), *value = record_values(s, g, p);
-    dt_tensor *advantage = dt_stop(g, dt_sub(g, judged, value));
+    dt_tensor *critic_values = dt_stop(g, record_critic_heads(s, g, q)), *value = record_values(s, g, p);
+    dt_tensor *advantage = dt_stop(g, dt_sub(g, critic_values, value));
     dt_tensor *weight = record_advantage_weight(s, g, advantage), *flat = dt_merge(g, weight);
     DT_TRY_H(api->output(g, "advantages", advantage));
     DT_TRY_H(api->output(g, "values", value));
@@ -136,7 +136,7 @@ static dt_status record_advantage_losses(const offline_state *s, dt_graph *g, dt
     DT_TRY_H(api->loss(g, "actor_loss", dt_sum(g, dt_mul(g, log_prob, flat)), -1.0, "A"));
     dt_tensor *ratio = record_importance_ratio(s, g, p);
     DT_TRY_H(api->output(g, "ratios", ratio));
-    DT_TRY_H(api->loss(g, "value_loss", dt_mse(g, value, judged, ratio), s->config.value_coef, "A"));
+    DT_TRY_H(api->loss(g, "value_loss", dt_mse(g, value, critic_values, ratio), s->config.value_coef, "A"));
     return record_critic_loss(s, g, p, done);
 }
 

@@ -138,14 +138,14 @@ static dt_status read_statistics(const prediction *p, const dt_data *data, dt_fi
 
 static dt_status reject_refit(const prediction *p, const found *is)
 {
-    return DT_FAIL_H(p->h, DT_ECONFIG, "%s.normalise_anew is set, but perception %s", p->phase,
+    return DT_FAIL_H(p->h, DT_ECONFIG, "%s.refit_normalisation is set, but perception %s", p->phase,
                      !is->has_constants ? "is not normalised by a store; set its option normalise to \"store\", as "
                                           "risk_gnn has it"
                                         : "is frozen, and it was trained on features as they were normalised before; "
-                                          "train it, or set normalise_anew to false");
+                                          "train it, or set refit_normalisation to false");
 }
 
-dt_status normalise_fit(const prediction *p, const dt_train_api *train, dt_train *t, const dt_data *data, int is_anew)
+dt_status normalise_fit(const prediction *p, const dt_train_api *train, dt_train *t, const dt_data *data, int is_forced)
 {
     found is = {0};
     float scale[DT_NODE_FEATURES];
@@ -153,16 +153,17 @@ dt_status normalise_fit(const prediction *p, const dt_train_api *train, dt_train
         return DT_OK;
     }
     DT_TRY_H(find_constants(p, train, t, &is));
-    if (is_anew && (!is.has_constants || !is.is_trained)) {
+    if (is_forced && (!is.has_constants || !is.is_trained)) {
         return reject_refit(p, &is);
     }
     if (!is.has_constants) {
         return DT_OK;
     }
     DT_TRY_H(train->constant_get(t, CONSTANT("node_scale"), scale, DT_NODE_FEATURES));
-    if (scale[DT_NORMALISED_ACCELERATION] != 1 && !is_anew) { /* always set by a fit */
+    if (scale[DT_NORMALISED_ACCELERATION] != 1 && !is_forced) { /* always set by a fit */
         if (is_rank_0(p)) {
-            dt_logf(p->h, 2, "perception keeps its normalisation; %s.normalise_anew fits it to this store", p->phase);
+            dt_logf(p->h, 2, "perception keeps its normalisation; %s.refit_normalisation fits it to this store",
+                    p->phase);
         }
         return DT_OK;
     }

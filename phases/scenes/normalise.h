@@ -9,10 +9,11 @@
 
 #include "prediction.h"
 
-/* [collective] Before the first step, once weights of other runs are loaded. data: what is trained on. is_anew: also
- * where perception came fitted. A perception without these constants is left alone. Errors: DT_ECONFIG (is_anew, and
+/* [collective] Before the first step, once weights of other runs are loaded. data: what is trained on. is_forced: also
+ * where perception came fitted. A perception without these constants is left alone. Errors: DT_ECONFIG (is_forced, and
  * perception is frozen or has no constants), DT_EUNSUPPORTED (the data has no statistics of its features, or the host
  * does not), the data's error. */
-dt_status normalise_fit(const prediction *p, const dt_train_api *train, dt_train *t, const dt_data *data, int is_anew);
+dt_status normalise_fit(const prediction *p, const dt_train_api *train, dt_train *t, const dt_data *data,
+                        int is_forced);
 
 #endif

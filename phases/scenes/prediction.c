@@ -96,11 +96,12 @@ dt_status prediction_bind_data(prediction *p, const char *split, const dt_settin
                          p->config.history_s, p->config.horizon_s, p->config.rate_hz);
     }
     if (p->bind->data_count(d) == 0) {
-        return DT_FAIL_H(p->h, DT_EDATA,
-                         "split %s of the data has no samples: give the store more scenes, or longer ones, as a window "
-                         "takes history_s + horizon_s = %g s of one; for a single recording set data_trajectory.judged "
-                         "= \"all\", which trains and evaluates on all of it",
-                         split, p->config.history_s + p->config.horizon_s);
+        return DT_FAIL_H(
+            p->h, DT_EDATA,
+            "split %s of the data has no samples: give the store more scenes, or longer ones, as a window "
+            "takes history_s + horizon_s = %g s of one; for a single recording set data_trajectory.eval_scenes "
+            "= \"all\", which trains and evaluates on all of it",
+            split, p->config.history_s + p->config.horizon_s);
     }
     const dt_port *lane = p->bind->data_field(d, "lane"), *path = p->bind->data_field(d, "path");
     if (lane != NULL && path != NULL) {

@@ -38,7 +38,7 @@ static const dt_option options[] = {
     DT_OPTION_WITH(windows_config, split, DT_OPT_ENUM, "all", "", 0, 0, splits, "split of scenes; the phase sets it",
                    DT_OPT_SPLIT, NULL),
     DT_OPTION_WITH(
-        windows_config, judged, DT_OPT_ENUM, "training", "", 0, 0, purposes,
+        windows_config, eval_scenes, DT_OPT_ENUM, "training", "", 0, 0, purposes,
         "scenes of eval: training: those that train holds out; held, all: the same or the whole store, without "
         "training; dtrain eval sets it by evaluation.folds",
         DT_OPT_FOLDS, NULL),

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { NODE_ACCEL = 3, MAX_LANES_OF_PATH = 256, N_AHEAD_TOLD = 5, CHAIN = 8 /* vehicles ahead that are followed */ };
+enum { NODE_ACCEL = 3, MAX_LANES_OF_PATH = 256, N_AHEAD = 5, CHAIN = 8 /* vehicles ahead that are followed */ };
 #define REACH_M     4.0        /* a vehicle further from every lane is on none */
 #define TURNED_RAD  (M_PI / 3) /* and so is one that points elsewhere */
 #define PER_RAD_M   3.0        /* what a heading that differs is worth, in metres */
@@ -18,7 +18,7 @@ enum { NODE_ACCEL = 3, MAX_LANES_OF_PATH = 256, N_AHEAD_TOLD = 5, CHAIN = 8 /* v
 #define STANDS_MPS  0.1 /* below, a vehicle needs no heading to be in the way */
 #define SAME_WAY    0.5 /* cosine between a vehicle's heading and the path's where it is */
 
-static const int told_m[N_AHEAD_TOLD] = {4, 8, 20, 32, 48}; /* where the path's direction is reported */
+static const int ahead_m[N_AHEAD] = {4, 8, 20, 32, 48}; /* where the path's direction is reported */
 
 bool lanes_available(const dt_store_view *v)
 {
@@ -327,8 +327,8 @@ static void write_lane(const lanes *l, const lane_place *at, const path *p, cons
     out[7] = kind == DT_LANE_HIGHWAY ? 1.f : 0.f;
     out[8] = kind == DT_LANE_RAMP ? 1.f : 0.f;
     out[9] = kind == DT_LANE_JUNCTION ? 1.f : 0.f;
-    for (int i = 0; i < N_AHEAD_TOLD; i++) {
-        const int k = told_m[i] / (int)LANES_STEP_M;
+    for (int i = 0; i < N_AHEAD; i++) {
+        const int k = ahead_m[i] / (int)LANES_STEP_M;
         double x = 0, y = 0; /* the normal, a quarter turn from the path */
         turn_into_frame(o, o->flip * p->nx[k], o->flip * p->ny[k], &x, &y);
         out[10 + i] = (float)atan2(-x, y);

@@ -95,9 +95,9 @@ static dt_status choose_calibration(const windows *s, const windows_config *c, u
 static dt_status choose_scenes(const windows *s, const windows_config *c, uint8_t *takes)
 {
     const dt_store_view *v = s->v;
-    const int is_judged = c->judged != FOR_TRAINING;
-    if (c->split == SPLIT_ALL || (c->split != SPLIT_EVAL && is_judged) ||
-        (c->split == SPLIT_EVAL && c->judged == FOR_ALL && c->eval_site[0] == '\0')) {
+    const int is_for_eval = c->eval_scenes != FOR_TRAINING;
+    if (c->split == SPLIT_ALL || (c->split != SPLIT_EVAL && is_for_eval) ||
+        (c->split == SPLIT_EVAL && c->eval_scenes == FOR_ALL && c->eval_site[0] == '\0')) {
         memset(takes, 1, (size_t)v->n_scenes);
         return DT_OK;
     }
@@ -133,7 +133,8 @@ static dt_status explain_none(const windows *s, const windows_config *c)
         s->h, DT_EDATA,
         "split %s of the data has no samples: scenes that share their vehicles' motion count as one recording, which "
         "is trained or evaluated on as a whole, and so do %s and %s of %s; add other recordings (of a simulation: "
-        "other seeds), hold out one of several sites by data_trajectory.eval_site, or set data_trajectory.judged = "
+        "other seeds), hold out one of several sites by data_trajectory.eval_site, or set data_trajectory.eval_scenes "
+        "= "
         "\"all\", which trains and evaluates on all of it",
         name[c->split], v->scene[first[0]], v->scene[first[1]], c->store);
 }

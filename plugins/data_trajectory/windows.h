@@ -32,7 +32,7 @@ enum { FOR_TRAINING, FOR_HELD, FOR_ALL };
 
 typedef struct windows_config {
     const char *store;
-    uint32_t split, judged;
+    uint32_t split, eval_scenes;
     double history_s, horizon_s, rate_hz;
     double stride_s, train_stride_s, min_history_s, min_future_s;
     int64_t folds, fold, cache_mb, calibration_folds;

@@ -149,7 +149,7 @@ static void set_beliefs(ipp *s)
     const config *c = &s->config;
     const double far = hypot(hypot(c->field_m, c->field_m), (FIELD_LEVELS - 1) * c->step_m);
     const bool is_one = c->communication_m >= far || c->uavs == 1;
-    s->everybody = is_one ? 0 : ipp_n(s);
+    s->observes_all = is_one ? 0 : ipp_n(s);
     s->n_beliefs = is_one ? 1 : ipp_n(s) + (c->state != 0);
 }
 
@@ -335,7 +335,7 @@ static double measure_all(ipp *s)
     field_measure(&s->field, s->view, ipp_n(s), s->level, &worth);
     for (uint32_t from = 0; from < ipp_n(s); from++) {
         for (uint32_t to = 0; to < s->n_beliefs; to++) {
-            if (to == s->everybody || ipp_hears(s, to, from)) {
+            if (to == s->observes_all || ipp_receives(s, to, from)) {
                 share_measurements(s, to, from);
             }
         }

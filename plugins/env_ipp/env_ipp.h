@@ -49,10 +49,10 @@ typedef struct ipp_episode { /* what it is measured by */
 typedef struct ipp {
     const dt_host *h;
     ipp_config config;
-    int32_t points;                /* of the lattice in a row */
-    int64_t moves;                 /* of an episode */
-    double step_cells;             /* from a point of the lattice to the next */
-    uint32_t n_beliefs, everybody; /* all: the one that receives all, n_beliefs where none does */
+    int32_t points;                   /* of the lattice in a row */
+    int64_t moves;                    /* of an episode */
+    double step_cells;                /* from a point of the lattice to the next */
+    uint32_t n_beliefs, observes_all; /* all: the one that receives all, n_beliefs where none does */
     field_level level[FIELD_LEVELS];
     field field;
     belief_tables tables;
@@ -76,12 +76,12 @@ typedef struct ipp {
 bool ipp_target(const ipp *s, const ipp_place *from, int32_t move, ipp_place *to_p);
 /* Which other UAV than i is there; their number: none. */
 uint32_t ipp_occupant(const ipp *s, uint32_t i, const ipp_place *at);
-bool ipp_hears(const ipp *s, uint32_t i, uint32_t j);
+bool ipp_receives(const ipp *s, uint32_t i, uint32_t j);
 field_rect ipp_footprint(const ipp *s, const ipp_place *at);
 /* The belief of UAV i. */
 static inline const belief *ipp_belief(const ipp *s, uint32_t i)
 {
-    return &s->belief[s->everybody == 0 ? 0 : i];
+    return &s->belief[s->observes_all == 0 ? 0 : i];
 }
 static inline uint32_t ipp_n(const ipp *s)
 {

@@ -74,7 +74,7 @@ static void write_planes(const ipp *s, uint32_t i, int32_t dx, int32_t dy, float
     }
     for (uint32_t j = 0; j < ipp_n(s); j++) {
         const int32_t u = s->place[j].x + dx, v = s->place[j].y + dy;
-        if (j != i && ipp_hears(s, i, j) && u >= 0 && u < P && v >= 0 && v < P) {
+        if (j != i && ipp_receives(s, i, j) && u >= 0 && u < P && v >= 0 && v < P) {
             float *cell = out + n + v * P + u;
             *cell = fmaxf(*cell, altitude_of(s, j)); /* several may be over one point */
         }
@@ -111,7 +111,7 @@ static void write_moves(ipp *s, uint32_t i, uint8_t *mask, float *moves)
 static void write_state(const ipp *s, float *out)
 {
     const int32_t P = s->points, n = P * P, S = s->tables.stride;
-    const belief *b = &s->belief[s->everybody];
+    const belief *b = &s->belief[s->observes_all];
     for (int32_t y = 0; y < s->tables.n; y++) {
         const int16_t *truth = s->field.truth + (int64_t)y * S * s->field.cells;
         for (int32_t x = 0; x < s->tables.n; x++) {

@@ -22,7 +22,7 @@ uint32_t ipp_occupant(const ipp *s, uint32_t i, const ipp_place *at)
     return j;
 }
 
-bool ipp_hears(const ipp *s, uint32_t i, uint32_t j)
+bool ipp_receives(const ipp *s, uint32_t i, uint32_t j)
 {
     const double x = s->place[i].x - s->place[j].x, y = s->place[i].y - s->place[j].y;
     const double z = s->place[i].level - s->place[j].level, far = s->config.communication_m / s->config.step_m;

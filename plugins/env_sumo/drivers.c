@@ -557,7 +557,7 @@ dt_status drivers_step(state *s, const dt_env_io *io, double step_s)
         }
         DT_TRY_H(record_collisions(s));
         DT_TRY_H(find_agents(s));
-        scene_tell(s);
+        scene_show_step(s);
         DT_TRY_H(record_history(s));
         all += mean_pace(s);
         n_done++;

@@ -369,7 +369,7 @@ static dt_status load_scenario(state *s, uint32_t k, uint32_t seed)
     if (s->api->open(&s->file, seed, &s->net) != 0) {
         return env_fail(s, DT_EDATA, "SUMO cannot load it");
     }
-    if (s->api->left_out()[0] != '\0' && !s->has_told) {
+    if (s->api->left_out()[0] != '\0' && !s->has_logged) {
         dt_logf(s->h, 2, "%s: left out, as a scenario writes no files and connects nowhere: %s", s->config.sumocfg,
                 s->api->left_out());
     }
@@ -446,7 +446,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_TRY_H(name_scenarios(s));
     DT_TRY_H(make_room_for_all(s));
     DT_TRY_H(load_scenario(s, 0, 1));
-    s->has_told = true;
+    s->has_logged = true;
     s->api->close(); /* an instance that is only asked for its spec needs no memory */
     return DT_OK;
 }

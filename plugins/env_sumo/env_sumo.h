@@ -141,7 +141,7 @@ typedef struct state {
     uint32_t n_agents, n_phases, n_lanes, n_row; /* widths: choices, lanes of a row, numbers of a row */
     uint32_t most_lanes;                         /* that a signal has */
     uint32_t most_links, L;                      /* the same; and of all scenarios */
-    bool has_episode, has_told;                  /* has_told: what scenarios leave out was logged */
+    bool has_episode, has_logged;                /* has_logged: what scenarios leave out was logged */
     double begin_s, end_s, time_s;               /* simulated */
     const sumo_vehicle *vehicle;
     uint32_t n_vehicles;

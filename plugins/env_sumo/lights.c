@@ -412,7 +412,7 @@ static dt_status advance_simulation(state *s, double stretch_s)
         if (s->api->step(&s->time_s) != 0) {
             return env_fail(s, DT_EIO, "SUMO stopped");
         }
-        scene_tell(s);
+        scene_show_step(s);
         if (s->config.control == CONTROL_PROGRAM) {
             DT_TRY_H(review_stretch(s, step_s));
             follow_program(s);

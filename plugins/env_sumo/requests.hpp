@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who meets whom at signals and who yields, as the net's file says it (<request>, SUMO's manual, "SUMO Road Networks").
- * libsumo tells the lanes that go before a link and not the links, so that one lane's right turn, which merges, cannot be
- * told from its left turn, which crosses. Threads: one.
+ * libsumo reports the lanes that go before a link and not the links, so that one lane's right turn, which merges, cannot be
+ * distinguished from its left turn, which crosses. Threads: one.
  */
 #ifndef DTRAIN_ENV_SUMO_REQUESTS_HPP
 #define DTRAIN_ENV_SUMO_REQUESTS_HPP

@@ -12,7 +12,7 @@
 extern const dt_scene_api scene_api;
 
 /* Simulated time has passed. */
-static inline void scene_tell(const state *s)
+static inline void scene_show_step(const state *s)
 {
     if (s->picture.each != NULL) {
         s->picture.each(s->picture.user);

@@ -84,8 +84,9 @@ uint32_t signal_conflicts(const sumo_signal *s, const char *state)
     for (uint32_t i = 0; i < s->n_links; i++) {
         for (uint32_t j = 0; j < i && state[i] == 'G'; j++) {
             const size_t one = (size_t)i * s->n_links + j, other = (size_t)j * s->n_links + i;
-            const bool is_told = s->responds[one] != s->responds[other];
-            n += state[j] == 'G' && s->foe[one] != 0 && s->from[i] != s->from[j] && !(is_told && signal_merge(s, i, j));
+            const bool has_priority = s->responds[one] != s->responds[other];
+            n += state[j] == 'G' && s->foe[one] != 0 && s->from[i] != s->from[j] &&
+                 !(has_priority && signal_merge(s, i, j));
         }
     }
     return n;

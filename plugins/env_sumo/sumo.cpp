@@ -576,7 +576,7 @@ void list_late(simulation &s)
     size_t found = 0;
     s.late.clear();
     read_route_files(s);
-    Simulation::saveState(s.state_file.path); /* libsumo does not tell when a vehicle is due; its saved state does */
+    Simulation::saveState(s.state_file.path); /* libsumo does not report when a vehicle is due; its saved state does */
     const string state = s.state_file.text();
     for_each_element(state, "vehicle", [&](const string &e) {
         const string id = attribute(e, "id");

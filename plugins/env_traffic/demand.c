@@ -313,7 +313,7 @@ static double gap_ahead(const sim *s, const newcomer *c, int32_t lane, int32_t b
 static int can_enter(const sim *s, const newcomer *c, int32_t lane, entry *out)
 {
     const lane_state *l = &s->lane[lane];
-    const double wish = speed_wanted(s, c, lane);
+    const double wanted_v = speed_wanted(s, c, lane);
     int32_t behind = slot_front(l); /* slot of the first one behind it */
     while (behind <= slot_back(l) && s->x[behind] >= out->x - c->length) {
         behind++;
@@ -321,14 +321,15 @@ static int can_enter(const sim *s, const newcomer *c, int32_t lane, entry *out)
     double leader = 0;
     const double ahead = gap_ahead(s, c, lane, behind, out->x, &leader);
     out->gap = behind > slot_front(l) ? ahead : FREE_GAP;
-    out->v = wish;
+    out->v = wanted_v;
     if (ahead < FREE_GAP) {
-        const double slow = least(wish, leader);
+        const double slow = least(wanted_v, leader);
         if (ahead < s->driver.s0) {
             return 0;
         }
-        if (follow(&s->driver, wish, most(wish, GAP_LEAST), ahead, leader) < -SAFE_BRAKE) {
-            if (has_exact_speed(c) || follow(&s->driver, slow, most(wish, GAP_LEAST), ahead, leader) < -SAFE_BRAKE) {
+        if (follow(&s->driver, wanted_v, most(wanted_v, GAP_LEAST), ahead, leader) < -SAFE_BRAKE) {
+            if (has_exact_speed(c) ||
+                follow(&s->driver, slow, most(wanted_v, GAP_LEAST), ahead, leader) < -SAFE_BRAKE) {
                 return 0;
             }
             out->v = slow;

@@ -616,7 +616,7 @@ static dt_status step(void *self, const dt_env_io *io)
         if (s->measure.signal != NULL) {
             measure_advance(&s->measure, m);
         }
-        reward += share * (m->wish_n > 0 ? m->wish / (double)m->wish_n : 1);
+        reward += share * (m->speed_ratio_n > 0 ? m->speed_ratio / (double)m->speed_ratio_n : 1);
         add_danger(m, share, io->cost + (size_t)s->n_signals * SIM_COSTS);
         for (uint32_t k = 0; k < s->n_signals; k++) {
             add_junction(m, (int32_t)k, share, &io->reward[k], io->cost + (size_t)k * SIM_COSTS);

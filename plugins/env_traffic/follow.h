@@ -46,8 +46,8 @@ static inline double idm(const driver *d, double v, double want, double gap, dou
 {
     const double s = most(gap, GAP_LEAST);
     const double ratio = v / want, r2 = ratio * ratio;
-    const double wish = d->s0 + most(0, v * d->T + v * (v - leader) * d->over_2_ab);
-    const double near = wish / s;
+    const double desired_gap = d->s0 + most(0, v * d->T + v * (v - leader) * d->over_2_ab);
+    const double near = desired_gap / s;
     const double free = most(d->a * (1 - r2 * r2), -d->b);
     return most(free - d->a * near * near, -BRAKE_MAX);
 }

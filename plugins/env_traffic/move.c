@@ -352,7 +352,7 @@ void move_accelerate(sim *s)
 /* ---- motion ------------------------------------------------------------------------------------------------------ */
 
 typedef struct lane_sums {
-    double speed, wish, standing, hard, emergency, close;
+    double speed, speed_ratio, standing, hard, emergency, close;
 } lane_sums;
 
 /* Time to collision of those behind another one, before they move. */
@@ -383,7 +383,7 @@ static lane_sums advance_lane(int32_t n, double dt, double half, double hard_mps
         v[i] = v1;
         a[i] = (v1 - v0) / dt;
         sum.speed += v1;
-        sum.wish += v1 / want[i];
+        sum.speed_ratio += v1 / want[i];
         if (v1 < HALTING_MPS) {
             sum.standing++;
         }
@@ -451,9 +451,9 @@ void move_advance(sim *s)
         const lane_sums sum =
             advance_lane(l->n, dt, half, s->c->hard_mps2, emergency, s->x + p, s->v + p, s->a + p, s->want + p);
         l->n_hard = (int32_t)sum.hard;
-        l->lost = l->n - sum.wish;
+        l->lost = l->n - sum.speed_ratio;
         all.speed += sum.speed;
-        all.wish += sum.wish;
+        all.speed_ratio += sum.speed_ratio;
         all.standing += sum.standing;
         all.emergency += sum.emergency;
     }
@@ -463,12 +463,12 @@ void move_advance(sim *s)
         }
     }
     const int64_t waiting = sim_waiting(s);
-    s->wish = all.wish;
-    s->wish_n = s->n_vehicles + waiting;
+    s->speed_ratio = all.speed_ratio;
+    s->speed_ratio_n = s->n_vehicles + waiting;
     s->sum.updates += s->n_vehicles;
     s->sum.emergencies += (int64_t)all.emergency;
     s->sum.speed_s += all.speed * dt;
     s->sum.present_s += s->n_vehicles * dt;
     s->sum.waiting_s += all.standing * dt;
-    s->sum.loss_s += (s->n_vehicles - all.wish) * dt;
+    s->sum.loss_s += (s->n_vehicles - all.speed_ratio) * dt;
 }

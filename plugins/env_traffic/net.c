@@ -348,9 +348,9 @@ int32_t net_conflicts(const net *n, const net_junction *j, const net_show *show)
     int32_t count = 0;
     for (int32_t a = 0; a < j->n_links; a++) {
         for (int32_t b = a + 1; b < j->n_links && net_letter(n, j, show, a) == NET_GO; b++) {
-            const int is_told = net_has(&j->responds[a], b) != net_has(&j->responds[b], a);
+            const int has_priority = net_has(&j->responds[a], b) != net_has(&j->responds[b], a);
             count += net_has(&j->foes[a], b) && net_letter(n, j, show, b) == NET_GO &&
-                     n->link[j->link + a].from != n->link[j->link + b].from && !(is_told && net_merge(n, j, a, b));
+                     n->link[j->link + a].from != n->link[j->link + b].from && !(has_priority && net_merge(n, j, a, b));
         }
     }
     return count;

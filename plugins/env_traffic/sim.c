@@ -109,8 +109,8 @@ void sim_reset(sim *s, uint64_t seed)
 {
     s->seed = seed;
     s->step = s->next_key = 0;
-    s->elapsed_s = s->wish = 0;
-    s->wish_n = 0;
+    s->elapsed_s = s->speed_ratio = 0;
+    s->speed_ratio_n = 0;
     s->n_vehicles = 0;
     s->sum = (tally){0};
     for (int32_t k = 0; k < s->net.n_lanes; k++) {

@@ -154,9 +154,9 @@ typedef struct sim {
     net_links *waits,
         *starts; /* [n_junctions] without lights: links whose first vehicle stands at the line; may start */
     uint64_t seed, step, next_key;
-    double elapsed_s; /* since the episode began; the clock of the files is sim_clock */
-    double wish;      /* sum over vehicles, waiting ones included, of speed over wanted speed, in the last step */
-    int64_t wish_n;
+    double elapsed_s;   /* since the episode began; the clock of the files is sim_clock */
+    double speed_ratio; /* sum over vehicles, waiting ones included, of speed over wanted speed, in the last step */
+    int64_t speed_ratio_n;
     tally sum;
 } sim;
 

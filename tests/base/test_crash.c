@@ -58,7 +58,7 @@ static int crash(int number, bool is_taken, char out[2][8192])
     return status;
 }
 
-static void test_tells(void **state)
+static void test_reports(void **state)
 {
     static const struct {
         int number;
@@ -94,7 +94,7 @@ static void test_leaves_others_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tells),
+        cmocka_unit_test(test_reports),
         cmocka_unit_test(test_leaves_others_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

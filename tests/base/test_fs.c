@@ -431,8 +431,9 @@ static void test_reach(void **state)
     assert_true(child >= 0);
     if (child == 0) {
         const bool is_other = geteuid() != 0 || setuid(65534) == 0;
-        const bool is_told = dt_fs_check_access(path) == DT_EIO && strstr(dt_error_text(), "Permission denied") != NULL;
-        _exit(!is_other || is_told ? 0 : 1);
+        const bool is_reported =
+            dt_fs_check_access(path) == DT_EIO && strstr(dt_error_text(), "Permission denied") != NULL;
+        _exit(!is_other || is_reported ? 0 : 1);
     }
     int end;
     assert_int_equal(waitpid(child, &end, 0), child);

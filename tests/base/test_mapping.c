@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of base/mapping.h: a mapped file that becomes shorter reads as zeros and is told; any other SIGBUS is deadly.
+ * Tests of base/mapping.h: a mapped file that becomes shorter reads as zeros and is reported; any other SIGBUS is
+ * deadly.
  */
 #include <setjmp.h>
 #include <stdarg.h>

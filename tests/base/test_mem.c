@@ -118,7 +118,7 @@ static void test_arena_is_zeroed_and_given_back(void **state)
 }
 
 /* What touching the first so many bytes makes resident is what was said: at most, as huge pages may have run out. */
-static void test_touched_is_told(void **state)
+static void test_touched_is_counted(void **state)
 {
     enum { BYTES = 5000001 };
     const size_t page = dt_arena_bytes(1), used[] = {0, 1, 100000, 2097152, 2097153, 4194305, BYTES};
@@ -215,7 +215,7 @@ int main(void)
         cmocka_unit_test_setup(test_sizes_cannot_overflow, reset),
         cmocka_unit_test_setup(test_strdup, reset),
         cmocka_unit_test_setup(test_arena_is_zeroed_and_given_back, reset),
-        cmocka_unit_test_setup(test_touched_is_told, reset),
+        cmocka_unit_test_setup(test_touched_is_counted, reset),
         cmocka_unit_test_setup(test_fault_modes, reset),
         cmocka_unit_test_setup(test_bad_specifications_are_named_and_ignored, reset),
         cmocka_unit_test_setup(test_kill_mode_kills, reset),

@@ -113,7 +113,7 @@ static void test_spans(void **state)
     assert_int_equal(count(text, "cut off"), 0);
     dt_free(text);
 
-    dt_trace_start(); /* begins anew, in the same buffers */
+    dt_trace_start(); /* starts again, in the same buffers */
     work(0);
     dt_trace_stop();
     text = written(1);

@@ -85,7 +85,7 @@ elif ! grep -q "needs AVX512-BF16 or AMX" "$work/err"; then
     failed=$((failed + 1))
 fi
 
-# --- an evaluation beside rules that the user names, explained by the environment's table ---
+# --- an evaluation compared with rules that the user names, explained by the environment's table ---
 signals="--plugin phase2_ppo --env env_traffic --set env_traffic.control=signals --set env_traffic.scenario=intersection
     --set env_traffic.episode_s=30 --seeds 1 --episodes 1 -q"
 expect 0 '"baselines":[{"controller":"controller_fixed","learnt":false,"result":{' "$dtrain" eval $signals \

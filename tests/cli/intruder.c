@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What nobody should open: it leaves a mark the moment the dynamic loader has it, before anybody can ask what it is.
+ * What nobody should open: it leaves a mark the moment the dynamic loader has it, before it can be asked what it is.
  */
 #include <fcntl.h>
 #include <stdlib.h>

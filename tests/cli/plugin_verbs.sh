@@ -82,7 +82,7 @@ expect 0 doctor
 has "fingers: ten"
 has "grow some"
 
-# --- profiles lie in a folder beside plugins ---
+# --- profiles lie in a folder next to plugins ---
 mkdir "$work/plugins/profiles"
 printf 'training : { learning_rate = 0.125; };\n' >"$work/plugins/profiles/brisk.cfg"
 expect 0 --plugin phase2_ppo --profile brisk --dry-run

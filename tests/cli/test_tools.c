@@ -146,14 +146,14 @@ static void test_show(void **state)
     dt_config_destroy(c);
 }
 
-static void tell(void *user, const char *verdict)
+static void write_text(void *user, const char *verdict)
 {
     dt_str_addf(user, "%s\n", verdict);
 }
 
 static void test_check(void **state)
 {
-    const dt_check_desc d = {.loader = loader, .tell = tell, .user = &out};
+    const dt_check_desc d = {.loader = loader, .report = write_text, .user = &out};
     assert_int_equal(dt_check_plugin(&d, "bad_layout"), DT_EABI);
     out_says("FAIL ");
     out_says("layout \"ilp32be;dims4\"");

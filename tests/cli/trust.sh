@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A run or checkpoint that somebody else made (docs/explanation/security.md): it chooses no code that runs here.
+# A run or checkpoint that a third party made (docs/explanation/security.md): it chooses no code that runs here.
 set -u
 
 . "${DT_SRCDIR:-.}/tests/check.inc"
@@ -25,7 +25,7 @@ expect 0 "" "$dtrain" --plugin phase2_ppo $tiny --run-dir "$work/run"
 
 # --- a path in the configuration of a run ---
 cp "$build/tests/cli/.libs/intruder.so" "$work/intruder.so"
-foreign() { # SED-SCRIPT: a copy of the run with a configuration that somebody else wrote
+foreign() { # SED-SCRIPT: a copy of the run with a configuration that a third party wrote
     rm -rf "$work/foreign"
     cp -r "$work/run" "$work/foreign"
     sed "$1" "$work/run/config.cfg" >"$work/foreign/config.cfg"

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* Rank a sends rank b a piece of (a + 2 b + round) % 5 words, each of which says between whom and when. */
+/* Rank a sends rank b a piece of (a + 2 b + round) % 5 words, each of which says its ranks and round. */
 static dt_status swap_pieces(dt_comm *c, uint32_t round)
 {
     enum { MOST = 4 };

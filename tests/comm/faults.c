@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Ranks in a simulated world (world.h) where every seed is another mishap: "faults FIRST COUNT" runs so many seeds and
- * prints what was reached; "faults SEED" runs one and tells all that happens.
+ * prints what was reached; "faults SEED" runs one and prints all that happens.
  *
  * Whatever strikes, all ranks end within the time limit; a rank that ends well has the right numbers, to the bit, and
  * one that does not names the rank that was struck, or nobody where nobody can know; nothing is left in memory, and the
@@ -28,7 +28,7 @@ typedef struct scenario {
     dt_fate fate;
     uint32_t kind;     /* of the fate; NOTHING */
     uint32_t what;     /* which body */
-    bool has_harm;     /* somebody may fail */
+    bool has_harm;     /* a rank may fail */
     const float *want; /* what the training ends in */
 } scenario;
 
@@ -373,7 +373,7 @@ static bool blames(const scenario *s, const char *text)
             strstr(text, "what others send") != NULL);
 }
 
-static const char *judge_rank(const scenario *s, const dt_world_end *end, uint32_t r)
+static const char *check_rank(const scenario *s, const dt_world_end *end, uint32_t r)
 {
     const bool is_struck = s->fate.is_struck && r == s->fate.rank;
     if (end->error.status == DT_OK) {
@@ -391,11 +391,11 @@ static const char *judge_rank(const scenario *s, const dt_world_end *end, uint32
     return is_struck || blames(s, end->error.text) ? NULL : "does not name the rank that was struck";
 }
 
-static const char *judge(const scenario *s, const dt_world_report *o, uint32_t *rank_p)
+static const char *check_outcome(const scenario *s, const dt_world_report *o, uint32_t *rank_p)
 {
     const double wait = isinf(s->d.detect_s) ? 0 : s->d.detect_s, nap = isinf(s->fate.seconds) ? 0 : s->fate.seconds;
     for (*rank_p = 0; *rank_p < s->d.ranks; ++*rank_p) {
-        const char *bad = judge_rank(s, &o->end[*rank_p], *rank_p);
+        const char *bad = check_rank(s, &o->end[*rank_p], *rank_p);
         if (bad != NULL) {
             return bad;
         }
@@ -411,7 +411,7 @@ typedef struct tally {
     bool hit[DT_FATE_KINDS][DT_WORLD_POINTS];
 } tally;
 
-static bool run_seed(uint64_t seed, tally *t, void (*tell)(void *user, const char *line))
+static bool run_seed(uint64_t seed, tally *t, void (*notify)(void *user, const char *line))
 {
     static dt_world_end end[MOST_RANKS];
     static scenario s;
@@ -419,9 +419,9 @@ static bool run_seed(uint64_t seed, tally *t, void (*tell)(void *user, const cha
     const uint64_t live = dt_alloc_live_bytes();
     uint32_t rank = 0;
     imagine(seed, &s);
-    s.d.tell = tell;
+    s.d.notify = notify;
     const dt_status st = dt_world_run(&s.d, run_body, &s, &out);
-    const char *bad = st < 0 ? dt_error_text() : judge(&s, &out, &rank);
+    const char *bad = st < 0 ? dt_error_text() : check_outcome(&s, &out, &rank);
     if (bad == NULL && dt_alloc_live_bytes() != live) {
         bad = "memory is left";
     }

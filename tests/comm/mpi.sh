@@ -59,7 +59,7 @@ expect 6 3 "3:called all_gather of 4 bytes and timed out after 0.3 s waiting for
 expect 6 3 "1:rank 1 of 3 (3 here): DT_EDIVERGED the loss is not finite" "2:DT_EPEER rank 1 left: the loss is not finite" \
     -- "$job" abandon
 expect 6 3 "2:collective 1: rank" "2:called barrier and timed out after 0.5 s waiting for rank 1 (process " -- "$job" late
-# one of three is gone without a word: whoever started them ends the others, within seconds
+# one of three is gone without a word: their starter ends the others, within seconds
 mpi_timeout=20
 cases=$((cases + 1))
 mpi 1 env DTRAIN_FAULT=comm.begin:50 "$job" all : -n 2 "$job" all >"$out" 2>&1

@@ -115,7 +115,7 @@ static void test_what_one_writes_the_other_sees(void **state)
     dt_board_close(NULL);
 }
 
-static void test_a_rank_beyond_is_nobody(void **state)
+static void test_a_rank_out_of_range_is_absent(void **state)
 {
     dt_board *b = make();
     dt_board_call call = {.number = 1};
@@ -128,7 +128,7 @@ static void test_a_rank_beyond_is_nobody(void **state)
     for (uint32_t r = 0; r < RANKS; r++) {
         assert_int_equal(seen(b, r).state, DT_BOARD_NEVER);
     }
-    dt_board_mark_joined(NULL, 0); /* without shared memory nobody is told anything */
+    dt_board_mark_joined(NULL, 0); /* without shared memory nothing is reported */
     dt_board_call_begin(NULL, 0, &call);
     dt_board_call_end(NULL, 0, 1);
     dt_board_mark_left(NULL, 0, 0);
@@ -184,7 +184,7 @@ static void test_a_process_that_is_held_or_gone(void **state)
     await_stopped(b, 2, false);
     end_child(child);
     assert_int_equal(seen(b, 2).state, DT_BOARD_GONE);
-    assert_int_equal(dt_board_kill_processes(b), 0); /* its number may be somebody else's */
+    assert_int_equal(dt_board_kill_processes(b), 0); /* its number may be that of another process */
     dt_board_close(b);
 }
 
@@ -288,7 +288,7 @@ static void test_nothing_stays_open(void **state)
         dt_board *b = make(), *other = NULL;
         assert_int_equal(dt_board_open(dt_board_path(b), &other), DT_OK);
         dt_board_close(b);
-        assert_int_equal(dt_board_ranks(other), RANKS); /* whoever has it keeps it */
+        assert_int_equal(dt_board_ranks(other), RANKS); /* a process that has it keeps it */
         dt_board_mark_joined(other, 0);
         assert_int_equal(seen(other, 0).state, DT_BOARD_HERE);
         dt_board_close(other);
@@ -303,7 +303,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_one_writes_the_other_sees),
-        cmocka_unit_test(test_a_rank_beyond_is_nobody),
+        cmocka_unit_test(test_a_rank_out_of_range_is_absent),
         cmocka_unit_test(test_the_newest_calls_stay),
         cmocka_unit_test(test_calls_as_text),
         cmocka_unit_test(test_a_process_that_is_held_or_gone),

@@ -92,7 +92,7 @@ static void test_many_are_under_way_and_end_in_any_order(void **state)
     assert_int_equal(dt_alloc_live_bytes(), live);
 }
 
-static void test_imagined_ranks_meet_nobody(void **state)
+static void test_imagined_ranks_meet_no_rank(void **state)
 {
     dt_comm *c = NULL;
     assert_int_equal(dt_comm_create_planned(1, 1, 1, &c), DT_OK);
@@ -379,7 +379,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_call_on_every_size),
         cmocka_unit_test(test_many_are_under_way_and_end_in_any_order),
-        cmocka_unit_test(test_imagined_ranks_meet_nobody),
+        cmocka_unit_test(test_imagined_ranks_meet_no_rank),
         cmocka_unit_test(test_null_is_a_single_rank),
         cmocka_unit_test(test_steady_calls_allocate_nothing),
         cmocka_unit_test(test_agreement_takes_the_worst_and_names_it),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/comm/cost.c: the formulas, by hand; and beside a simulated world with the same links, where steps
- * are really taken: what is measured there agrees with what is predicted.
+ * Tests of core/comm/cost.c: the formulas, by hand; and compared with a simulated world with the same links, where
+ * steps are really taken: what is measured there agrees with what is predicted.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/comm/peers.c over a transport that only notes what is told and says what is to be heard: ranks
+ * Tests of core/comm/peers.c over a transport that only notes what is sent and returns what is to be received: ranks
  * that leave, ask, answer, are gone or never came, and what a rank says that waited in vain for them.
  */
 #include <setjmp.h>
@@ -31,12 +31,12 @@ static struct {
     uint32_t from;
     char text[512];
 } inbox[MOST];
-static uint32_t n_in, n_heard, n_told;
-static char told[MOST][512];
+static uint32_t n_in, n_heard, n_sent;
+static char sent_text[MOST][512];
 
 static void words_reset(void)
 {
-    n_in = n_heard = n_told = 0;
+    n_in = n_heard = n_sent = 0;
 }
 
 static void will_hear(uint32_t from, const char *text)
@@ -45,13 +45,13 @@ static void will_hear(uint32_t from, const char *text)
     snprintf(inbox[n_in++].text, sizeof(inbox[0].text), "%s", text);
 }
 
-static void tell(const char *text)
+static void notify(const char *text)
 {
-    assert_true(n_told < MOST);
-    snprintf(told[n_told++], sizeof(told[0]), "%s", text);
+    assert_true(n_sent < MOST);
+    snprintf(sent_text[n_sent++], sizeof(sent_text[0]), "%s", text);
 }
 
-static bool heard(uint32_t *from_p, char *text, size_t bytes)
+static bool received(uint32_t *from_p, char *text, size_t bytes)
 {
     if (n_heard == n_in) {
         return false;
@@ -62,7 +62,7 @@ static bool heard(uint32_t *from_p, char *text, size_t bytes)
 }
 
 static const dt_transport_ops words = {
-    .struct_size = sizeof(words), .version = DT_TRANSPORT_VERSION, .tell = tell, .heard = heard};
+    .struct_size = sizeof(words), .version = DT_TRANSPORT_VERSION, .notify = notify, .received = received};
 
 /* ---- two ranks that met ------------------------------------------------------------------------------------------ */
 
@@ -168,8 +168,8 @@ static void test_who_leaves_says_why_once(void **state)
     dt_peers_announce_exit(p, "the loss is not finite");
     dt_peers_announce_exit(p, "and again");
     assert_true(dt_peers_has_exited(p));
-    assert_int_equal(n_told, 1);
-    assert_string_equal(told[0], "!the loss is not finite");
+    assert_int_equal(n_sent, 1);
+    assert_string_equal(sent_text[0], "!the loss is not finite");
     dt_peers_destroy(p);
 }
 
@@ -207,15 +207,15 @@ static void test_who_is_asked_answers_once(void **state)
     for (int i = 0; i < 4; i++) {
         assert_int_equal(dt_peers_poll(p), DT_OK);
     }
-    assert_int_equal(n_told, 1);
-    assert_string_equal(told[0], ".");
+    assert_int_equal(n_sent, 1);
+    assert_string_equal(sent_text[0], ".");
     dt_peers_destroy(p);
     words_reset();
     p = peers_of(0, 3, NULL);
     dt_peers_announce_exit(p, "enough");
     will_hear(1, "?");
     assert_int_equal(dt_peers_poll(p), DT_OK);
-    assert_int_equal(n_told, 1); /* who has left answers nothing */
+    assert_int_equal(n_sent, 1); /* who has left answers nothing */
     dt_peers_destroy(p);
 }
 
@@ -263,11 +263,11 @@ static void test_a_rank_that_has_not_come_is_blamed(void **state)
     says(name_of(1));
     says("; its last was collective 6 (barrier), which ended ");
     assert_true(dt_peers_has_exited(a.peers[0]));
-    assert_int_equal(n_told, 2);
-    assert_string_equal(told[0], "?");
-    assert_true(strncmp(told[1], "#collective 7: rank 0 called barrier", 36) == 0);
+    assert_int_equal(n_sent, 2);
+    assert_string_equal(sent_text[0], "?");
+    assert_true(strncmp(sent_text[1], "#collective 7: rank 0 called barrier", 36) == 0);
     dt_peers_announce_exit(a.peers[0], "it has told by now");
-    assert_int_equal(n_told, 2);
+    assert_int_equal(n_sent, 2);
     pair_part(&a);
 }
 
@@ -309,7 +309,7 @@ static void test_where_all_are_there_nothing_arrives(void **state)
     pair_part(&a);
 }
 
-static void test_who_left_meanwhile_is_told_instead(void **state)
+static void test_ranks_that_left_are_reported_instead(void **state)
 {
     pair a;
     pair_meet(&a);
@@ -407,7 +407,7 @@ int main(void)
         cmocka_unit_test(test_a_rank_that_has_not_come_is_blamed),
         cmocka_unit_test(test_a_gone_or_held_rank_is_blamed),
         cmocka_unit_test(test_where_all_are_there_nothing_arrives),
-        cmocka_unit_test(test_who_left_meanwhile_is_told_instead),
+        cmocka_unit_test(test_ranks_that_left_are_reported_instead),
         cmocka_unit_test(test_ranks_that_are_not_seen),
         cmocka_unit_test(test_too_little_memory),
         cmocka_unit_test(test_a_meeting_that_fails),

@@ -127,7 +127,7 @@ typedef struct rank_job {
     const world *w;
     dt_comm *comm;
     float *result;
-    uint64_t sent, told; /* bytes of one reduction: counted, and as the sum says */
+    uint64_t sent, announced; /* bytes of one reduction: counted, and as the sum says */
     double scalars[N_SCALARS];
     dt_error end;
 } rank_job;
@@ -170,7 +170,7 @@ static dt_status reduce_as_rank(rank_job *job)
         st = sum_of_all(sum, t, job->comm, w->count, &out);
         job->sent = dt_comm_sent_bytes(job->comm) - job->sent;
     }
-    job->told = dt_tree_sum_sent_bytes(sum, range) + dt_tree_all_gather_sent_bytes(sum, range);
+    job->announced = dt_tree_sum_sent_bytes(sum, range) + dt_tree_all_gather_sent_bytes(sum, range);
     if (st == DT_OK) {
         memcpy(job->result, out, w->count * sizeof(float));
         st = dt_tree_sum_f64(job->comm, &shape, &leaf_scalars[begin][0], N_SCALARS, room, job->scalars);
@@ -237,7 +237,7 @@ static void run_world(const world *w, rank_job *jobs)
     for (uint32_t r = 0; r < w->ranks; r++) {
         assert_string_equal(jobs[r].end.status == DT_OK ? "" : jobs[r].end.text, "");
         check_bytes(w, r, jobs[r].sent);
-        assert_int_equal(jobs[r].sent, jobs[r].told);
+        assert_int_equal(jobs[r].sent, jobs[r].announced);
         dt_comm_destroy(comms[r]);
     }
 }

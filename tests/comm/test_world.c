@@ -18,7 +18,7 @@
 #include "calls.h"
 #include "world.h"
 
-enum { MOST = 64, FAILED = -1000 /* the first to see it, or one that the first told */ };
+enum { MOST = 64, FAILED = -1000 /* the first to see it, or one that the first notified */ };
 
 static dt_world_end end[1024];
 

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NOBODY = UINT32_MAX, STACK_BYTES = 1 << 20, TEXT_BYTES = 400 };
+enum { NO_RANK = UINT32_MAX, STACK_BYTES = 1 << 20, TEXT_BYTES = 400 };
 #define POLL_S 1e-6 /* what a look takes that finds nothing; twice as long each time, up to a thousand times */
 
 typedef enum phase { BEFORE_START, STARTED, BEFORE_WAIT, WAITING, DONE } phase;
@@ -90,17 +90,18 @@ static void note(world_rank *r, const char *what, uint64_t number)
     snprintf(e.what, sizeof(e.what), "%s", what);
     w->out->trace = dt_hash64(&e, sizeof(e), w->out->trace);
     w->out->events++;
-    if (w->d->tell != NULL) {
+    if (w->d->notify != NULL) {
         char line[TEXT_BYTES];
         snprintf(line, sizeof(line), "%12.9f  rank %-4u %s %llu", w->now, r->common.rank, what,
                  (unsigned long long)number);
-        w->d->tell(w->d->user, line);
+        w->d->notify(w->d->user, line);
     }
 }
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
-/* Those whose time has come; where nobody is ready, time goes on. Whoever waits for ever goes on when all others do. */
+/* Those whose time has come; where nobody is ready, time goes on. A rank that waits for ever continues when all others
+ * do. */
 static uint32_t wake_some(world *w)
 {
     double first = INFINITY;
@@ -137,7 +138,7 @@ static uint32_t next_turn(world *w)
             return r;
         }
     }
-    return NOBODY;
+    return NO_RANK;
 }
 
 static void hand_on(world_rank *r)
@@ -149,7 +150,7 @@ static void hand_on(world_rank *r)
     }
     pthread_mutex_lock(&w->lock);
     w->current = next;
-    pthread_cond_signal(next == NOBODY ? &w->is_over : &w->rank[next].turn);
+    pthread_cond_signal(next == NO_RANK ? &w->is_over : &w->rank[next].turn);
     while (r->state != ENDED && w->current != me) {
         pthread_cond_wait(&r->turn, &w->lock);
     }
@@ -161,7 +162,7 @@ static void block(world_rank *r, double until)
     r->state = BLOCKED;
     r->wake = until;
     hand_on(r);
-    r->waits_on = NOBODY;
+    r->waits_on = NO_RANK;
 }
 
 /* ---- bad news ---------------------------------------------------------------------------------------------------- */
@@ -174,7 +175,7 @@ static void hear(world_rank *r, double at, dt_status st, const char *why)
     r->news_at = at;
     r->news = st;
     snprintf(r->why, sizeof(r->why), "%s", why);
-    if (r->state == BLOCKED && r->waits_on != NOBODY && at < r->wake) {
+    if (r->state == BLOCKED && r->waits_on != NO_RANK && at < r->wake) {
         r->wake = at;
     }
 }
@@ -527,7 +528,7 @@ static dt_status build(world *w)
         k->common.timeout_s = w->d->timeout_s;
         k->w = w;
         k->news_at = INFINITY;
-        k->waits_on = NOBODY;
+        k->waits_on = NO_RANK;
         k->poll_s = POLL_S;
         w->out->end[r] = (dt_world_end){.at_s = 0};
     }
@@ -554,7 +555,7 @@ static dt_status run_all(world *w)
     pthread_cond_init(&w->is_over, NULL);
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
-    w->current = NOBODY;
+    w->current = NO_RANK;
     for (uint32_t r = 0; r < n; r++) {
         pthread_cond_init(&w->rank[r].turn, NULL);
     }
@@ -567,10 +568,10 @@ static dt_status run_all(world *w)
     }
     pthread_mutex_lock(&w->lock);
     w->current = next_turn(w);
-    if (w->current != NOBODY) {
+    if (w->current != NO_RANK) {
         pthread_cond_signal(&w->rank[w->current].turn);
     }
-    while (w->current != NOBODY) {
+    while (w->current != NO_RANK) {
         pthread_cond_wait(&w->is_over, &w->lock);
     }
     pthread_mutex_unlock(&w->lock);

@@ -44,11 +44,11 @@ typedef struct dt_world_desc {
     uint64_t seed;
     uint32_t ranks;
     double timeout_s; /* of the communicators, simulated */
-    double detect_s;  /* until others hear that a rank has died; INFINITY: never, their time limit tells */
+    double detect_s;  /* until others hear that a rank has died; INFINITY: never, their time limit expires */
     dt_links_desc links;
     dt_fate *fate; /* [n_fates] */
     uint32_t n_fates;
-    void (*tell)(void *user, const char *line); /* NULL, or hears what happens */
+    void (*notify)(void *user, const char *line); /* NULL, or hears what happens */
     void *user;
 } dt_world_desc;
 

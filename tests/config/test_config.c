@@ -86,7 +86,7 @@ static void test_phases(void **state)
     assert_int_equal(dt_config_n_phases(c), 1);
     assert_string_equal(dt_config_model(c, 0, "world"), "");
     assert_refused(dt_config_check_errors(c), DT_ECONFIG,
-                   "phases has no entry of third.so"); /* the file's goes, told */
+                   "phases has no entry of third.so"); /* the file's goes, reported */
     assert_int_equal(dt_config_check(c, NULL), DT_OK);
     dt_config_destroy(c);
 
@@ -219,7 +219,7 @@ static void test_all_errors(void **state)
                         "phases = ( { init = 5; stop = { epoch = 1; steps = -1; }; data = { batch = 0; }; },\n"
                         "           { plugin = \"p\"; stop = 3; }, 7 );");
     assert_int_equal(dt_config_collect_error(c, dt_config_set(c, "training")),
-                     DT_OK); /* told with the others, before them */
+                     DT_OK); /* reported with the others, before them */
     static const char *const lines[] = {"13 errors in the configuration",
                                         "--set training: expected section.key=value",
                                         "training.epochs = 0 at ",
@@ -248,7 +248,7 @@ static void test_all_errors(void **state)
     assert_string_equal(at_line, "");
     dt_config_destroy(c);
 
-    /* twenty are told, the rest is counted */
+    /* twenty are reported, the rest is counted */
     dt_str text = {0};
     for (int i = 0; i < 25; i++) {
         dt_str_addf(&text, "key%d = 1;\n", i);
@@ -480,7 +480,7 @@ static void test_groups_of_a_phase(void **state)
     assert_string_equal(hash, again);
     dt_config_destroy(c);
 
-    /* what is wrong is told once, whether such a phase runs or not; other components hold no groups */
+    /* what is wrong is reported once, whether such a phase runs or not; other components hold no groups */
     const char *const wrong[] = {"solver = { data = { btach = 8; }; };", "unknown key; did you mean \"batch\"?",
                                  "solver = { nowhere = { a = 1; }; };",  "neither a section nor the id of a component",
                                  "solver = { stop = { epoch = 1; }; };", "did you mean \"epochs\"?",

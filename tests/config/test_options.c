@@ -190,7 +190,7 @@ static void test_host_sections(void **state)
                 if (!isfinite(bound)) {
                     continue;
                 }
-                /* 1, or what a double of this size can tell apart */
+                /* 1, or what a double of this size can distinguish */
                 double v = side % 2 == 0 ? bound : bound + outside * fmax(1, fabs(bound) * 0x1p-40);
                 dt_config *one = fresh();
                 snprintf(set, sizeof(set), o->type == DT_OPT_I64 ? "%s.%s=%.0f" : "%s.%s=%.17g", sections[s], o->name,

@@ -167,7 +167,7 @@ static void test_what_is_missing(void **state)
     dt_config_destroy(c);
 }
 
-/* What a group or a file holds is bounded before anybody looks through its keys for each key. */
+/* What a group or a file holds is bounded before a search through its keys for each key. */
 static void test_too_many_settings(void **state)
 {
     dt_str text = {0};

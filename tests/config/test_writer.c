@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/config/writer.c: what is written reads back equal, origins are told, the hash sees what matters.
+ * Tests of core/config/writer.c: what is written reads back equal, origins are reported, the hash sees what matters.
  */
 #include "fixture.h"
 

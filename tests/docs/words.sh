@@ -22,13 +22,26 @@ whatever comes|are no"
 in_comments="told|tell|tells|telling|beside|nobody|somebody|everybody|anybody|whoever|who|whom|owed|says|wish|wishes|wished|\
 anew|judged|judges|judging|goes on|go on|going on|went on|gone on|in vain|once more|foretells|gave back|give back|gives back|\
 given back|hands on|handed on|let go|lets go|without a word|so many words|of one's own|its word|shall|learnt nothing"
-# shellcheck disable=SC2046 # a list of pages
+# of comments in tests, benches and examples
+in_tests="told|tell|tells|telling|somebody|everybody|anybody|whoever|whomever|whom|owed|anew|judge|judged|judges|judging|\
+stranger|strangers"
+# of identifiers, word by word; "behind" and "beside" are places in traffic
+in_identifiers="told|tell|tells|telling|nobody|somebody|everybody|anybody|whoever|whom|owed|owes|anew|judge|judged|judges|\
+judging|stranger|strangers|shadow|shadows|wish|wished|wishes|reckon|reckoned"
+code="$src/core $src/include $src/models $src/phases $src/plugins"
+# shellcheck disable=SC2046,SC2086 # lists of pages and folders
 [ $# -gt 0 ] || set -- "$src/README.md" "$src/CONTRIBUTING.md" "$src/SECURITY.md" "$src/examples/README.md" \
     $(find "$src/docs" -name '*.md' ! -name guide-keys.md | sort) \
-    $(find "$src/core" "$src/include" "$src/models" "$src/phases" "$src/plugins" -name '*.[ch]' -o -name '*.cu' -o -name '*.def' | sort)
-pages='' sources=''
+    $(find $code "$src/tests" "$src/bench" "$src/examples" -name '*.[ch]' -o -name '*.cu' -o -name '*.def' | sort) \
+    $(find "$src/tests" "$src/bench" "$src/examples" -name '*.sh' ! -name words.sh -o -name '*.py' -o -name '*.mk' | sort)
+pages='' sources='' named='' scripts=''
 for file in "$@"; do
-    case $file in *.md) pages="$pages $file" ;; *) sources="$sources $file" ;; esac
+    case $file in
+        *.sh | *.py | *.mk) scripts="$scripts $file" ;;
+        *.md) pages="$pages $file" ;;
+        "$src"/tests/* | "$src"/bench/* | "$src"/examples/*) named="$named $file" ;;
+        *) sources="$sources $file" ;;
+    esac
 done
 failed=0
 [ -z "$pages" ] || awk -v banned="$banned|there is none" '
@@ -104,7 +117,7 @@ comment { if ((i = index($0, "*/")) == 0) next; $0 = substr($0, i + 2); comment 
 END { check(); exit failed }
 ' $sources || failed=1
 # names of ports, parameters and members, and texts in quotes are not words
-[ -z "$sources" ] || awk -v banned="$in_comments" '
+in_code='
 function check(text, i) {
     gsub(/beside +"A 4 7"|"[^"]*"|`[^`]*`|beside +\[|(ahead|next_ahead), (next_)?beside|beside:|who:/, " ", text)
     text = tolower(text)
@@ -118,6 +131,7 @@ function check(text, i) {
 function fail(what) { printf "%s:%d: \"%s\" in a comment: see the terms in tests/docs/words.sh\n", FILENAME, FNR, what; failed = 1 }
 BEGIN { bans = split(banned, ban, "|") }
 FNR == 1 { comment = 0; general = FILENAME ~ /(^|\/)(core|include)\// && FILENAME !~ /\/traffic\// }
+FILENAME ~ /\.(sh|py|mk)$/ { if (match($0, /(^|[ \t])#/)) check(substr($0, RSTART)); next }
 {
     line = $0
     while (1) {
@@ -132,5 +146,37 @@ FNR == 1 { comment = 0; general = FILENAME ~ /(^|\/)(core|include)\// && FILENAM
     }
 }
 END { exit failed }
-' $sources || failed=1
+'
+[ -z "$sources" ] || awk -v banned="$in_comments" "$in_code" $sources || failed=1
+[ -z "$named$scripts" ] || awk -v banned="$in_tests" "$in_code" $named $scripts || failed=1
+[ -z "$sources$named" ] || awk -v banned="$in_identifiers" '
+function check(text, general) {
+    text = tolower(text)
+    if (text ~ pattern || (general && text ~ /(^|[^a-z])(behind|beside)([^a-z]|$)/)) {
+        printf "%s:%d: an identifier of a word that is none of the terms in tests/docs/words.sh: %s\n", FILENAME, FNR, text
+        failed = 1
+    }
+}
+BEGIN { pattern = "(^|[^a-z])(" banned ")([^a-z]|$)" }
+FNR == 1 { comment = 0; general = FILENAME ~ /(^|\/)core\// }
+/^[ \t]*#[ \t]*include/ { next }
+{
+    line = $0
+    if (comment) {
+        if ((i = index(line, "*/")) == 0) next
+        line = substr(line, i + 2); comment = 0
+    }
+    while (match(line, /"([^"\\]|\\.)*"|\047([^\047\\]|\\.)+\047|\/\*|\/\//)) {
+        check(substr(line, 1, RSTART - 1), general)
+        token = substr(line, RSTART, RLENGTH); line = substr(line, RSTART + RLENGTH)
+        if (token == "//") next
+        if (token == "/*") {
+            if ((i = index(line, "*/")) == 0) { comment = 1; next }
+            line = substr(line, i + 2)
+        }
+    }
+    check(line, general)
+}
+END { exit failed }
+' $sources $named || failed=1
 exit $failed

@@ -77,7 +77,7 @@ done
     fail "a pool of another size left with $?"
 grep -q "it starts empty" "$work/err" || fail "nothing is said of a pool of another size"
 refused 2 "no such team" --set opponents.learner=2
-refused 2 "no such target network" --set opponents.shadow=target
+refused 2 "no such target network" --set opponents.target=target
 refused 2 "no place of team 1" --set opponents.learner=1 --set training.eval_interval=1
 refused 2 "latest" --set opponents.latest=1.5
 
@@ -105,15 +105,15 @@ base=$rules_base
 base="--plugin phase_ddpg -q --set env.id=snakes --set env.instances=4 --set env_snakes.max_steps=16 $self
       --set phase_ddpg.collect_steps=4 --set phase_ddpg.learning_starts=64 --set phase_ddpg.iterations=20
       --set data.batch=16 --set training.eval_interval=0 --set evaluation.baselines= --set report.enabled=false"
-for shadow in "" target; do
+for target in "" target; do
     cases=$((cases + 1))
-    train ddpg --set opponents.shadow=$shadow --threads 1
-    train ddpg_part --set opponents.shadow=$shadow --max-steps 17
+    train ddpg --set opponents.target=$target --threads 1
+    train ddpg_part --set opponents.target=$target --max-steps 17
     resume ddpg_part --set comm.backend=sim --set comm.ranks=3
-    [ "$(state_hash "$work/ddpg")" = "$(state_hash "$work/ddpg_part")" ] || fail "phase_ddpg, shadow '$shadow': other bits"
+    [ "$(state_hash "$work/ddpg")" = "$(state_hash "$work/ddpg_part")" ] || fail "phase_ddpg, target '$target': other bits"
     rm -rf "$work/ddpg" "$work/ddpg_part"
 done
-refused 2 'contains the controller is "target"' --set opponents.shadow=tarjet
+refused 2 'contains the controller is "target"' --set opponents.target=tarjet
 
 # a team that is in no game never learns
 refused 2 "no agent that learns" --set opponents.learner=1 --set env_snakes.self_play=0.000000001 \
@@ -122,7 +122,7 @@ refused 2 "no agent that learns" --set opponents.learner=1 --set env_snakes.self
 # a target of the critic alone is no opponent
 base="--plugin phase_coma -q --set env.id=snakes --set env.instances=4 --set env_snakes.max_steps=16 $self
       --set training.eval_interval=0 --set evaluation.baselines= --set report.enabled=false"
-refused 2 "does not contain the controller" --set opponents.shadow=target
+refused 2 "does not contain the controller" --set opponents.target=target
 base=$rules
 
 # a mix: one environment with other options in each instance, evaluated as env.id says

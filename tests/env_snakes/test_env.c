@@ -377,7 +377,7 @@ static void test_mask(void **state)
             int32_t asked[AGENTS];
             memcpy(asked, r.act_i, sizeof(asked));
             is_over = rig_step(&r);
-            /* what is allowed is done: who did not die heads where it was told to */
+            /* what is allowed is done: an agent that did not die heads where it was asked to */
             for (int i = 0; i < AGENTS && !is_over; i++) {
                 assert_true(r.reward[i] < 0 || r.obs[i * 49 + HEADING + asked[i]] == 1.0F || r.reward[i] == 0);
             }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rules against rules in env_snakes, beside what the original measured with the same rules in 300 games each
+ * Rules against rules in env_snakes, compared with what the original measured with the same rules in 300 games each
  * (zhizhengzhao/snake, env/snakes.py): mean scores of both teams, shares of games won and lost. Both sides are means of
  * samples, so they may differ by 3.5 standard errors of their difference; the tables have two or three digits. And
  * which rule plays when, by schedules.

@@ -303,7 +303,7 @@ static void test_a_collision_terminates(void **test)
     int over = 0;
     for (int k = 0; !over; k++) {
         assert_true(k < 1000);
-        r.act_f[0] = 1.5f; /* one drives on, the other brakes: somebody is hit */
+        r.act_f[0] = 1.5f; /* one drives on, the other brakes: a vehicle is hit */
         r.act_f[1] = -3;
         over = rig_step(&r);
     }
@@ -753,7 +753,7 @@ static void count_call(void *user)
     ++*(int *)user;
 }
 
-/* 22 vehicles at rest on a circle, 10 of them agents; what is told about them changes nothing. */
+/* 22 vehicles at rest on a circle, 10 of them agents; what is observed of them changes nothing. */
 static void test_how_it_looks(void **state)
 {
     static const char *const set[] = {"scenario=ring", "control=vehicles", "vehicles=22", "length_m=230",

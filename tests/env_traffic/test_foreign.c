@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Networks and demand that somebody made to do harm: sums that do not fit, circles, places inside junctions, numbers
+ * Networks and demand made to do harm: sums that do not fit, circles, places inside junctions, numbers
  * that stand still, small files that unpack to large ones. Each is refused with a message before anything is written.
  */
 #include "files.h"
@@ -290,7 +290,7 @@ static void test_many_links(void **test)
     free(text);
 }
 
-/* Every kind of element that is not simulated is told once; 100000 kinds are not, nor is each compared with all. */
+/* Every kind of element that is not simulated is reported once; 100000 kinds are not, nor is each compared with all. */
 static void test_kinds_of_elements(void **test)
 {
     char message[MOCK_TEXT], part[32], *text = malloc(BIG_MAX);

@@ -440,8 +440,8 @@ static void test_tie_of_a_merge(void **state)
     const int32_t w = put_on(s, bit[0], via[0] - far, 5);
     put_on(s, bit[1], via[1] - 2, 5);
     move_accelerate(s);
-    const double gap = far - 2 - LENGTH, wish = S0 + 5 * 1.5;
-    rig_near(s->a[sim_slot_of(s, w)], A * (1 - pow(5 / QUICK, 4) - pow(wish / gap, 2)), 1e-9);
+    const double gap = far - 2 - LENGTH, speed_ratio = S0 + 5 * 1.5;
+    rig_near(s->a[sim_slot_of(s, w)], A * (1 - pow(5 / QUICK, 4) - pow(speed_ratio / gap, 2)), 1e-9);
     rig_close(&r);
 }
 
@@ -455,8 +455,8 @@ static void test_stop_at_the_line(void **state)
     const double v = 10, rest = 60, T = 1.5;
     const int32_t p = sim_slot_of(s, put_before(s, WEST + STRAIGHT, rest, v));
     move_accelerate(s);
-    const double wish = S0 + v * T + v * v / (2 * sqrt(A * B)), gap = rest - 1 + S0; /* Treiber's IDM */
-    rig_near(s->a[p], A * (1 - pow(v / QUICK, 4) - pow(wish / gap, 2)), 1e-9);
+    const double speed_ratio = S0 + v * T + v * v / (2 * sqrt(A * B)), gap = rest - 1 + S0; /* Treiber's IDM */
+    rig_near(s->a[p], A * (1 - pow(v / QUICK, 4) - pow(speed_ratio / gap, 2)), 1e-9);
     empty(s);
     const int32_t near = sim_slot_of(s, put_before(s, WEST + STRAIGHT, 31, v)); /* v^2 / (2 30) = 1.67: b at most */
     move_accelerate(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * plugins/env_traffic/history.c: sequences against a second record of the same simulation, whatever its step is; who
- * was not there yet, whom a sequence belongs to, and that nothing of an episode before shows.
+ * was not there yet, which vehicle a sequence belongs to, and that nothing of an episode before shows.
  */
 #include "rig.h"
 #include "../../plugins/env_traffic/history.h"

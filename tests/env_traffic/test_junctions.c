@@ -24,7 +24,7 @@ static const char *const *const busy[] = {
                           "sigma=0", "accel_mps2=2.6", "decel_mps2=4.5", "gap_m=2.5", NULL},
 };
 
-static void test_nobody_is_lost_or_hurt(void **test)
+static void test_no_vehicle_is_lost_or_hurt(void **test)
 {
     for (size_t k = 0; k < sizeof(busy) / sizeof(busy[0]); k++) {
         sim_rig r;
@@ -174,7 +174,7 @@ static void test_paths_cross_where_they_should(void **test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nobody_is_lost_or_hurt),        cmocka_unit_test(test_delay_at_a_fixed_signal),
+        cmocka_unit_test(test_no_vehicle_is_lost_or_hurt),    cmocka_unit_test(test_delay_at_a_fixed_signal),
         cmocka_unit_test(test_signals_by_construction),       cmocka_unit_test(test_conflicting_greens_are_seen),
         cmocka_unit_test(test_paths_cross_where_they_should),
     };

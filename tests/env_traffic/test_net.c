@@ -386,7 +386,7 @@ static void test_bad_routes(void **test)
     refuse_all(bad, sizeof(bad) / sizeof(bad[0]), 0);
 }
 
-static void test_nobody_drives(void **test)
+static void test_no_vehicle_drives(void **test)
 {
     char message[MOCK_TEXT];
     static char closed[FILE_MAX];
@@ -481,7 +481,7 @@ int main(void)
         cmocka_unit_test(test_compressed),
         cmocka_unit_test(test_bad_nets),
         cmocka_unit_test(test_bad_routes),
-        cmocka_unit_test(test_nobody_drives),
+        cmocka_unit_test(test_no_vehicle_drives),
         cmocka_unit_test(test_what_is_left_out),
         cmocka_unit_test(test_stop_signs),
         cmocka_unit_test(test_lanes_of_insertion),

@@ -18,9 +18,9 @@ typedef struct paper_driver {
 /* Treiber, Hennecke & Helbing 2000, eqs. 2 and 3, with the bounds that follow.h documents. */
 static double paper_idm(const paper_driver *d, double v, double v0, double s, double leader)
 {
-    const double wish = d->s0 + fmax(0, v * d->T + v * (v - leader) / (2 * sqrt(d->a * d->b)));
+    const double speed_ratio = d->s0 + fmax(0, v * d->T + v * (v - leader) / (2 * sqrt(d->a * d->b)));
     const double free_part = d->a * (1 - pow(v / v0, 4));
-    return fmax(fmax(free_part, -d->b) - d->a * pow(wish / fmax(s, 0.01), 2), -9);
+    return fmax(fmax(free_part, -d->b) - d->a * pow(speed_ratio / fmax(s, 0.01), 2), -9);
 }
 
 /* Krauss 1998, eqs. 3.1 to 3.4, with the reaction time T and the standing distance s0. */
@@ -163,10 +163,10 @@ static void test_steps_and_counts(void **test)
  * 2013, ch. 15). */
 static double growth_rate(const paper_driver *d, double s, double v, int n)
 {
-    const double wish = d->s0 + v * d->T, root_ab = sqrt(d->a * d->b), v0_4 = d->v0 * d->v0 * d->v0 * d->v0;
-    const double f_s = 2 * d->a * wish * wish / (s * s * s);
-    const double f_l = d->a * v * wish / (root_ab * s * s);
-    const double f_v = -4 * d->a * v * v * v / v0_4 - 2 * d->a * wish * d->T / (s * s) - f_l;
+    const double speed_ratio = d->s0 + v * d->T, root_ab = sqrt(d->a * d->b), v0_4 = d->v0 * d->v0 * d->v0 * d->v0;
+    const double f_s = 2 * d->a * speed_ratio * speed_ratio / (s * s * s);
+    const double f_l = d->a * v * speed_ratio / (root_ab * s * s);
+    const double f_v = -4 * d->a * v * v * v / v0_4 - 2 * d->a * speed_ratio * d->T / (s * s) - f_l;
     double worst = -INFINITY;
     for (int k = 1; k <= n / 2; k++) {
         const double complex e = cexp(-2 * I * 3.14159265358979323846 * k / n);

@@ -46,7 +46,7 @@ static const char *const *const busy[] = {
                           "decel_mps2=4.5", "gap_m=2.5", NULL},
 };
 
-static void test_nobody_is_lost_or_hurt(void **test)
+static void test_no_vehicle_is_lost_or_hurt(void **test)
 {
     for (size_t k = 0; k < sizeof(busy) / sizeof(busy[0]); k++) {
         sim_rig r;
@@ -137,7 +137,7 @@ static void test_who_is_slow_is_overtaken(void **test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nobody_is_lost_or_hurt),
+        cmocka_unit_test(test_no_vehicle_is_lost_or_hurt),
         cmocka_unit_test(test_demand_has_its_rate),
         cmocka_unit_test(test_capacity_of_a_lane),
         cmocka_unit_test(test_who_is_slow_is_overtaken),

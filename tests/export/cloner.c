@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A phase that learns from recordings and has a rollout too, as one does that judges in an environment what it learnt
- * from data: what is exported of it is fed by the data, not by the rollout. For tests alone.
+ * A phase that learns from recordings and has a rollout too, as one does that evaluates in an environment what it
+ * learnt from data: what is exported of it is fed by the data, not by the rollout. For tests alone.
  */
 #include "dtrain/helpers.h"
 #include "dtrain/svc/bind.h"

@@ -63,7 +63,7 @@ merge="--set env_traffic.scenario=merge --set env_traffic.agents=6 --set env_tra
     --set env_traffic.lane_actions=true"
 policy mlp --set env.id=cartpole
 same mlp env_cartpole
-# weights alone go on from the file: the statistics that they were trained on do not, which is told
+# weights alone go on from the file: the statistics that they were trained on do not, which is reported
 said() { # TEXT
     cases=$((cases + 1))
     grep -q -e "$1" "$work/err" || fail "nothing was said of: $1"
@@ -86,7 +86,7 @@ said "the checkpoint's statistics of observation obs are of normalised ones, whi
 policy like --set env.id=cartpole --init-from "$work/mlp"
 cases=$((cases + 1))
 ! grep -q "statistics" "$work/err" || fail "a checkpoint's statistics are not taken over"
-# so is what is judged otherwise than it was trained
+# so is what is evaluated otherwise than it was trained
 judge() { # OPTIONS
     "$dtrain" eval --checkpoint "$work/mlp" --seeds 5 --episodes 1 -q "$@" >"$work/out" 2>"$work/err" ||
         fail "evaluating with $* left with $?"

@@ -249,7 +249,7 @@ static void test_act(void **state)
     assert_non_null(dt_policy_output(p, "logits", dim, &rank));
     assert_int_equal(dim[0], 0);
 
-    io.alive = io.truncated = io.mask = NULL; /* everybody, everything */
+    io.alive = io.truncated = io.mask = NULL; /* all agents, everything */
     io.report = NULL;
     act(p, &io);
     assert_memory_equal(s.act_i, ((int32_t[]){1, 0, 2, 0}), sizeof(s.act_i));

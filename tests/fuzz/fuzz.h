@@ -4,7 +4,7 @@
  * them to the very function that the program reads such files by; `make fuzz` builds it alone, with libFuzzer and the
  * sanitizers, and replay.c, a test, feeds the corpora and all inputs that were ever found to it in every build.
  *
- * A harness states what must hold of what was read, whoever wrote it: fuzz_hold ends the process when it does not. It
+ * A harness states what must hold of what was read, whatever wrote it: fuzz_hold ends the process when it does not. It
  * keeps nothing from one input to the next, writes no files and prints nothing.
  */
 #ifndef DTRAIN_TESTS_FUZZ_FUZZ_H
@@ -36,7 +36,7 @@ void fuzz_end(void);
 void fuzz_accepted(void);
 size_t fuzz_n_accepted(void);
 
-/* Reads every byte, so that a sanitizer sees one that does not belong to anybody. */
+/* Reads every byte, so that a sanitizer sees one that does not belong to any object. */
 void fuzz_touch(const void *p, size_t bytes);
 /* The same for text. */
 void fuzz_touch_text(const char *text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Recordings as a table, plain or packed by gzip or xz: cut into cells, and read as an import reads it; and the table
- * beside one that says its rate and lanes. Line breaks in cells, which only quotes allow, are counted as lines.
+ * in addition to one that says its rate and lanes. Line breaks in cells, which only quotes allow, are counted as lines.
  */
 #include <config.h>
 
@@ -40,7 +40,7 @@ static void cut(const uint8_t *bytes, size_t n, int is_ahead)
     dt_csv_close(c);
 }
 
-/* The table beside one of highD, and the lanes between the lines that it names. */
+/* The table next to one of highD, and the lanes between the lines that it names. */
 static void read_meta(const uint8_t *bytes, size_t n)
 {
     static const double seen[2] = {0, 400};

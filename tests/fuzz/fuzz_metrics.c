@@ -80,7 +80,7 @@ static void draw(const dt_logbook *l)
     dt_free(curve);
 }
 
-/* One of the files beside metrics.jsonl. */
+/* One of the files next to metrics.jsonl. */
 static int read_flat(const char *text, dt_flat *out)
 {
     fuzz_no_files();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * An exported policy: the whole file; or, where the input begins with {, what its metadata say of graph, inputs and
- * actions, beside tensors that stay the same. What is accepted acts, on as many rows as it says and on fewer.
+ * actions, in addition to tensors that stay the same. What is accepted acts, on as many rows as it says and on fewer.
  */
 #include <config.h>
 

@@ -33,7 +33,7 @@ typedef struct world { /* what a phase has that learns from files, without a tra
     dt_layout layout;
     dt_rollout r;
     dt_replay p,
-        planned; /* of an input; before one: plans are made once, since the configuration keeps what it tells */
+        planned; /* of an input; before one: plans are made once, since the configuration keeps what it reports */
     dt_str file; /* that is right */
     size_t head; /* bytes of it before tensors */
 } world;

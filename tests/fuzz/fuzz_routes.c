@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Demand of SUMO: types, routes, trips, vehicles and flows on a network that stays the same. What was accepted leads
- * over edges that there are, at times that pass; and somebody drives.
+ * over edges that there are, at times that pass; and a vehicle drives.
  */
 #include <config.h>
 

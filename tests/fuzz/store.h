@@ -45,7 +45,7 @@ void store_edit(store_files *f, const uint8_t *bytes, size_t n);
 
 /* All that may be asked of an open store, and what must hold of it. */
 void store_walk(const dt_store *s);
-/* What is told of it: positions on lanes, the survey, the inspection as text and as JSON. */
+/* What is reported of it: positions on lanes, the survey, the inspection as text and as JSON. */
 void store_describe(const dt_store *s);
 
 /* ---- store_windows.c --------------------------------------------------------------------------------------------- */

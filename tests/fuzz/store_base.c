@@ -32,7 +32,7 @@ static const char *in_folder(const char *name, char out[PATH_BYTES])
 
 /* ---- a recording ------------------------------------------------------------------------------------------------- */
 
-/* Two lanes beside each other, and one that follows the first. */
+/* Two lanes next to each other, and one that follows the first. */
 static int32_t make_map(dt_store_writer *w)
 {
     static const double right[] = {-100, 0, 60, 0}, left[] = {-100, 4, 60, 4}, on[] = {60, 0, 90, 5, 300, 8};
@@ -113,7 +113,7 @@ static void write_base(uint32_t which, const char *name)
         write_store(name, which == STORE_PLAIN ? 0.5 : 0, which <= STORE_I8, &packing[which]);
         return;
     }
-    const dt_cut_options cut = {.tile_m = 200, .halo_m = 170, .halo_s = 3}; /* as far as lanes are told */
+    const dt_cut_options cut = {.tile_m = 200, .halo_m = 170, .halo_s = 3}; /* as far as lanes are reported */
     dt_str notes = {0};
     write_store("whole", 0, true, &packing[which]);
     fuzz_hold(dt_data_cut(in_folder("whole", path), in_folder(name, out), &cut, &notes) == DT_OK);

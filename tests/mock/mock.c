@@ -297,7 +297,7 @@ static dt_status graph_model(dt_graph *graph, dt_model *m, const dt_named *in, u
     return graph_status(graph);
 }
 
-static dt_status graph_model_as(dt_graph *graph, dt_model *m, const char *shadow, const dt_named *in, uint32_t n_in,
+static dt_status graph_model_as(dt_graph *graph, dt_model *m, const char *target, const dt_named *in, uint32_t n_in,
                                 dt_named *out, uint32_t n_out)
 {
     return graph_model(graph, m, in, n_in, out, n_out);

@@ -38,19 +38,19 @@ static void near(const float *is, const double *want, int n)
     }
 }
 
-/* the heads of agent a over features for acting, n_act of them, and for judging */
-static void check_heads(const bench *b, const outputs *o, int a, const double *act, int n_act, const double *judge,
+/* the heads of agent a over features for acting, n_act of them, and for valuing */
+static void check_heads(const bench *b, const outputs *o, int a, const double *act, int n_act, const double *critic,
                         double log_std)
 {
     double y[8], s[CONTINUOUS] = {log_std, log_std};
-    bench_linear(b, "head.value", judge, HIDDEN, y, 1);
+    bench_linear(b, "head.value", critic, HIDDEN, y, 1);
     near(&o->value[a], y, 1);
     bench_linear(b, "head.logits", act, n_act, y, CHOICES);
     near(&o->logits[(size_t)a * CHOICES], y, CHOICES);
     bench_linear(b, "head.mean", act, n_act, y, CONTINUOUS);
     near(&o->mean[(size_t)a * CONTINUOUS], y, CONTINUOUS);
     near(&o->log_std[(size_t)a * CONTINUOUS], s, CONTINUOUS);
-    bench_linear(b, "head.cost_value", judge, HIDDEN, y, COSTS);
+    bench_linear(b, "head.cost_value", critic, HIDDEN, y, COSTS);
     near(&o->cost_value[(size_t)a * COSTS], y, COSTS);
 }
 
@@ -89,13 +89,13 @@ static void check_mlp(const char *const *set, int layers, bool is_shared, bool i
     }
     run(&b, (const void *const[]){obs}, &o);
     for (int a = 0; a < AGENTS; a++) {
-        double x[D], act[HIDDEN], judge[HIDDEN];
+        double x[D], act[HIDDEN], critic[HIDDEN];
         for (int k = 0; k < D; k++) {
             x[k] = (double)obs[a][k];
         }
         mlp_trunk(&b, is_shared ? "trunk" : "policy", layers, x, is_relu, act);
-        mlp_trunk(&b, is_shared ? "trunk" : "critic", 2, x, is_relu, judge);
-        check_heads(&b, &o, a, act, layers > 0 ? HIDDEN : D, judge, log_std);
+        mlp_trunk(&b, is_shared ? "trunk" : "critic", 2, x, is_relu, critic);
+        check_heads(&b, &o, a, act, layers > 0 ? HIDDEN : D, critic, log_std);
     }
     bench_close(&b);
 }
@@ -179,7 +179,7 @@ static void test_no_value_and_a_spread(void **state)
     bench_close(&b);
 }
 
-/* the size of orthonormal rows tells the gain; biases are 0 */
+/* the size of orthonormal rows determines the gain; biases are 0 */
 static void test_first_values(void **state)
 {
     static const struct {

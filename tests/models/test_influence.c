@@ -306,17 +306,17 @@ static void check_signals(const char *const *set, bool is_shared, bool has_row, 
     bench b;
     outputs o;
     junctions j = new_junctions();
-    double h[SIGNALS][P][H], u[SIGNALS][H], unused[SIGNALS][P][H], judge[SIGNALS][H];
+    double h[SIGNALS][P][H], u[SIGNALS][H], unused[SIGNALS][P][H], critic[SIGNALS][H];
     open_signals(&b, set, P);
     (void)run_signals(&b, &j, &o);
     signals_trunk(&b, &j, "policy", has_row, h, u);
-    signals_trunk(&b, &j, is_shared ? "policy" : "critic", has_row, unused, judge);
+    signals_trunk(&b, &j, is_shared ? "policy" : "critic", has_row, unused, critic);
     near("head.rule", wide_param(&b, "head.rule")[0], rule, 0);
     for (int a = 0; a < SIGNALS; a++) {
         double y[K], both[H], agent[H];
-        linear(&b, "head.value", true, judge[a], H, y, 1);
+        linear(&b, "head.value", true, critic[a], H, y, 1);
         near("value", o.value[a], y[0], 1e-10);
-        linear(&b, "head.cost_value", true, judge[a], H, y, K);
+        linear(&b, "head.cost_value", true, critic[a], H, y, K);
         for (int k = 0; k < K; k++) {
             near("cost_value", o.cost_value[a * K + k], y[k], 1e-10);
         }
@@ -626,17 +626,17 @@ static void check_vehicles(bool is_seeing)
     bench b;
     outputs o;
     road r = new_road();
-    double x[VEHICLES][H], p[3][H], unused[VEHICLES][H], judge[3][H], share[VEHICLES];
+    double x[VEHICLES][H], p[3][H], unused[VEHICLES][H], critic[3][H], share[VEHICLES];
     open_wide(&b, vehicle_set, vehicle_dims, is_seeing ? N_SEEING : N_BLIND);
     (void)run_road(&b, &r, is_seeing, &o);
     vehicles_trunk(&b, &r, "policy", is_seeing, x, p);
-    vehicles_trunk(&b, &r, "critic", is_seeing, unused, judge);
+    vehicles_trunk(&b, &r, "critic", is_seeing, unused, critic);
     influence(&b, &r, x, share);
     for (int a = 0; a < 3; a++) {
         const double f = share[r.agent_node[a]];
         double y[LANES];
         assert_true(f >= 0 && f < 1 && (f > 0.01) == (r.agent_node[a] != 3));
-        linear(&b, "head.value", true, judge[a], H, y, 1);
+        linear(&b, "head.value", true, critic[a], H, y, 1);
         near("value", o.value[a], y[0], 1e-8);
         linear(&b, "head.mean", true, p[a], H, y, 2);
         near("mean", o.mean[2 * a], (double)r.ego[a][8] + f * y[0], 1e-8);
@@ -646,7 +646,7 @@ static void check_vehicles(bool is_seeing)
         for (int k = 0; k < LANES; k++) {
             near("logits", o.logits[a * LANES + k], f * y[k] + (k == 0 ? 4 * (1 - f) : 0), 1e-8);
         }
-        linear(&b, "head.cost_value", true, judge[a], H, y, K);
+        linear(&b, "head.cost_value", true, critic[a], H, y, K);
         near("cost_value", o.cost_value[a * K + 1], y[1], 1e-8);
     }
     near("alone it follows", o.mean[4], (double)r.ego[2][8], 1e-9);

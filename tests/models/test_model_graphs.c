@@ -387,16 +387,16 @@ static void test_temperature_widens(void **state)
     static const char *const one[] = {"futures=1", "calibrated=true", NULL}, *const two[] = {"futures=2",
                                                                                              "calibrated=true", NULL};
     float motion[STEPS][N_SEQ][6] = {{{0}}}, spread[2][N_SEQ][FUTURE][2], spreads[2][N_SEQ][2][FUTURE][2];
-    float told[FUTURE * 2];
+    float seen[FUTURE * 2];
     for (int k = 0; k < 2; k++) {
         temperature = 0.3F * (float)k;
         const wanted of_one[] = {{"spread", &spread[k][0][0][0], N_SEQ * FUTURE * 2},
-                                 {"temperature", told, FUTURE * 2}};
+                                 {"temperature", seen, FUTURE * 2}};
         const wanted of_two = {"spreads", &spreads[k][0][0][0][0], N_SEQ * 2 * FUTURE * 2};
         run_world("world_lstm", one, motion, NULL, of_one, 2);
         run_world("world_lstm", two, motion, NULL, &of_two, 1);
         for (int i = 0; i < FUTURE * 2; i++) {
-            assert_true(told[i] == temperature);
+            assert_true(seen[i] == temperature);
         }
     }
     for (int i = 0; i < N_SEQ * FUTURE * 2; i++) {

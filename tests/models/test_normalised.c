@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * risk_gnn with normalise = "store" beside the same net without: what its constants make of features, bit for bit, in
- * the plain reference and in the CPU's kernels; none of it has a gradient.
+ * risk_gnn with normalise = "store" compared with the same net without: what its constants make of features, bit for
+ * bit, in the plain reference and in the CPU's kernels; none of it has a gradient.
  */
 #include "bench.h"
 
@@ -173,8 +173,8 @@ static void test_features_are_shifted_and_scaled(void **state)
     }
 }
 
-/* The first three columns of edges are scaled for attention, and not for the slots: a scale of 0 hides how far somebody
- * is from attention alone. */
+/* The first three columns of edges are scaled for attention, and not for the slots: a scale of 0 hides how far a
+ * vehicle is from attention alone. */
 static void test_slots_stay_in_metres(void **state)
 {
     static const float none[EDGE] = {0, 0, 0, 0};

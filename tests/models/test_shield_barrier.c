@@ -248,7 +248,7 @@ static void play(road *w, double tau, int substeps, double euler_s, double more,
     }
 }
 
-static void test_nobody_is_hit(void **state)
+static void test_no_collisions(void **state)
 {
     static const char *const thin[] = {"gap_m=0.3", NULL}, *const soft[] = {"gap_m=0.3", "alpha=0.3", NULL};
     static road w;
@@ -415,7 +415,7 @@ static void test_signals(void **state)
     } rows[] = {
         {{{1, 0, 0, 20}, {1, 10, 0, -1}, {1, 20, 0, -1}, {1, 0, 0, -1}}, {1, 1, 1, 1}},
         {{{1, 0, 0, 20}, {1, 10, 1, -1}, {1, 20, 0, -1}, {1, 0, 3, -1}}, {1, 0, 1, 0}}, /* conflicts */
-        {{{1, 0, 0, 4}, {0, 70, 0, -1}, {0, 20, 0, -1}, {0, 0, 0, -1}}, {1, 0, 0, 0}},  /* young, whoever waits */
+        {{{1, 0, 0, 4}, {0, 70, 0, -1}, {0, 20, 0, -1}, {0, 0, 0, -1}}, {1, 0, 0, 0}},  /* young, whatever waits */
         {{{1, 0, 0, 0}, {1, 10, 0, -1}, {1, 20, 0, -1}, {1, 0, 0, -1}}, {1, 0, 0, 0}},  /* green this moment */
         {{{1, 0, 0, 20}, {1, 61, 0, -1}, {1, 20, 0, -1}, {1, 75, 0, -1}},
          {0, 0, 0, 1}}, /* two starve: the longest wait ends first */
@@ -505,14 +505,14 @@ static void test_signals_in_time(void **state)
         {{{1, 0, 0, 20}, {1, 70, 0, -1}, {1, 61, 0, -1}, {1, 0, 0, -1}}, {0, 0}, {0, 1, 0, 0}, true},
         {{{1, 0, 0, 4}, {0, 70, 0, -1}, {0, 0, 0, -1}, {0, 0, 0, -1}}, {0, 0}, {1, 0, 0, 0}, true}, /* held, and late */
         {{{1, 0, 0, 4}, {0, 50, 0, -1}, {0, 0, 0, -1}, {0, 0, 0, -1}}, {0, 0}, {1, 0, 0, 0}, false},
-        /* a phase with conflicts is barred, but where it is all that a link has, and somebody waits or goes there */
+        /* a phase with conflicts is barred, but where it is all that a link has, and a vehicle waits or goes there */
         {{{1, 0, 0, 20}, {1, 9, 1, -1}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {0, 0}, {1, 0, 1, 1}, false},
         {{{1, 0, 0, 20}, {1, 9, 1, -1}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {1, 0}, {1, 0, 1, 1}, false},
         {{{1, 0, 0, 20}, {1, 9, 1, -1}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {1, 9}, {1, 1, 1, 1}, true},
         {{{1, 0, 0, 20}, {1, 50, 1, -1}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {1, 50}, {0, 1, 0, 0}, true},
         {{{1, 0, 0, -1}, {1, 0, 1, 3}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {1, 0}, {0, 1, 0, 0}, true},
         {{{1, 0, 0, -1}, {1, 0, 1, 20}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {1, 0}, {1, 1, 1, 1}, true},
-        /* shown by somebody else, and no link needs it: left at once */
+        /* shown by another vehicle, and no link needs it: left at once */
         {{{1, 0, 0, -1}, {1, 0, 1, 3}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {0, 0}, {1, 0, 1, 1}, false},
     };
     enum { N = sizeof(rows) / sizeof(rows[0]) };
@@ -534,7 +534,7 @@ static void test_signals_in_time(void **state)
 }
 
 /* Policies that ask for whatever is permitted, at random or with favourites: nobody waits for ever. */
-static void test_nobody_starves(void **state)
+static void test_no_agent_starves(void **state)
 {
     enum { ACTION = 10, STARVATION = 60 };
     static float phases[AGENTS][PHASES][FACTS];
@@ -739,13 +739,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closed_form),
-        cmocka_unit_test(test_nobody_is_hit),
+        cmocka_unit_test(test_no_collisions),
         cmocka_unit_test(test_discrete_barrier),
         cmocka_unit_test(test_infeasible_is_hardest_braking),
         cmocka_unit_test(test_lanes),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_signals_in_time),
-        cmocka_unit_test(test_nobody_starves),
+        cmocka_unit_test(test_no_agent_starves),
         cmocka_unit_test(test_learned_barrier_tightens),
         cmocka_unit_test(test_look_ahead),
         cmocka_unit_test(test_ports_and_refusals),

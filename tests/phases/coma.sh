@@ -98,10 +98,10 @@ grep -q "4 updates of 60" "$work/selfish/train.log" ||
     fail "agents of opponents are counted: $(grep "updates of" "$work/selfish/train.log")"
 ! grep -q "phase_coma.batch_number" "$work/selfish/train.log" || fail "a minibatch of 3 snakes is not 60"
 
-# whom nobody can play, or nobody can be, is known before anything is played
+# a role that no agent can play, or nobody can be, is known before anything is played
 team="--dry-run --set env.id=snakes --set env_snakes.max_steps=16 --set env_snakes.self_play=1 --set env.instances=2"
-refused 2 "opponents.shadow" $team --set opponents.shadow=nosuch
-refused 2 "opponents.shadow" $team --set opponents.shadow=target
+refused 2 "opponents.target" $team --set opponents.target=nosuch
+refused 2 "opponents.target" $team --set opponents.target=target
 refused 2 "opponents.learner 5 env_snakes" $team --set opponents.learner=5
 
 refused 2 "phase_coma" --set env.id=cartpole
@@ -109,7 +109,7 @@ refused 2 "epsilon" --set phase_coma.epsilon=1.5
 # a checkpoint names the plugins that it was made of, and no other
 [ "$("$dtrain" ckpt inspect "$work/whole" | awk '$1 == "plugin" { print $2 }' | sort | paste -s -d ' ')" = \
     "controller_mlp critic_others env_matrix phase_coma" ] || fail "plugins: $("$dtrain" ckpt inspect "$work/whole")"
-# a role is any that a phase wires: it is handed on, remembered across a stop, kept or made anew as the host's own are
+# a role is any that a phase wires: it is handed on, remembered across a stop, kept or made again as the host's own are
 onward="$short --set phase_coma.updates=3 --threads 1"
 train onward $onward --init-from "$work/whole"
 train paused $onward --init-from "$work/whole" --max-steps 10

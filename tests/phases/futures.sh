@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Several futures, their temperature and the radii of their regions, through the program: threads, virtual ranks and a
-# resume end in the bits of the undisturbed run, what was fitted is in the checkpoint and in what is told, and what
+# resume end in the bits of the undisturbed run, what was fitted is in the checkpoint and in what is reported, and what
 # cannot be fitted is said.
 set -u
 name=futures
@@ -16,8 +16,8 @@ phase1_world_model = { calibration_folds = 4; history_s = 1.0; horizon_s = 3.0; 
 data_trajectory = { train_stride_s = 4.0; stride_s = 2.0; };
 phases = ( { plugin = "phase1_world_model"; training = { epochs = 2; save_interval = 1; }; } );
 END
-# judged DIR [options]: what eval tells of it
-judged() {
+# evaluated DIR [options]: what eval reports of it
+evaluated() {
     dir=$1
     shift
     "$dtrain" eval --plugin phase1_world_model --checkpoint "$work/$dir" --json -q "$@" >"$work/$dir.json" 2>"$work/err" ||
@@ -48,9 +48,9 @@ windows=$(sed -n 's/.*"calibration\/windows":\([0-9]*\).*/\1/p' "$work/same/metr
 fewer=$(sed -n 's/.*"calibration\/windows":\([0-9]*\).*/\1/p' "$work/whole/metrics.jsonl" | tail -n 1)
 [ "${fewer:-0}" -gt 0 ] && [ "${windows:-0}" -gt "$fewer" ] ||
     fail "$fewer windows are fitted to of a fold, $windows of all"
-judged whole
-judged plain
-judged same
+evaluated whole
+evaluated plain
+evaluated same
 cases=$((cases + 1))
 for key in min_ade_6 min_fde_1 miss_rate_6 coverage_50 coverage_95 cv_ade; do
     [ -n "$(number whole $key)" ] || fail "eval tells no $key"
@@ -62,7 +62,7 @@ for class in standing steady changing; do
     [ -n "$(number whole $class)" ] ||
         fail "eval tells no regions of vehicles that are $class"
 done
-# metrics, evaluation and the curve of the loss tell it
+# metrics, evaluation and the curve of the loss show it
 fitted=$(sed -n 's/.*"calibration\/temperature":\([-0-9.e]*\).*/\1/p' "$work/whole/metrics.jsonl" | tail -n 1)
 [ -n "$fitted" ] && [ "$fitted" != 0 ] || fail "the temperature in the metrics is '$fitted'"
 [ "$(number whole temperature)" = "$fitted" ] || fail "eval tells '$(number whole temperature)', not $fitted"

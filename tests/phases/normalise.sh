@@ -55,7 +55,7 @@ for n in 1 3; do
     same cut$n "stopped after $n steps"
 done
 
-# no step moves them, decay or not; it is told once what they are
+# no step moves them, decay or not; it is reported once what they are
 train 0 first --max-steps 1 --set training.weight_decay=0.5
 for part in node_shift node_scale edge_shift edge_scale; do
     alike first whole $part "after one step"
@@ -96,16 +96,16 @@ cases=$((cases + 1))
 train 0 later --max-steps 2 $still --init-from "$work/whole"
 alike later whole node_shift "weights that go on"
 train 0 anew --max-steps 2 $still --init-from "$work/whole" \
-    --set phase1_world_model.normalise_anew=true
+    --set phase1_world_model.refit_normalisation=true
 alike anew standing node_scale "fitted anew"
 train 0 anew --resume "$work/anew" --max-steps 3 $still
 alike anew standing node_scale "fitted anew and resumed"
 train 0 frozen --max-steps 2 --init-from "$work/whole" $still --set 'training.freeze=perception'
 alike frozen whole node_shift "a frozen perception"
 train 2 x --max-steps 2 --init-from "$work/whole" $still --set 'training.freeze=perception' \
-    --set phase1_world_model.normalise_anew=true
-says 1+ 'normalise_anew is set, but perception is frozen'
-train 2 y --max-steps 2 --set risk_gnn.normalise=fixed --set phase1_world_model.normalise_anew=true
+    --set phase1_world_model.refit_normalisation=true
+says 1+ 'refit_normalisation is set, but perception is frozen'
+train 2 y --max-steps 2 --set risk_gnn.normalise=fixed --set phase1_world_model.refit_normalisation=true
 says 1+ 'perception is not normalised by a store; set its option normalise to "store"'
 train 2 z --max-steps 2 --set risk_gnn.normalise=fixed --init-from "$work/whole"
 says 1+ 'perception.constant.edge_s'
@@ -121,7 +121,7 @@ mkdir "$work/arriving"
 : >"$work/arriving/000001.end"
 train 0 stream --max-steps 1 --set data.store="$demo" --set data.stream="$work/arriving" --set data.window=64 \
     --set training.epochs=1
-train 0 all --max-steps 1 --set data_trajectory.judged=all
+train 0 all --max-steps 1 --set data_trajectory.eval_scenes=all
 alike stream all node_shift "a stream"
 unlike stream whole node_shift "a stream"
 

@@ -313,7 +313,7 @@ play() { # DIR [EPISODES]
 mean() { # NAME, of the evaluation
     sed -n "s|.*\"$1\":{\"mean\":\([0-9.e+-]*\).*|\1|p" "$work/json"
 }
-# the bandit of env_constrained, by what even draws of its arms tell: 1 without a limit, 0.84 at a cost of 0.6
+# the bandit of env_constrained, by what even draws of its arms give: 1 without a limit, 0.84 at a cost of 0.6
 collect arms env_constrained
 base="--plugin phase_offline $learn --threads 1 --set env.id=env_constrained --set phase_offline.rollouts=$rollouts
       --set controller_mlp.layers=0 --set critic_mlp.hidden=16 --set critic_mlp.layers=1

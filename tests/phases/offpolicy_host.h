@@ -31,7 +31,7 @@ static struct {
     /* what was said in start */
     dt_train_desc train;
     dt_train_group group[8];
-    dt_train_target shadow[8];
+    dt_train_target targets[8];
     uint32_t n_destroyed;
     char set_name[32], acting_name[32];
     float set_value[HOST_MOST], acting_value[HOST_MOST];
@@ -42,8 +42,8 @@ static struct {
     uint64_t samples;         /* of each update */
     uint32_t n_silent;        /* so many collects at first see no agent */
     char said[512];           /* c collect, a add, d draw, uN update of groups N, e evaluate, p priority, r report */
-    dt_status collect, add, draw, update, judge; /* what they end with */
-    uint32_t fails_at;                           /* the n-th call from now that has a status fails; 0: none */
+    dt_status collect, add, draw, update, evaluation; /* what they end with */
+    uint32_t fails_at;                                /* the n-th call from now that has a status fails; 0: none */
     /* rows of an evaluation: three parts */
     float error[HOST_ROWS];
     int64_t part[3];
@@ -195,7 +195,7 @@ static inline dt_status host_train(const dt_host *h, const dt_train_desc *d, dt_
 {
     fake.train = *d;
     memcpy(fake.group, d->group, d->n_groups * sizeof(fake.group[0]));
-    memcpy(fake.shadow, d->target, d->n_targets * sizeof(fake.shadow[0]));
+    memcpy(fake.targets, d->target, d->n_targets * sizeof(fake.targets[0]));
     *out = (dt_train *)(void *)&fake.train;
     return host_turn(DT_OK);
 }
@@ -255,7 +255,7 @@ static inline dt_status host_evaluate(dt_train *t, dt_data *d, void *user,
         DT_TRY_H(each(user, NULL));
         fake.at += fake.part[i];
     }
-    return host_turn(fake.judge);
+    return host_turn(fake.evaluation);
 }
 
 static inline const void *host_rows(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank)

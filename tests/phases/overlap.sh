@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# phase2_ppo with overlap, which collects the next round beside learning: it learns CartPole, threads, ranks and
+# phase2_ppo with overlap, which collects the next round in parallel with learning: it learns CartPole, threads, ranks and
 # processes change no bit, nor does a stop between rounds or within one, and what an evaluation in between says stays.
 set -u
 
@@ -32,7 +32,7 @@ train turns --threads 1 --set phase2_ppo.overlap=0
 cases=$((cases + 1))
 [ "$(state_hash "$work/turns")" != "$(state_hash "$work/whole")" ] || fail "overlap changes nothing"
 
-# the same bits whoever does the work
+# the same bits whichever thread does the work
 train threads --threads 2
 same threads "2 threads instead of 1"
 train ranks --set comm.backend=sim --set comm.ranks=2

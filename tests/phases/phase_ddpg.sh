@@ -38,7 +38,7 @@ cases=$((cases + 1))
 [ "$(state_hash "$work/whole")" != "$(state_hash "$work/usual-threads")" ] || fail "options change nothing"
 exact surprised --set phase_ddpg.n_step=3 --set phase_ddpg.priority=0.6 --set phase_ddpg.actor_clip=1 \
     --set phase_ddpg.critic_clip=-1
-# told to stop at whichever moment: what learning goes by, priorities, too, is whole or not begun
+# asked to stop at whichever moment: what learning goes by, priorities, too, is whole or not begun
 surprised="--set phase_ddpg.priority=0.6 --set phase_ddpg.iterations=4"
 rm -rf "$work/whole"
 train whole $surprised
@@ -88,7 +88,7 @@ refused 2 "noise_speed" --set phase_ddpg.noise_speed=1.5
 refused 2 "target_noise" --set phase_ddpg.target_noise=-1
 refused 2 "policy_delay" --set phase_ddpg.policy_delay=0
 refused 2 "logit_penalty" --set phase_ddpg.logit_penalty=nan
-# judged as another phase: that is said first
+# evaluated as another phase: that is said first
 cases=$((cases + 1))
 "$dtrain" eval --plugin phase_sac --checkpoint "$work/whole" >/dev/null 2>"$work/err" && fail "a DDPG run is judged as SAC"
 grep -q "error --plugin phase_sac, but .*/whole belongs to phase phase_ddpg: " "$work/err" || fail "eval does not say of which phase the run is"

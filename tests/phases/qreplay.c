@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A phase that learns off policy with what the contract has for it: Q-learning (Mnih et al. 2015) from a replay,
- * towards a shadow of the network, next actions within what is allowed there, by priority and of several steps where
+ * towards a target network, next actions within what is allowed there, by priority and of several steps where
  * that is wanted. For tests: of the replay through the program, and of how little such a phase says.
  *
  *   loss = mean over rows of weight (Q(s, a) - (reward + discount max_b Q'(s', b)))^2

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Recorded scenes beside the experience of phase 3, through the program: the world model goes on learning from them and
+# Recorded scenes in addition to the experience of phase 3, through the program: the world model goes on learning from them and
 # is measured as in phase 1, a stopped and resumed run has the bits of a whole one, threads and virtual ranks change
 # none, recomputing activations does not either, and where there is nothing to learn it is said.
 set -u
@@ -53,7 +53,7 @@ grep -q 'rmse_m' "$work/measured/metrics.jsonl" ||
     fail "predictions are not measured"
 grep -q 'return/mean' "$work/measured/metrics.jsonl" || fail "the policy is not measured"
 
-# the barrier learns from recorded vehicles, beside a world model or alone
+# the barrier learns from recorded vehicles, in addition to a world model or alone
 cases=$((cases + 1))
 for what in accuracy accuracy_safe violation_rate unsafe; do
     [ -n "$(last whole barrier/stored_$what)" ] || fail "nothing is told of the barrier's $what on stored data"
@@ -67,7 +67,7 @@ train alone3 $alone --threads 3
 train online $alone --set phase3_constrained.stored_samples=0
 [ "$(state_hash "$work/online")" != "$(state_hash "$work/alone")" ] || fail "the barrier is not trained on recordings"
 
-# the recording's scenes are too short to say of anybody that 10 actions went well
+# the recording's scenes are too short to say of any vehicle that 10 actions went well
 train unknown $alone --set phase3_constrained.shield_safe_steps=10 --threads 1
 grep -q "no recorded vehicle of this round is known to be safe.* 11 actions of 1 s, 11 s in sight" \
     "$work/unknown/train.log" || fail "nobody says that nothing is learnt"

@@ -19,7 +19,7 @@ static uint32_t masks[16];
 static dt_rollout_report collected;
 static dt_train_desc made;
 static dt_train_group made_group[GROUPS];
-static dt_train_target made_shadow;
+static dt_train_target made_target;
 static const char *missing; /* a field that rows lack */
 static uint32_t n_reports, n_destroyed, n_learners, wired_flags;
 static dt_rollout_desc planned;
@@ -98,7 +98,7 @@ static dt_status fake_create(const dt_host *h, const dt_train_desc *d, dt_train 
 {
     made = *d;
     memcpy(made_group, d->group, sizeof(made_group));
-    made_shadow = *d->target;
+    made_target = *d->target;
     *out = (dt_train *)(void *)&now;
     return turn();
 }
@@ -424,7 +424,7 @@ static void test_start(void **state_p)
     assert_int_equal(start(&r.s), DT_OK);
     assert_int_equal(made.epochs, 3 * 2);
     assert_int_equal(made.n_groups, 2);
-    assert_true(made_shadow.tau == 0.5 && made_shadow.every == 3 * OF_PASS * 2); /* steps of three rounds */
+    assert_true(made_target.tau == 0.5 && made_target.every == 3 * OF_PASS * 2); /* steps of three rounds */
     assert_string_equal(made_group[ACTOR].loss[0], "policy_loss");
     assert_int_equal(made_group[ACTOR].n_losses, 3);
     assert_string_equal(made_group[CRITIC].loss[0], "critic_loss");
@@ -439,14 +439,14 @@ static void test_start(void **state_p)
     assert_string_equal(made_group[ACTOR].loss[1], "approx_kl");
     assert_string_equal(made_group[ACTOR].loss[2], "entropy");
     assert_true(made.n_models == 1 && made.n_targets == 1 && made.user == &r.s && made.record == record);
-    assert_string_equal(made_shadow.name, "target");
-    assert_ptr_equal(made_shadow.model, r.s.critic);
+    assert_string_equal(made_target.name, "target");
+    assert_ptr_equal(made_target.model, r.s.critic);
     assert_string_equal(r.host.log, ""); /* batches are as asked for */
     r.s.config.critic_first = 1;
     r.s.config.batch_number = 3;
     assert_int_equal(start(&r.s), DT_OK);
     assert_int_equal(made.epochs, 3 * 4);
-    assert_int_equal(made_shadow.every, 3 * 3 * 2); /* of the critic's own steps */
+    assert_int_equal(made_target.every, 3 * 3 * 2); /* of the critic's own steps */
     assert_true(mock_names(r.host.log, "2 phase_coma.batch_number 3"));
     assert_true(mock_names(r.host.log, "data.batch 3 env.instances 8"));
     assert_true(acting_epsilon == 0);
@@ -670,7 +670,7 @@ static void test_number_of_rounds(void **state_p)
     assert_int_equal(plan_rounds(&r.s, &steps), DT_ECONFIG);
 }
 
-/* One of two numbers that say how many rounds there are has no effect, and is told of where it was set. */
+/* One of two numbers that say how many rounds there are has no effect, and is reported where it was set. */
 static void test_updates_without_effect(void **state_p)
 {
     uint32_t steps = 0;

@@ -247,13 +247,13 @@ static void test_start(void **unused)
     assert_true(actor->learning_rate == 0.25 && critic->learning_rate == 0.5);
     assert_true(actor->gradient_clip == 3 && critic->gradient_clip == 4);
     assert_int_equal(fake.train.n_targets, 2);
-    assert_ptr_equal(fake.shadow[0].model, fake.wiring.controller);
-    assert_ptr_equal(fake.shadow[1].model, fake.model[0]);
+    assert_ptr_equal(fake.targets[0].model, fake.wiring.controller);
+    assert_ptr_equal(fake.targets[1].model, fake.model[0]);
     /* both targets move when the actor does, after every second update of the critic */
-    assert_true(fake.shadow[0].every == 1 && fake.shadow[1].every == 2);
+    assert_true(fake.targets[0].every == 1 && fake.targets[1].every == 2);
     for (int i = 0; i < 2; i++) {
-        assert_string_equal(fake.shadow[i].name, "target");
-        assert_true(fake.shadow[i].tau == 0.125);
+        assert_string_equal(fake.targets[i].name, "target");
+        assert_true(fake.targets[i].tau == 0.125);
     }
     assert_true(fake.train.record == record);
     offpolicy_destroy(&s);

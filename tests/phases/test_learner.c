@@ -182,8 +182,8 @@ static dt_status record(void *self, dt_graph *g)
 static dt_status start(offpolicy_learner *l, uint32_t n_groups)
 {
     static const dt_train_group group[3] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
-    static const dt_train_target shadow[2] = {{.name = "x"}, {.name = "y"}};
-    return offpolicy_start(l, record, group, n_groups, shadow, 2);
+    static const dt_train_target target[2] = {{.name = "x"}, {.name = "y"}};
+    return offpolicy_start(l, record, group, n_groups, target, 2);
 }
 
 static void test_start(void **unused)
@@ -199,7 +199,7 @@ static void test_start(void **unused)
     assert_int_equal(fake.train.epochs, 3);
     assert_true(fake.train.n_groups == 2 && fake.train.n_targets == 2 && fake.train.n_models == 3);
     assert_string_equal(fake.group[1].name, "b");
-    assert_string_equal(fake.shadow[1].name, "y");
+    assert_string_equal(fake.targets[1].name, "y");
     assert_ptr_equal(fake.train.data, &fake.replay);
     assert_ptr_equal(fake.train.user, &l);
     assert_true(fake.train.record == record);
@@ -305,7 +305,7 @@ static void test_first_round(void **unused)
     offpolicy_destroy(&l);
 }
 
-/* A batch is drawn for each update, and its errors are told before the next. */
+/* A batch is drawn for each update, and its errors are reported before the next. */
 static void test_priorities(void **unused)
 {
     static const float error[HOST_ROWS] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
@@ -349,7 +349,7 @@ static void test_priorities(void **unused)
 static void test_errors_end_the_round(void **unused)
 {
     static const char *const said[] = {"c", "ca", "cad", "cadu3", "cadu3e"};
-    dt_status *const at[] = {&fake.collect, &fake.add, &fake.draw, &fake.update, &fake.judge};
+    dt_status *const at[] = {&fake.collect, &fake.add, &fake.draw, &fake.update, &fake.evaluation};
     for (int i = 0; i < 5; i++) {
         offpolicy_config c = usual();
         offpolicy_learner l;

@@ -79,7 +79,7 @@ static void test_by_hand(void **unused)
         multiplier_update(&m, &plain, 9, 0.3, 2, 1);
     }
     assert_true(fabs(m.value - 2) < 1e-12);      /* max in units */
-    multiplier_update(&m, &plain, 9, 0.3, 0, 1); /* a round that tells of no unit */
+    multiplier_update(&m, &plain, 9, 0.3, 0, 1); /* a round that reports no unit */
     assert_true(fabs(m.unit - 2) < 1e-12);
     for (int i = 0; i < 10; i++) {
         multiplier_update(&m, &plain, 0, 30, 2, 1);

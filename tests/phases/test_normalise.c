@@ -185,9 +185,9 @@ static int tear_down(void **test)
     return 0;
 }
 
-static dt_status fit(int is_anew)
+static dt_status fit(int is_forced)
 {
-    return normalise_fit(&w->p, &train_api, &w->train, &w->data, is_anew);
+    return normalise_fit(&w->p, &train_api, &w->train, &w->data, is_forced);
 }
 
 static void assert_numbers(int i, const float *want)
@@ -215,7 +215,7 @@ static void test_fitted_by_kind(void **test)
     assert_int_equal(fit(0), DT_OK);
     assert_int_equal(w->sets, 4);
     assert_int_equal(w->asked, 2);
-    assert_true(mock_names(w->host.log, "phase1.normalise_anew"));
+    assert_true(mock_names(w->host.log, "phase1.refit_normalisation"));
     assert_int_equal(fit(1), DT_OK);
     assert_int_equal(w->sets, 8);
     assert_true(w->constant[1].value[2] == 1);
@@ -242,13 +242,13 @@ static void test_left_alone(void **test)
     w->has_constants = false;
     assert_int_equal(fit(0), DT_OK);
     assert_int_equal(fit(1), DT_ECONFIG);
-    assert_true(mock_names(w->host.message, "phase1.normalise_anew normalise \"store\""));
+    assert_true(mock_names(w->host.message, "phase1.refit_normalisation normalise \"store\""));
     w->has_constants = true;
     w->is_trained = false;
     assert_int_equal(fit(0), DT_OK);
     assert_true(mock_names(w->host.log, "frozen"));
     assert_int_equal(fit(1), DT_ECONFIG);
-    assert_true(mock_names(w->host.message, "phase1.normalise_anew frozen"));
+    assert_true(mock_names(w->host.message, "phase1.refit_normalisation frozen"));
     assert_int_equal(w->sets, 0);
     assert_int_equal(w->asked, 0);
 }

@@ -194,13 +194,14 @@ static void check_record(uint32_t algorithm)
     }
     double actor = 0, value = 0, critic = 0, d_actor = 0, d_value = 0, d_critic[ESTIMATES] = {0}, heaviest = 0;
     for (int i = 0; i < ROWS; i++) {
-        const double judged[HEADS] = {fmin((double)target_q[i][0], (double)target_q[i][1]), (double)target_q[i][2]};
+        const double critic_values[HEADS] = {fmin((double)target_q[i][0], (double)target_q[i][1]),
+                                             (double)target_q[i][2]};
         const double V[HEADS] = {(double)v[i] + p_value, (double)cv[i][LIMITED]};
         const double next[HEADS] = {(double)next_v[i] + p_value, (double)next_cv[i][LIMITED]};
         const double earned[HEADS] = {0.5 * (double)reward[i], 2 * (double)cost[i][LIMITED]};
         double sum = 0, y[HEADS];
         for (int h = 0; h < HEADS; h++) {
-            sum += (double)mix[h] * (judged[h] - V[h]);
+            sum += (double)mix[h] * (critic_values[h] - V[h]);
             y[h] = earned[h] - (double)offset[h] + (double)discount[i] * (next[h] + (double)offset[h]);
         }
         const double wide = exp(sum), w_of = algorithm == OFFLINE_CLONE ? 1 : fmin(wide, 3);
@@ -210,9 +211,9 @@ static void check_record(uint32_t algorithm)
         actor += w_of * gaussian(i, (double)executed[i]);
         d_actor -= w_of * ((double)executed[i] - (double)mean[i] - p_actor) / (std * std);
         for (int h = 0; h < HEADS; h++) {
-            value += rho * (V[h] - judged[h]) * (V[h] - judged[h]);
+            value += rho * (V[h] - critic_values[h]) * (V[h] - critic_values[h]);
         }
-        d_value += 0.25 * 2 * rho * (V[0] - judged[0]);
+        d_value += 0.25 * 2 * rho * (V[0] - critic_values[0]);
         for (int k = 0; k < ESTIMATES; k++) {
             const double off = (double)q[i][k] + p_critic[k] - y[k < CRITICS ? 0 : 1];
             critic += (double)weight[i] * off * off;
@@ -328,7 +329,7 @@ static dt_data *fake_data(dt_replay *p)
 static uint64_t now_step, n_steps;
 static dt_train_desc made;
 static dt_train_group made_group[GROUPS];
-static dt_train_target made_shadow;
+static dt_train_target made_target;
 
 static dt_status fake_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *per_epoch)
 {
@@ -350,7 +351,7 @@ static dt_status fake_create(const dt_host *h, const dt_train_desc *d, dt_train 
 {
     made = *d;
     memcpy(made_group, d->group, d->n_groups * sizeof(*d->group));
-    made_shadow = *d->target;
+    made_target = *d->target;
     *out = (dt_train *)(void *)&the_critic;
     return DT_OK;
 }
@@ -656,8 +657,8 @@ static void test_start(void **state)
     assert_int_equal(made.epochs, 10 * 100);
     assert_int_equal(made.n_groups, 2);
     assert_int_equal(made.n_targets, 1);
-    assert_true(made_shadow.tau == 0.25 && made_shadow.every == 1);
-    assert_string_equal(made_shadow.name, "target");
+    assert_true(made_target.tau == 0.25 && made_target.every == 1);
+    assert_string_equal(made_target.name, "target");
     assert_true(made_group[0].learning_rate == 1e-3 && made_group[0].gradient_clip == 3);
     assert_true(made_group[1].learning_rate == 2e-3 && made_group[1].gradient_clip == 4);
     assert_string_equal(made_group[0].loss[0], "actor_loss");

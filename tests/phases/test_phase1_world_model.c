@@ -116,8 +116,8 @@ static void test_horizon_that_stays_short_is_reported(void **test)
         assert_int_equal(p.ops->start(p.self), DT_OK);
         dt_progress out = {.struct_size = sizeof(out)};
         assert_int_equal(p.ops->iterate(p.self, &out), DT_OK);
-        const char *told = strstr(w->host.log, "phase1_world_model.horizon_epochs");
-        assert_true((told != NULL) == is_slow && (told == NULL || mock_names(w->host.log, "10 3 5")));
+        const char *warning = strstr(w->host.log, "phase1_world_model.horizon_epochs");
+        assert_true((warning != NULL) == is_slow && (warning == NULL || mock_names(w->host.log, "10 3 5")));
         phase_close(&p);
     }
 }
@@ -439,7 +439,7 @@ static void test_temperature_is_fitted(void **test)
 }
 
 /* Radii of one class: of two vehicles, one 3 deviations off and one 7. Regions of 60 % and less hold one of two, which
- * no factor does; evaluation is by them, and tells them. */
+ * no factor does; evaluation is by them, and reports them. */
 static void test_radii_are_fitted(void **test)
 {
     static const char *const set[] = {"rate_hz=1", "history_s=2", "horizon_s=5", "calibration_folds=4", NULL};

@@ -76,7 +76,7 @@ static double density(double x, double mean, double log_sigma) /* -log N */
     return 0.5 * z * z + log_sigma + 0.5 * log(2 * M_PI);
 }
 
-/* shift: added to all predicted positions; temperature [2F]: part of the spreads that the model tells, NULL: none */
+/* shift: added to all predicted positions; temperature [2F]: part of the spreads that the model predicts, NULL: none */
 static values define(bool is_mixture, const double *shift, const double *temperature)
 {
     values v = {0};

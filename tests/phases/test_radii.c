@@ -7,7 +7,7 @@
 
 #include "unit.h"
 
-enum { FITTED = 4000, JUDGED = 20000 };
+enum { FITTED = 4000, EVALUATED = 20000 };
 
 static double uniform(uint64_t *state) /* in (0, 1): Knuth's linear congruences, upper bits */
 {
@@ -42,7 +42,7 @@ static void test_levels_are_held(void **test)
         }
     }
     radii_fit(&c, 1, table);
-    for (uint32_t i = 0; i < JUDGED; i++) {
+    for (uint32_t i = 0; i < EVALUATED; i++) {
         for (uint32_t k = 0; k < RADII_CLASSES; k++) {
             const double d = distance_of(k, &state);
             for (uint32_t l = 0; l < RADII_LEVELS; l++) {
@@ -51,12 +51,12 @@ static void test_levels_are_held(void **test)
             gaussian_at_95 += k == 1 && d <= sqrt(-2 * log(0.05));
         }
     }
-    assert_true(gaussian_at_95 < 0.85 * JUDGED); /* by 10 points too few: deviations alone do not do it */
+    assert_true(gaussian_at_95 < 0.85 * EVALUATED); /* by 10 points too few: deviations alone do not do it */
     for (uint32_t k = 0; k < RADII_CLASSES; k++) {
         for (uint32_t l = 0; l < RADII_LEVELS; l++) {
-            const double p = radii_level[l], share = (double)inside[k][l] / JUDGED;
-            /* binomial, of those fitted and those judged, and what a bin's width adds */
-            const double wide = 4 * sqrt(p * (1 - p) * (1.0 / FITTED + 1.0 / JUDGED)) + 0.01;
+            const double p = radii_level[l], share = (double)inside[k][l] / EVALUATED;
+            /* binomial, of those fitted and those evaluated, and what a bin's width adds */
+            const double wide = 4 * sqrt(p * (1 - p) * (1.0 / FITTED + 1.0 / EVALUATED)) + 0.01;
             const int is_point = k == 0 && p < 0.5; /* half of them are in the middle: no region has fewer */
             assert_true(share >= p - wide && (is_point ? fabs(share - 0.5) < 0.02 : share <= p + wide));
         }
@@ -97,7 +97,7 @@ static void test_few_vehicles(void **test)
         assert_float_equal(radii_get(table, 2, 0, l), radii_get(table, 1, 0, l), 1e-5);
     }
 
-    memset(&c, 0, sizeof(c)); /* two near ones among many far ones: theirs where two tell, then that of all */
+    memset(&c, 0, sizeof(c)); /* two near ones among many far ones: theirs where two suffice, then that of all */
     radii_add(&c, 0, 0, 0.1);
     radii_add(&c, 0, 0, 0.1);
     for (int i = 0; i < 97; i++) {

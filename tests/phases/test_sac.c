@@ -206,9 +206,9 @@ static void test_start(void **unused)
         assert_int_equal(fake.group[i].n_roles, 1);
     }
     assert_int_equal(fake.train.n_targets, 1);
-    assert_string_equal(fake.shadow[0].name, "target");
-    assert_ptr_equal(fake.shadow[0].model, fake.model[0]);
-    assert_true(fake.shadow[0].tau == 0.125 && fake.shadow[0].every == 1);
+    assert_string_equal(fake.targets[0].name, "target");
+    assert_ptr_equal(fake.targets[0].model, fake.model[0]);
+    assert_true(fake.targets[0].tau == 0.125 && fake.targets[0].every == 1);
     assert_true(fake.train.record == record && fake.n_set == 0);
     offpolicy_destroy(&s);
 

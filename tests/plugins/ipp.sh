@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# env_ipp in the program: judged by dtrain check; its rules play; learning gives the same bits on any number of threads
+# env_ipp in the program: checked by dtrain check; its rules play; learning gives the same bits on any number of threads
 # and ranks, in processes, and after a stop; its cost is limited by phase 3; wrong options leave with 2; it is drawn.
 set -u
 dtrain=$DT_BUILDDIR/dtrain

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Roads and vehicles on them, a view of a store that a test lays as it likes: two lanes along x, of which the right one
- * goes on straight and branches off to the left round a quarter of a circle; a path for people on foot beside it.
+ * goes on straight and branches off to the left round a quarter of a circle; a path for people on foot next to it.
  */
 #ifndef DTRAIN_TESTS_PLUGINS_LANES_TOWN_H
 #define DTRAIN_TESTS_PLUGINS_LANES_TOWN_H

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Scenarios of SUMO that somebody else made act on nothing outside the simulation: they write no file, connect nowhere,
+# Scenarios of SUMO that a third party made act on nothing outside the simulation: they write no file, connect nowhere,
 # wait for no connection (docs/explanation/security.md). Skipped where SUMO or the module for it is missing.
 set -u
 
@@ -133,7 +133,7 @@ before=$(state)
 play
 [ "$before" = "$(state)" ] || fail "an entity had files written"
 
-# --- a run that somebody else made ---
+# --- a run that a third party made ---
 scenario "<summary-output value=\"$o/summary.xml\"/>"
 "$dtrain" --plugin phase2_ppo --set env.id=sumo --set "env_sumo.sumocfg=$work/theirs/x.sumocfg" --set env.instances=2 \
     --set phase2_ppo.iterations=1 --set phase2_ppo.train_batch=20 --set phase2_ppo.fragment=10 --set data.batch=10 \

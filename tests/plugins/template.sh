@@ -50,7 +50,7 @@ expect 0 "PASS swing: 6 passed, 0 failed, 0 skipped" "$dtrain" check "$work/swin
 expect 0 "PASS critic: 5 passed, 0 failed, 0 skipped" "$dtrain" check "$work/critic/critic.so"
 expect 0 "32 started" "$dtrain" check "$work/robot/robot.so" --set robot.battery=9 \
     --set robot.cells=999
-# controllers and shields by acting in an environment, those of others beside this plugin as well
+# controllers and shields by acting in an environment, those of others in addition to this plugin as well
 expect 0 "iterated 4 times" "$dtrain" check controller_mlp \
     --env cartpole
 expect 0 "PASS shield_barrier: 4 passed" "$dtrain" check shield_barrier --env env_traffic
@@ -62,9 +62,9 @@ expect 2 'bad = "1" from --set' "$dtrain" check "$work/fit/fit.so" --set bad=1
 expect 2 'robot.cells = ' "$dtrain" check "$work/robot/robot.so" --set robot.cells=-3
 expect 2 'did you mean "battery"' "$dtrain" check "$work/robot/robot.so" --set robot.batery=3
 expect 0 "PASS model ipp_greedy: " "$dtrain" check ipp_greedy
-expect 2 "a phase phase2_ppo exists already" "$dtrain" new policy phase2_ppo "$work/shadow"
-expect 2 "a model ipp_greedy exists already" "$dtrain" new model ipp_greedy "$work/shadow"
-[ ! -e "$work/shadow" ] || { echo "FAIL: a refused name left a folder"; failed=1; }
+expect 2 "a phase phase2_ppo exists already" "$dtrain" new policy phase2_ppo "$work/taken"
+expect 2 "a model ipp_greedy exists already" "$dtrain" new model ipp_greedy "$work/taken"
+[ ! -e "$work/taken" ] || { echo "FAIL: a refused name left a folder"; failed=1; }
 DTRAIN_PLUGIN_PATH=$work/fit:$work/drive:$work/robot
 export DTRAIN_PLUGIN_PATH
 expect 0 "fit_model" "$dtrain" list
@@ -342,7 +342,7 @@ late env e19 playing "s/^    s->battery--;/    $loop/"
 late phase p11 iterate "/^static dt_status iterate/,/^}/s/^{/{\n    $loop/"
 expect 3 '{"verdict":"FAIL","text":"phase p11: iterate: it did not return' "$dtrain" check "$work/late-p11/p11.so" --json \
     --set env.timeout_s=3
-# a verdict is told as soon as it is known, whatever comes next
+# a verdict is reported as soon as it is known, whatever comes next
 for json in "" --json; do
     "$dtrain" check "$work/late-e19/e19.so" --set env.timeout_s=1000 $json >"$work/out" 2>&1 &
     pid=$! tries=0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a barrier learns of a store through data_trajectory (danger.c): pairs now and an action later, mirrored ones,
- * and the steps until a hazard, of a chase that is told by hand.
+ * and the steps until a hazard, of a chase that is computed by hand.
  */
 #include "trajectory_bench.h"
 
@@ -225,7 +225,7 @@ static void test_hazards_by_geometry(void **state)
 }
 
 /* In a crowd the only danger may be by any edge, and vehicles of a frame by any number. The first vehicle drives at
- * 20 m/s; OTHERS - 1 others are beside it, three lanes away or more, at its speed, and one is 25 m ahead of it at
+ * 20 m/s; OTHERS - 1 others are next to it, three lanes away or more, at its speed, and one is 25 m ahead of it at
  * 10 m/s: number `ahead` among the others. */
 enum { OTHERS = 70 };
 

@@ -58,7 +58,7 @@ static void test_keys(void **state)
     assert_false(augment_drops(&off, 5, 1));
 }
 
-/* Three scenes of two sites, a frame each and two vehicles a frame; in the last one somebody is in danger. */
+/* Three scenes of two sites, a frame each and two vehicles a frame; in the last one a vehicle is in danger. */
 static const int64_t frame_row[] = {0, 2, 4, 6};
 static const uint8_t risk[] = {0, 0, 3, 0, 0, 1};
 static const int32_t scene_site[] = {0, 0, 1};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * data_trajectory over a town that was cut by place: of every window that the whole town shows, each vehicle is learnt
- * in one region alone, and all that is told of it, of whom it sees and of whom those see is the same, bit for bit. So
- * the losses of all regions sum up to those of the town.
+ * in one region alone, and all that is reported of it, of what it sees and of what those see is the same, bit for bit.
+ * So the losses of all regions sum up to those of the town.
  */
 #include "trajectory_bench.h"
 
@@ -15,7 +15,7 @@ enum { T = 5, F = 6, STRIDE = 2, RECORDS_MAX = 100000, HOPS = 2 };
 /* A vehicle at an anchor, or a row of a window's history; of town and regions the same name. */
 typedef struct record {
     int64_t scene, anchor, frame, id; /* frame: of the row; -1: the vehicle */
-    uint64_t hash;                    /* of everything told */
+    uint64_t hash;                    /* of everything reported */
 } record;
 
 typedef struct records {
@@ -29,7 +29,7 @@ static uint64_t mix(uint64_t hash, const void *p, size_t bytes)
     return dt_hash64(p, bytes, hash);
 }
 
-/* Features of slice row r, its edges, and of whom it sees, so many hops far. */
+/* Features of slice row r, its edges, and of what it sees, so many hops far. */
 static uint64_t mix_row(const bench *b, int64_t r, int hops, uint64_t hash)
 {
     const int32_t *rowptr = field_of(b, "rowptr"), *col = field_of(b, "col");
@@ -152,7 +152,7 @@ static records read_all(const char *store, bool is_training)
                                    "hazard_steps=8",
                                    "lanes=true",
                                    "split=train",
-                                   "judged=held", /* of training all scenes */
+                                   "eval_scenes=held", /* of training all scenes */
                                    "train_stride_s=0.3",
                                    "min_history_s=0",
                                    "min_future_s=0.2",

@@ -165,8 +165,8 @@ static void assert_alike(const dt_field_stat *whole, const dt_field_stat *cut, i
 /* Who is in the halo of a region counts where it is at home, as do the edges that lead to it. */
 static void test_halos_do_not_count(void **state)
 {
-    static const char *const set[] = {"cache_mb=1",   "history_s=1", "horizon_s=1.2", "rate_hz=5",
-                                      "stride_s=0.2", "judged=all",  "split=train",   NULL};
+    static const char *const set[] = {"cache_mb=1",   "history_s=1",     "horizon_s=1.2", "rate_hz=5",
+                                      "stride_s=0.2", "eval_scenes=all", "split=train",   NULL};
     static const dt_cut_options way = {.regions = 5, .halo_m = 180, .halo_s = 2};
     dt_str notes = {0};
     write_town("town", 0.5, &(dt_packing){0});

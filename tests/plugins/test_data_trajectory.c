@@ -390,8 +390,8 @@ static void free_roads(float *out[2])
     free(out[1]);
 }
 
-/* What vehicles see of roads does not depend on how a scene is turned and moved, what is read beside it or what else is
- * asked for; mirrored, left is right. Without roads nothing is added. */
+/* What vehicles see of roads does not depend on how a scene is turned and moved, what is read next to it or what else
+ * is asked for; mirrored, left is right. Without roads nothing is added. */
 static void test_roads(void **state)
 {
     const uint64_t sample[2] = {2, 70};
@@ -548,7 +548,7 @@ static void test_splits(void **state)
         assert_int_equal(scenes_of(whole), kept);
     }
     assert_int_equal(
-        scenes_of((const char *const[]){WINDOW, "split=calibration", "calibration_folds=4", "judged=all", NULL}),
+        scenes_of((const char *const[]){WINDOW, "split=calibration", "calibration_folds=4", "eval_scenes=all", NULL}),
         (1u << SCENES) - 1);
     assert_int_equal(all, (1u << SCENES) - 1);
     const char *const eval[] = {WINDOW, "eval_site=south", "split=eval", NULL};
@@ -598,7 +598,7 @@ static void refuse(const char *store, const char *const *set, dt_status code, co
     bench_close(&b);
 }
 
-/* Recordings of many names with the same motion are one: a split is left without any, and the reason is told. */
+/* Recordings of many names with the same motion are one: a split is left without any, and the reason is reported. */
 static void test_motion_that_all_share(void **state)
 {
     static const char *const words = "split train of the data has no samples: scenes that share their vehicles' motion "
@@ -612,7 +612,7 @@ static void test_motion_that_all_share(void **state)
     refuse("s", (const char *const[]){WINDOW, "split=train", NULL}, DT_EDATA, "and so do a#2 and b of");
     refuse("s", (const char *const[]){WINDOW, "split=eval", "fold=1", NULL}, DT_EDATA, "split eval of the data has no");
     /* none of these is the reason */
-    assert_true(scenes_of((const char *const[]){WINDOW, "split=train", "judged=all", NULL}) == (1u << SCENES) - 1);
+    assert_true(scenes_of((const char *const[]){WINDOW, "split=train", "eval_scenes=all", NULL}) == (1u << SCENES) - 1);
     assert_true(scenes_of((const char *const[]){WINDOW, "split=train", "eval_site=south", NULL}) != 0);
     const char *const longer[] = {"history_s=8", "horizon_s=8", "rate_hz=5", "min_history_s=8", "split=train", NULL};
     assert_true(scenes_of(longer) == 0);

@@ -286,7 +286,7 @@ static void test_collisions(void **state)
     close_env();
 }
 
-/* The reward from the map itself, counted anew by its formula, for both kinds; and that "before" is "after", a step
+/* The reward from the map itself, counted again by its formula, for both kinds; and that "before" is "after", a step
  * late. */
 static double formula(const int16_t *H, const int16_t *odds_after, const int16_t *H_after, int64_t n)
 {
@@ -327,7 +327,7 @@ static void test_rewards(void **state)
     assert_true(reward[1][0] > -0.5 && reward[1][0] < 0); /* four from 15 m: at most 22 * 0.0456 - 0.5 */
 }
 
-/* With everybody in range all know the same, with nobody each what it saw; 25 m is between; the planes show who is. */
+/* With all in range all know the same, with none in range each what it saw; 25 m is between; the planes show who is. */
 static void test_messages(void **state)
 {
     static const char *const set[3][3] = {
@@ -362,7 +362,7 @@ static void test_messages(void **state)
     put(0, 1, 1, 0);
     put(1, 4, 5, 0);
     put(2, 4, 5, 1);
-    assert_true(ipp_hears(r.self, 0, 1) && ipp_hears(r.self, 1, 0) && !ipp_hears(r.self, 0, 2));
+    assert_true(ipp_receives(r.self, 0, 1) && ipp_receives(r.self, 1, 0) && !ipp_receives(r.self, 0, 2));
     close_env();
 }
 

@@ -43,7 +43,7 @@ static void test_bellman(void **state)
     }
 }
 
-/* the plugin is those mechanics, told in floats; its gain is that of the policy that acted */
+/* the plugin is those mechanics, in floats; its gain is that of the policy that acted */
 static void test_against_the_mechanics(void **state)
 {
     env_rig r;
@@ -83,7 +83,7 @@ static void test_bounds(void **state)
     rig_close(&r);
 }
 
-/* a policy that drives the state away is told so, and no number that is none comes out */
+/* a policy that drives the state away is reported, and no number that is none comes out */
 static void test_lost(void **state)
 {
     env_rig r;

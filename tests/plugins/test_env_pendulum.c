@@ -50,7 +50,7 @@ static void test_fixed_rollouts(void **state)
     }
 }
 
-/* the plugin is those mechanics from a start that its seed draws, told in floats */
+/* the plugin is those mechanics from a start that its seed draws, in floats */
 static void test_against_the_mechanics(void **state)
 {
     env_rig r;

@@ -472,7 +472,7 @@ static void test_states_that_sumo_takes(void **state)
     }
 }
 
-static void test_nobody_drives(void **state)
+static void test_no_vehicle_drives(void **state)
 {
     static const char *const late[] = {"begin_s=1000", "end_s=1020", NULL};
     rig r;
@@ -542,7 +542,7 @@ int main(void)
         cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_states_that_sumo_takes),
-        cmocka_unit_test(test_nobody_drives),
+        cmocka_unit_test(test_no_vehicle_drives),
         cmocka_unit_test(test_one_per_process),
         cmocka_unit_test(test_memory),
     };

@@ -287,7 +287,7 @@ static void check_roads(const dt_scene_roads *r)
     free(net);
 }
 
-/* Pictures show what SUMO's own logs say, and nothing is different because somebody looks. */
+/* Pictures show what SUMO's own logs say, and nothing is different because of a viewer. */
 static void test_scene_as_sumo_logs_it(void **state)
 {
     char option[4 * TEXT];
@@ -333,7 +333,7 @@ static void test_scene_as_sumo_logs_it(void **state)
     f->api->set_observer(r.self, NULL, NULL);
     rig_reset(&r, 4);
     (void)rig_step(&r, 0, 0);
-    assert_int_equal(f->n, MOMENTS); /* nobody is told any more */
+    assert_int_equal(f->n, MOMENTS); /* nothing is reported any more */
     rig_close(&r);
     free(f);
 }

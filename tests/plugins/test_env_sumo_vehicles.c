@@ -353,7 +353,7 @@ static bool is_same_frame(const dt_store_view *v, int64_t store_frame, const fra
     return is_same;
 }
 
-/* What SUMO writes as floating cars is imported as the places, headings, speeds and lengths that it tells here. */
+/* What SUMO writes as floating cars is imported as the places, headings, speeds and lengths that it reports here. */
 static void test_floating_cars(void **state)
 {
     static frame seen[FRAMES];
@@ -774,7 +774,7 @@ static void test_little_room(void **state)
     rig_reset(&r, 2);
     bool is_over = false, was_full = false;
     while (!is_over) {
-        is_over = rig_step(&r); /* checks the node of everybody who is alive */
+        is_over = rig_step(&r); /* checks the node of every agent that is alive */
         assert_true(r.size[0] <= 4);
         was_full |= r.size[0] == 4;
     }

@@ -17,7 +17,7 @@ static void walks(env_rig *r, int32_t action, float reward)
     assert_true(r->reward == reward);
 }
 
-/* the goal that the sign at the start tells */
+/* the goal that the sign at the start shows */
 static int32_t sign(const env_rig *r)
 {
     assert_true(r->obs[1] == 1.0F && r->obs[0] + r->obs[2] == 1.0F);

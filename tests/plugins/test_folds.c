@@ -132,7 +132,7 @@ static void assert_spread(void)
     assert_true(n[0] == 2 && n[1] == 2 && n[2] == 1);
 }
 
-/* Who stands still or keeps the limit looks like everybody who does, and in a simulation many start alike. */
+/* Who stands still or keeps the limit looks like all that do, and in a simulation many start alike. */
 static void test_vehicles_that_move_alike_prove_nothing(void **test)
 {
     record(2);

@@ -66,7 +66,7 @@ static void near(double a, double b, double tolerance)
     assert_true(fabs(a - b) <= tolerance);
 }
 
-/* all sums of the field, counted anew */
+/* all sums of the field, counted again */
 static void recount(void)
 {
     int64_t weighted = 0, target_H = 0, n_target = 0, n_found = 0, n_claimed = 0;

@@ -13,7 +13,7 @@ static void read_all(const lanes *l, int64_t scene, int64_t frame, double flip, 
     assert_int_equal(lanes_read(l, scene, frame, node, flip, to_lane, to_path), DT_OK);
 }
 
-/* Point of the path of car i after s m, aside m beside it, as a model puts it together. */
+/* Point of the path of car i after s m, aside m next to it, as a model puts it together. */
 static void point_of(int i, double s, double aside, double *x, double *y)
 {
     const float *p = path + i * LANES_PATH * LANES_PATH_COLUMNS;
@@ -45,7 +45,7 @@ static void test_a_vehicle_is_on_the_lane_that_it_follows(void **state)
     const double before[3] = {-1.5, 0, 0}, beyond[3] = {151.5, 0, 0};
     assert_int_equal(lanes_find(&roads, 0, far_off).lane, -1);
     assert_int_equal(lanes_find(&roads, 0, afoot).lane, RIGHT); /* nobody drives where people walk */
-    /* beside the branch by 0.3 m and the straight lane by 0.6: the heading decides */
+    /* next to the branch by 0.3 m and the straight lane by 0.6: the heading decides */
     const double straight_on[3] = {115.9, 0.6, 0}, turning[3] = {115.9, 0.6, 0.3};
     assert_int_equal(lanes_find(&roads, 0, straight_on).lane, ON);
     assert_int_equal(lanes_find(&roads, 0, turning).lane, TURN);
@@ -224,7 +224,8 @@ static void test_roads_that_are_not_known(void **state)
             assert_true(lane[i * LANES_COLUMNS + k] == 0);
         }
     }
-    assert_true(fabsf(lane[LANES_OWN] - (2 - 16 / 50.f)) < 1e-2f); /* who drives straight ahead is told all the same */
+    assert_true(fabsf(lane[LANES_OWN] - (2 - 16 / 50.f)) <
+                1e-2f); /* a vehicle that drives straight ahead is reported all the same */
     stop();
     scene_map[0] = 0;
 }

@@ -134,8 +134,8 @@ static void test_delays(void **state)
     assert_true(fabs(m.time_loss_s - 16) < 1e-12);
     assert_true(fabs(m.depart_delay_s - 5) < 1e-12);
     assert_true(m.demand == 6 && m.finished == 1 && m.never_inserted == 4);
-    const sumo_result nobody = {.tripinfo = "<tripinfos></tripinfos>"};
-    measure(&nobody, 100, &m);
+    const sumo_result none = {.tripinfo = "<tripinfos></tripinfos>"};
+    measure(&none, 100, &m);
     assert_true(m.demand == 0 && isnan(m.strict_delay_s) && isnan(m.trip_time_s));
 }
 

@@ -34,7 +34,7 @@ refused() { # PIECE, arguments
 pole="--plugin phase2_ppo --set env.id=cartpole"
 traffic="--plugin phase2_ppo --set env.id=env_traffic"
 
-# a round of a thousand million samples: tells the plan, refuses it, and names the keys that reduce it
+# a round of a thousand million samples: prints the plan, refuses it, and names the keys that reduce it
 # shellcheck disable=SC2086
 for ask in "$pole" "$traffic"; do
     if [ "$ask" = "$pole" ] && [ "$total" -gt 70000000000 ]; then

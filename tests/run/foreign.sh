@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Folders that somebody else made (docs/explanation/security.md): links, hard links, pipes and names in them lead
+# Folders that a third party made (docs/explanation/security.md): links, hard links, pipes and names in them lead
 # nowhere, and a store that is cut while a run trains ends it in order.
 set -u
 
@@ -50,7 +50,7 @@ for name in $names; do
     timeout 120 "$dtrain" run --resume "$work/theirs" -q --max-steps 4 >"$work/out" 2>"$work/err"
     code=$?
     [ "$(sum)" = "$before" ] || fail "resuming a run whose $name is a link changed what it leads to"
-    case $name in # what the run writes anew takes the link's place; without the rest it cannot go on
+    case $name in # what the run writes again takes the link's place; without the rest it cannot go on
         meta.json | progress.json | config.origin.json | report.html | */LATEST | checkpoints/step-*/config.cfg) ;;
         tensorboard*) grep -q "it is a link" "$work/err" || fail "$name is a link, and nobody says so" ;;
         *) [ $code -ne 0 ] || fail "$name is a link, and nobody minds" ;;

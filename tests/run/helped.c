@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An environment whose episodes tell which options they were played with: every step is worth `scale`, plus `help`,
+ * An environment whose episodes report which options they were played with: every step is worth `scale`, plus `help`,
  * which is there for training alone. What the policy does changes nothing.
  */
 #include <dtrain/helpers.h>

@@ -3,7 +3,7 @@
 #
 # `dtrain data import` of several files: interrupted by a signal, by SIGKILL and by a full disk, the same command goes
 # on and makes the store that an undisturbed one makes; --jobs. Of two that write to one place, whatever verb, the
-# second is refused and the first not harmed; what a killed one left is begun anew, and what is not ours stays.
+# second is refused and the first not harmed; what a killed one left is restarted, and what is not ours stays.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain
@@ -102,7 +102,7 @@ for verb in "import $work/f1.csv --set import.frame_rate_hz=10" "merge $work/sma
 done
 diff -r "$work/small" "$work/two_import" >"$work/err" || fail "two at once: another store"
 
-# SIGKILL where nothing goes on: begun anew
+# SIGKILL where nothing goes on: restarted
 DTRAIN_FAULT="fs.fsync:9!" $one "$work/dead" -q 2>"$work/err"
 [ -e "$work/dead.partial/dtrain.lock" ] && [ ! -e "$work/dead" ] || fail "SIGKILL of one file"
 $one "$work/dead" 2>"$work/err" >/dev/null && grep -q "dead.partial was left by a process" "$work/err" || fail "not begun anew"
@@ -110,7 +110,7 @@ diff -r "$work/small" "$work/dead" >"$work/err" && [ ! -e "$work/dead.partial" ]
 DTRAIN_FAULT="fs.rename:1!" "$dtrain" data export "$work/small" "$work/dead.csv" 2>"$work/err"
 "$dtrain" data export "$work/small" "$work/dead.csv" -q 2>"$work/err" && [ ! -e "$work/dead.csv.partial" ] || fail "export anew"
 
-# what is in the way is told at the start, and stays as it is
+# what is in the way is reported at the start, and stays as it is
 mkdir "$work/mine.partial"
 echo letter >"$work/mine.partial/letter"
 echo letter >"$work/file.partial"

@@ -7,7 +7,7 @@ set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain
 command -v python3 >/dev/null 2>&1 || { echo "no python3"; exit 77; }
-work=$(mktemp -d ./test-judged-XXXXXX) || exit 1
+work=$(mktemp -d ./test-evaluated-XXXXXX) || exit 1
 trap 'rm -rf "$work"' EXIT INT TERM
 failed=0
 DTRAIN_PLUGIN_PATH=$(cd "${DT_BUILDDIR:-.}/tests/run/.libs" && pwd)
@@ -40,8 +40,8 @@ train() {
     shift
     "$dtrain" --config "$work/base.cfg" --run-dir "$work/$name" -q "$@" >"$work/out" 2>&1 || fail "$name: $(cat "$work/out")"
 }
-# judge NAME [options]: dtrain eval into NAME.json
-judge() {
+# evaluate NAME [options]: dtrain eval into NAME.json
+evaluate() {
     name=$1
     shift
     "$dtrain" eval --checkpoint "$work/$name" --json -q "$@" >"$work/$name.json" 2>"$work/err" || fail "$name: $(cat "$work/err")"
@@ -65,7 +65,7 @@ END
 
 # --- what helps training is not there in evaluations, in both places, and both say so ---
 train plain
-judge plain
+evaluate plain
 holds 'j("plain")["return"]["values"] == [8, 8, 8] and m("plain", "eval/return/mean") == 8'
 holds 'm("plain", "charts/episodic_return") == 24' # training has it
 holds 'j("plain")["env_options"] == {"help": {"value": 0, "training": 2}}'
@@ -84,10 +84,10 @@ grep -q "is accepted" "$work/out" && fail "what the user asks for is bounded"
 
 # --- evaluation.env: of any option, max_steps of the spec included ---
 train said --set 'evaluation.env=help=1, scale=3,steps=20'
-judge said
+evaluate said
 holds 'j("said")["return"]["values"] == [80, 80, 80] and m("said", "eval/return/mean") == 80 and m("said", "eval/length/mean") == 20'
 holds 'm("said", "charts/episodic_return") == 24'
-judge said --set 'evaluation.env=["help=2"]'
+evaluate said --set 'evaluation.env=["help=2"]'
 holds 'j("said")["return"]["mean"] == 24 and j("said")["env_options"] == {"help": {"value": 2, "training": 2}}'
 # training does not feel it
 tensors() { # of 3 iterations with 3 passes of 4 steps
@@ -100,8 +100,8 @@ for how in "env.isolation=process" "comm.backend=sim --set comm.ranks=2" "env.wo
     # shellcheck disable=SC2086 # words
     train other --set 'evaluation.env=help=1, scale=3,steps=20' --set $how
     [ "$(tensors said)" = "$(tensors other)" ] || fail "$how: other weights"
-    judge other
-    judge said
+    evaluate other
+    evaluate said
     holds 'j("said") == j("other") and m("other", "eval/return/mean") == 80'
     rm -rf "$work/other"
 done
@@ -116,10 +116,10 @@ env = { id = "env_traffic"; };
 env_traffic = { episode_s = 60.0; action_s = 5.0; };
 END
 train traffic --config "$work/traffic.cfg" --set models.controller=controller_influence --set 'evaluation.env=episode_s=120, limit_mps=10'
-judge traffic
+evaluate traffic
 cp "$work/traffic.json" "$work/apart.json"
 holds 'm("traffic", "eval/metrics/strict_delay_s/mean") == j("apart")["metrics"]["strict_delay_s"]["mean"]'
-judge traffic --set evaluation.env= --set env_traffic.episode_s=120 --set env_traffic.limit_mps=10
+evaluate traffic --set evaluation.env= --set env_traffic.episode_s=120 --set env_traffic.limit_mps=10
 holds 'strip(j("traffic")) == strip(j("apart")) and "env_options" not in j("traffic") and "env_options" in j("apart")'
 
 # --- what is wrong is said before training ---

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Logs of a run turn over by size, across a resume too, and warnings stand in error.log; runs that begin in the same
-# moment never share a folder; the first step is told once it was made.
+# moment never share a folder; the first step is reported once it was made.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain
@@ -40,7 +40,7 @@ grep -q "Z warn  the configuration differs" "$work/a/train.log" || fail "a warni
     --set training.optimizer=sgd --set training.gradient_clip=0 --set training.warmup_epochs=0 2>"$work/err"
 grep -q "Z error .*training diverged" "$work/bad/error.log" || fail "an error in error.log: $(cat "$work/bad/error.log")"
 
-# the first step is told when it was made
+# the first step is reported when it was made
 awk '/first step done after/ { told = 1 } / parameters \(/ { planned = NR } END { exit !(told && planned) }' "$work/bad/train.log" ||
     fail "the first step: $(cat "$work/bad/train.log")"
 

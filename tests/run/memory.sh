@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Memory is told before a run and held: arenas to the byte, resident memory within a tenth.
+# Memory is planned before a run and held: arenas to the byte, resident memory within a tenth.
 set -eu
 work=$(mktemp -d "$PWD/test-memory-XXXXXX") # whole: the test goes there, and the trap runs there
 trap 'rm -rf "$work"' EXIT
@@ -49,7 +49,7 @@ holds() {
     done <told
 }
 
-# huge pages are asked for where they help; the system may have run out of them, and one that gives them to everybody
+# huge pages are asked for where they help; the system may have run out of them, and one that gives them to all
 # gives more than was asked for
 few_huge=2.1
 all_huge=0

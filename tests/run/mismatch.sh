@@ -30,7 +30,7 @@ expect() {
     [ $code -eq "$want" ] || fail "exit code $code, expected $want: $*"
     [ -z "$text" ] || grep -qF -- "$text" "$work/err" || fail "nothing said about \"$text\": $*"
 }
-says() { # TEXT: beside what was expected
+says() { # TEXT: in addition to what was expected
     grep -qF -- "$1" "$work/err" || fail "nothing said about \"$1\""
 }
 
@@ -65,7 +65,7 @@ says() { # TEXT: beside what was expected
     [ ! -e "$work/none" ] || fail "a plan left a folder"
     expect 2 "7 tensors of perception" \
         "$dtrain" eval --checkpoint "$work/two" --set risk_gnn.layers=1
-    # constants are told as such, by a resume, too
+    # constants are reported as such, by a resume, too
     for how in "$one --set risk_gnn.layers=2 --init-from $work/two --run-dir $work/none" "run --resume $work/two -q"; do
         expect 2 "(risk_gnn.normalise is store" "$dtrain" $how --set risk_gnn.normalise=store --max-steps 4
         says "lacks perception."

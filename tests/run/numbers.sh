@@ -82,7 +82,7 @@ for word in 1.5 1e30 1e-3 1e; do
 done
 "$dtrain" $ppo $tiny --max-steps 1e1 --dry-run >"$work/out" 2>&1 || fail "--max-steps 1e1: $(cat "$work/out")"
 
-# --- evaluations: seeds are no column, no mean stands below one of them, every seed's value is told ---
+# --- evaluations: seeds are no column, no mean stands below one of them, every seed's value is reported ---
 "$dtrain" $ppo --set phase2_ppo.train_batch=600 --set phase2_ppo.fragment=100 -q --run-dir "$work/pole" 2>"$work/log" ||
     fail "$(cat "$work/log")"
 "$dtrain" eval --checkpoint "$work/pole" --seeds 7,123456,9 --episodes 2 -q >"$work/table" 2>&1
@@ -101,7 +101,7 @@ holds "j[0]['return']['std'] is None and j[0]['length']['std'] is None and j[0][
 ! "$dtrain" eval --checkpoint "$work/pole" --seeds 7 --episodes 2 -q 2>&1 | grep -e '+-' || fail "a deviation of one seed"
 ! grep -q '/values' "$work/pole/metrics.jsonl" || fail "values of seeds in the records"
 
-# --- a store that was not trained on is judged whole, the one that was on what training held out, unless it is said ---
+# --- a store that was not trained on is evaluated whole, the one that was on what training held out, unless it is said ---
 "$dtrain" data import "${DT_SRCDIR:-.}/share/demo" --out "$work/same" -q 2>"$work/err" || fail "$(cat "$work/err")"
 for store in other one; do # the same recording elsewhere; all of it from one site
     python3 - "${DT_SRCDIR:-.}/share/demo" "$work/$store.source" $store <<'END'

@@ -144,7 +144,7 @@ done
 
 # --- --phase: some of the phases, and what --resume makes of it ---
 train 0 part "$all" --phase 1
-stop='' # a fault point where the run is told to stop
+stop='' # a fault point where the run is asked to stop
 go_on() { # CODE TEXT [options]
     want=$1 text=$2
     shift 2

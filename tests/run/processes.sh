@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # One run on several processes, started by --nproc or by mpirun: all three phases end in the bits of one process, on any
-# number of them and after a resume on another one; any process may be told to stop; one that is lost is named, and the
+# number of them and after a resume on another one; any process may be asked to stop; one that is lost is named, and the
 # run goes on by itself; what cannot work is refused once, by one voice.
 set -u
 . "${DT_SRCDIR:?}/tests/mpi_job.sh"
@@ -90,7 +90,7 @@ begin_long() { # DIR: a run that nobody would wait for, in its second phase
     await "$work/$1/checkpoints/step-000000000005"
     sleep 0.3
 }
-# stop WHOM SIGNAL DIR
+# stop PROCESS SIGNAL DIR
 stop() {
     begin_long "$3"
     case $1 in
@@ -109,7 +109,7 @@ stop() {
 stop launcher TERM stop-launcher
 stop rank HUP stop-hangup
 stop rank TERM stop-rank
-# told twice, a process leaves at once, and nothing is started again
+# asked to stop twice, a process leaves at once, and nothing is started again
 begin_long twice
 rank=$(pgrep -f "^$dtrain run .*twice " | tail -n 1)
 kill -TERM "$rank"
@@ -165,7 +165,7 @@ cases=$((cases + 1))
 grep -q "continue with: $dtrain run --resume $work/stop-rank --nproc 2" "$work/stop-rank/train.log" ||
     fail "the hint after a stop does not lead back"
 
-# mpirun is told itself, or its launcher loses its terminal, or is killed: a run that is begun again waits for its end
+# mpirun is signalled itself, or its launcher loses its terminal, or is killed: a run that is begun again waits for its end
 # end NAME SIGNAL CODE
 end() {
     # these tests may have been started by nohup, which a program takes over
@@ -196,7 +196,7 @@ done
 cases=$((cases + 1))
 [ $tries -le 50 ] || fail "processes are left: $(pgrep -fa "$work/gone")"
 
-# a second start in a folder where a run trains waits for its end, and neither begins anew nor goes on from before it
+# a second start in a folder where a run trains waits for its end, and neither starts again nor goes on from before it
 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/shared" -q --nproc 2 >"$work/out1" 2>"$work/err1" &
 first=$!
 await "$work/shared/run.lock"
@@ -250,7 +250,7 @@ says 1 "its log ($work/killed/rank-1.log)"
 cases=$((cases + 1))
 grep -q "restart 1 of 3" "$work/killed/launch.log" && grep -q "mpirun noticed that process rank 1" "$work/killed/launch.log" ||
     fail "launch.log lacks what the launcher said and heard"
-# told to stop before they begin again: the run was interrupted, whatever its first life noted
+# asked to stop before they begin again: the run was interrupted, whatever its first life noted
 DTRAIN_FAULT="comm.begin:60@$work/here" timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/between" \
     -q --nproc 2 --set comm.timeout_s=5 >"$work/out" 2>"$work/err" &
 job=$!
@@ -405,7 +405,7 @@ train 2 bad --set comm.backend=mpi
 says 1 "this process was started alone; start several with --nproc N"
 train 5 bad --nproc 2 --set comm.backend=nccl
 says 1 'comm.backend = "nccl" of phase 1 sums from GPU to GPU, but with engine.device = "cpu" several processes compute'
-# what was trained by several over MPI goes on in one process, and is judged by one
+# what was trained by several over MPI goes on in one process, and is evaluated by one
 train 0 told --nproc 2 --set comm.backend=mpi --phase 1
 train 0 told --resume --phase 1
 cases=$((cases + 1))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Every shipped profile is found by its name from any folder and is accepted, its values are the ones in force, with
-# their origin shown, and with each of them every phase takes its first steps and tells what memory it planned.
+# their origin shown, and with each of them every phase takes its first steps and reports what memory it planned.
 set -eu
 work=$(mktemp -d "$PWD/test-profiles-XXXXXX") # whole: the test goes there, and the trap runs there
 trap 'rm -rf "$work"' EXIT

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# One run of two processes, of which somebody is killed with SIGKILL at any moment, again and again: a rank, mpirun, or
+# One run of two processes, of which one process is killed with SIGKILL at any moment, again and again: a rank, mpirun, or
 # the launcher, after which the command that began the run is given once more. It goes on by itself each time, and ends
 # in the bits and the records of a run that nobody disturbed. It is as long as its kills need; one that is done before
 # all were made is followed by another one.

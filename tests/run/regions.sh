@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A store that was cut by place: trained on it ends in one set of bits on any number of threads and after a resume, and
-# a model is judged on it as on the store that was cut, of which each vehicle counts once.
+# a model is evaluated on it as on the store that was cut, of which each vehicle counts once.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain
@@ -57,7 +57,7 @@ train begun --threads 1 --max-steps 2
 same one two
 same one begun
 
-# --- each vehicle is judged once, by the same figures ---
+# --- each vehicle is evaluated once, by the same figures ---
 for store in whole cut; do
     "$dtrain" eval --checkpoint "$work/one" --set "data.store=$(pwd)/$work/$store" --set evaluation.folds=all --json -q \
         >"$work/$store.json" 2>"$work/err" || fail "eval of $store: $(cat "$work/err")"

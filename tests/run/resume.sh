@@ -84,7 +84,7 @@ cases=$((cases + 1)) # what makes no difference is none
 grep -A3 '^training' "$work/run/config.cfg" | grep -q "learning_rate = 7e-05\|learning_rate = 7e-5" ||
     fail "the learning rate of the new file does not hold: $(grep -A3 '^training' "$work/run/config.cfg")"
 
-# --- another arithmetic class: told, and marked; other vectors are none (widths.sh) ---
+# --- another arithmetic class: reported, and marked; other vectors are none (widths.sh) ---
 mark='"not_reproducible_from_step":2'
 cpu() { # BEGUN RESUMED: builds of the kernels
     cases=$((cases + 1))

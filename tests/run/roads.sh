@@ -42,7 +42,7 @@ differs() { # NAME OTHER WHAT
     [ -n "$(state_hash "$1")" ] && [ "$(state_hash "$1")" != "$(state_hash "$2")" ] || fail "$3: the same bits"
 }
 
-scene() { # NUMBER: 3 cars for 4 s on a straight lane, which branches, and one beside it
+scene() { # NUMBER: 3 cars for 4 s on a straight lane, which branches, and one next to it
     awk -v scene="$1" '
 function point(x, y) { return "<point><x>" x "</x><y>" y "</y></point>" }
 function bound(side, line) { return "<" side ">" line "</" side ">" }
@@ -159,7 +159,7 @@ tensors() { # NAME: of its last checkpoint
 }
 # shellcheck disable=SC2086
 {
-    train stored roads $all --set data_trajectory.judged=all
+    train stored roads $all --set data_trajectory.eval_scenes=all
     steps=$(sed -n 's/.*"step":\([0-9]*\).*/\1/p' "$work/stored/metrics.jsonl" | tail -n 1)
     train streamed roads $all --set data.stream="$work/arriving" --set data.window=$((8 * ${steps:-1}))
 }
@@ -217,7 +217,7 @@ for how in "--init-from $work/unseen --run-dir $work/refused" "--resume $work/un
         fail "$how with lanes left with $code"
 done
 
-# recordings with roads beside experience, which both have many sizes of their own
+# recordings with roads in addition to experience, which both have many sizes of their own
 beside() { # NAME [options]
     to=$1
     shift

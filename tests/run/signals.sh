@@ -66,7 +66,7 @@ what="--config $work/two.cfg $common $ring --threads 1 --set data.batch=32"
 "$dtrain" $what --run-dir "$work/two" 2>"$work/err" || fail "two phases: exit code $?"
 stopped two 40 # in the first round of the second phase
 
-# --- a long round answers at once: the program is met in it, told to stop, and saves the state before the round ---
+# --- a long round answers at once: the program is met in it, asked to stop, and saves the state before the round ---
 long="--plugin phase2_ppo $common $ring --threads 1 --set phase2_ppo.train_batch=400000 --set phase2_ppo.fragment=1000
       --set phase2_ppo.sgd_epochs=1"
 meet=$PWD/$work/meet # a whole path: it is where the program makes it

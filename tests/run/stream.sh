@@ -79,7 +79,7 @@ for i in 0 1 2 3 4; do
 done
 touch "$work/whole/000005.end"
 
-# all there from the beginning; ends with the stream, and is judged then
+# all there from the beginning; ends with the stream, and is evaluated then
 run one whole --threads 1
 [ -n "$(state_hash "$work/one")" ] || fail "no state"
 said one "ended after 5 stores with [0-9]* samples; the last [0-9]* are less than a window, and left out"

@@ -253,7 +253,7 @@ static void test_processes(void **state)
     passes(&m, &f, "");
 }
 
-static void test_told(void **state)
+static void test_reports(void **state)
 {
     dt_fit m = machine();
     dt_forecast f = {.resident = 20 * GB, .recordings = GB};
@@ -282,7 +282,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_plans, begin, end),
         cmocka_unit_test_setup_teardown(test_target, begin, end),
         cmocka_unit_test_setup_teardown(test_processes, begin, end),
-        cmocka_unit_test_setup_teardown(test_told, begin, end),
+        cmocka_unit_test_setup_teardown(test_reports, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -340,7 +340,7 @@ static void test_fresh_names(void **state)
     assert_string_equal(dt_rundir_base_folder(), "runs");
 }
 
-/* A log that another program takes away is told of at the end, and one that stays is not. */
+/* A log that another program takes away is reported at the end, and one that stays is not. */
 static void test_lost_log(void **state)
 {
     dt_rundir *r = open_run("lost", false, DT_OK);

@@ -129,10 +129,10 @@ static void test_levels(void **state)
     assert_true(heard("(80 %)"));
     /* other ranks keep silent, and 0 means never */
     said[0] = '\0';
-    w.speaks = false;
+    w.may_log = false;
     put("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 10000 kB\n");
     dt_memory_watch_update(&w, 10, NULL);
-    w.speaks = true;
+    w.may_log = true;
     w.o.warn_fraction = w.o.shed_fraction = 0;
     dt_memory_watch_update(&w, 11, NULL);
     assert_string_equal(said, "");

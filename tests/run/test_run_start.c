@@ -165,7 +165,7 @@ static void test_end_of_phase(void **state)
 static void test_baselines_are_pending(void **state)
 {
     describe("")->phase_end = true;
-    put("evaluation/2-two.baselines.owed", "");
+    put("evaluation/2-two.baselines.pending", "");
     dt_run_start r = resume();
     assert_non_null(r.resume);
     assert_int_equal(r.begin, 1);

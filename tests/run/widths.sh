@@ -3,7 +3,7 @@
 #
 # The width of a processor's vectors changes no bit: all three phases with the kernels for AVX2 and with those for
 # AVX-512 pass through equal states, also where a run changes from one to the other in the middle, which nobody has to
-# be told, and where two processes of one run differ. Every op by itself: tests/engine/ops/test_widths.c.
+# be reported, and where two processes of one run differ. Every op by itself: tests/engine/ops/test_widths.c.
 set -u
 
 dtrain=${DT_BUILDDIR:?}/dtrain
@@ -16,7 +16,7 @@ done
 name=widths
 . "${DT_SRCDIR:?}/tests/run/job.inc"
 limit=300
-# sizes that are no multiples of a vector beside those of the guide's layers
+# sizes that are no multiples of a vector compared with those of the guide's layers
 models='risk_gnn = { hidden = 64; heads = 8; layers = 2; };
 world_lstm = { hidden = 36; layers = 1; };
 controller_mlp = { hidden = 27; };'

@@ -3,7 +3,7 @@
 #
 # Environments of others that hang, in worker processes with processes of their own. However the host ends, nobody is
 # left behind; a wish to stop is answered while they make themselves, reset, step, are evaluated or compared, and what
-# was owed is made up for by a resume. Nothing here is decided by a time: what should happen is waited for until it
+# was pending is completed by a resume. Nothing here is decided by a time: what should happen is waited for until it
 # does, far longer than it needs (PATIENCE), and what is between is made to last for ever. DT_TRIALS: kills of the host.
 set -u
 
@@ -179,7 +179,7 @@ for turn in 1 2 $n $((n + 1)); do # the last of these is the baseline's
     [ "$(steps "$dir")" = "$(steps "$work/whole")" ] || fail "evaluation $turn: other records: $(steps "$dir")"
     cmp -s "$dir/evaluation/1-phase2_ppo.baselines.json" "$work/whole/evaluation/1-phase2_ppo.baselines.json" ||
         fail "evaluation $turn: other baselines"
-    [ ! -e "$dir/evaluation/1-phase2_ppo.baselines.owed" ] || fail "evaluation $turn: baselines are owed still"
+    [ ! -e "$dir/evaluation/1-phase2_ppo.baselines.pending" ] || fail "evaluation $turn: baselines are still pending"
 done
 touch "$work/hold"
 begin eval --checkpoint "$work/whole" --set stubborn.turn=1 --set "stubborn.mark=$work/mark"

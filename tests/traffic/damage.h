@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A sound store that is damaged in one place at a time, which whoever opens it is told of. The test that includes this
+ * A sound store that is damaged in one place at a time, which every open reports. The test that includes this
  * says what the sound store is.
  */
 #ifndef DTRAIN_TESTS_DATA_DAMAGE_H

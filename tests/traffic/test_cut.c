@@ -70,7 +70,7 @@ static void assert_past(const dt_store *whole, int64_t t, int64_t frame, int64_t
     }
 }
 
-/* Everybody within halo_m of core row a, with its past. */
+/* Every vehicle within halo_m of core row a, with its past. */
 static void assert_halo(const dt_store *whole, int64_t t, int64_t frame, int64_t a, const dt_store *cut, int64_t scene)
 {
     const dt_store_view *v = dt_store_view_of(whole);
@@ -211,7 +211,7 @@ static void test_rows_by_hand(void **state)
 {
     /* 1 crosses the border after frame 2: its rows of two frames before and after are kept on each side. 2 and 3 stay
      * where they are, alone. 4 approaches the border, and in frame 6 is 10 m from 5, which stays on the other side:
-     * each is seen there with its two frames before (the past of whoever is near a core row), and none after it but
+     * each is seen there with its two frames before (the past of a vehicle near a core row), and none after it but
      * where it is near again. */
     static const hand_car crossing[] = {
         {1, {5, 35, 65, 105, 135, 165, 175, 185}, 0, {"CCChh...", ".hhCCCCC"}},

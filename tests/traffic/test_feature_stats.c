@@ -20,7 +20,8 @@ typedef struct frame {
 
 static frame frames[FRAMES];
 
-/* Features far from zero beside their spread; 0 to 5 neighbours; a vehicle's edge to itself first, which would show. */
+/* Features far from zero compared with their spread; 0 to 5 neighbours; a vehicle's edge to itself first, which would
+ * show. */
 static void make_frames(void)
 {
     const dt_rng_key key = {.seed = 3};
@@ -43,7 +44,7 @@ static void make_frames(void)
     }
 }
 
-/* Of one column of all frames: the value of a row, or of an edge to somebody else. */
+/* Of one column of all frames: the value of a row, or of an edge to another vehicle. */
 static dt_column_stat reference(int node_column, int edge_column)
 {
     long double sum = 0, square = 0;
@@ -112,7 +113,7 @@ static void test_one_by_one(void **state)
     agree(&s, &want, 1e-14);
 }
 
-static void test_nobody(void **state)
+static void test_no_vehicle(void **state)
 {
     const dt_feature_stats none = {.node = {{.n = 0}}};
     dt_feature_stats one, joined;
@@ -135,7 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frames_join),
         cmocka_unit_test(test_one_by_one),
-        cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_no_vehicle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

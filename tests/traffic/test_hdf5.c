@@ -135,7 +135,7 @@ static void test_there_and_back(void **state)
 }
 
 /* By how much features are off, the file says as the store does. */
-static void test_errors_told(void **state)
+static void test_errors_are_reported(void **state)
 {
     static const uint32_t kept[] = {DT_KEPT_F32, DT_KEPT_F16, DT_KEPT_I8};
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
@@ -444,7 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_there_and_back, begin, finish),
-        cmocka_unit_test_setup_teardown(test_errors_told, begin, finish),
+        cmocka_unit_test_setup_teardown(test_errors_are_reported, begin, finish),
         cmocka_unit_test_setup_teardown(test_roads, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_roads, begin, finish),
         cmocka_unit_test_setup_teardown(test_refusals, begin, finish),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tests of plugins/traffic/import/import_chunks.c: recordings of chunks, bad ones with their place and reason,
- * statistics that contradict them; what is told of a store; and imports that are interrupted, of tables too.
+ * statistics that contradict them; what is reported of a store; and imports that are interrupted, of tables too.
  */
 #include "import_rig.h"
 
@@ -87,7 +87,7 @@ static void test_bad_chunks(void **state)
         {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("12", "1"))), "chunk_000.json:1:"}, /* cut */
         {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", "{\"id\":12,\"x\":NaN")), "chunk_000.json:1:"},
         {"{\"samples\":[\n" SAMPLE("s1", FRAME("0.0", VEHICLE("12", "\"1\""))) "]}",
-         "chunk_000.json:2:"}, /* the line is told */
+         "chunk_000.json:2:"}, /* the line is reported */
         {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("12", "\"1\""))) "]}",
          "x must be a number, but is a string"},
         {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("12", "null"))) "]}", "x must be a number, but is null"},

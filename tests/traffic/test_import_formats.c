@@ -189,7 +189,7 @@ static void test_unknown_values(void **state)
     }
 }
 
-/* Headings that nothing tells are unknown: of all layouts but those whose road is along an axis. */
+/* Headings that no source gives are unknown: of all layouts but those whose road is along an axis. */
 static void test_unknown_headings(void **state)
 {
 #define NGSIM_HEAD "Vehicle_ID,Frame_ID,Global_Time,Local_X,Local_Y,v_Vel,v_Acc,v_Length,v_Width"

@@ -63,8 +63,8 @@ static dt_status import_to(const char *name, const dt_import_options *opt)
     return dt_data_import(src, N_FILES, at(name), opt, &report);
 }
 
-/* What is the same of every file is told once. */
-static void assert_told_once(const char *words)
+/* What is the same of every file is reported once. */
+static void assert_reported_once(const char *words)
 {
     const char *first = strstr(dt_str_text(&report), words);
     assert_non_null(first);
@@ -77,7 +77,7 @@ static void assert_any_jobs(dt_import_options opt)
     assert_ok(dt_fs_remove_tree(at("whole")));
     opt.part_bytes = UINT64_MAX;
     assert_ok(import_to("whole", &opt));
-    assert_told_once("columns: ");
+    assert_reported_once("columns: ");
     for (uint32_t jobs = 1; jobs <= 9; jobs = jobs * 2 + 1) {
         for (uint64_t bytes = 0; bytes <= 12000; bytes += 12000) { /* a file each, and two of them */
             opt.jobs = jobs;
@@ -85,7 +85,7 @@ static void assert_any_jobs(dt_import_options opt)
             assert_ok(dt_fs_remove_tree(at("s")));
             assert_ok(import_to("s", &opt));
             assert_same("whole", "s");
-            assert_told_once("columns: ");
+            assert_reported_once("columns: ");
             assert_false(dt_fs_is_dir(at("s.parts")));
             assert_false(dt_fs_is_dir(at("s.partial")));
         }

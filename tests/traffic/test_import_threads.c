@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of what several threads do for one recording (plugins/traffic/store/batches.c and whoever reads a table): the
+ * Tests of what several threads do for one recording (plugins/traffic/store/batches.c and of readers of tables): the
  * bytes of a store, the messages and what is left behind are those of one thread.
  */
 #include "import_rig.h"
@@ -10,7 +10,7 @@
 
 enum { FRAMES = 150, VEHICLES = 24, SCENES = 2, JOBS = 5 };
 
-/* What a table has beside numbers. */
+/* What a table has in addition to numbers. */
 typedef struct manner {
     bool has_crlf, has_quotes, has_blanks, is_by_vehicle, is_cut;
     int bad_row;  /* its speed is a word; 0: none is */
@@ -101,7 +101,7 @@ static void test_any_threads(void **state)
     }
 }
 
-/* The first of two bad rows is told of, by its line, whoever reads it; and nothing is left. */
+/* The first of two bad rows is reported, by its line, whichever thread reads it; and nothing is left. */
 static void test_bad_rows(void **state)
 {
     static const int bad[] = {1, 700, FRAMES * VEHICLES * SCENES - 100};
@@ -124,7 +124,7 @@ static bool stops_after(void *user)
     return (*(int *)user)-- <= 0;
 }
 
-/* Asked to stop at any time, and begun anew. */
+/* Asked to stop at any time, and restarted. */
 static void test_stops(void **state)
 {
     manner m = {.has_blanks = true};
@@ -193,19 +193,19 @@ static void expect_damage(const char *words)
     }
 }
 
-/* Of several things that are wrong the first is told, whoever finds which one when. */
+/* Of several things that are wrong the first is reported, whichever thread finds which one when. */
 static void test_first_damage(void **state)
 {
     manner m = {.has_blanks = true};
     make_table(&m);
     const dt_import_options opt = options(2);
     const float many = 1e9f;
-    const int32_t nobody = -1;
+    const int32_t none = -1;
     const uint8_t no_risk = 4;
     assert_ok(import_to("s", &opt));
     spoil("s/risk.npy", DT_U8, 0, &no_risk, sizeof(no_risk));
     expect_damage("risk.npy: 4 at");
-    spoil("s/edge_src.npy", DT_I32, 0, &nobody, sizeof(nobody));
+    spoil("s/edge_src.npy", DT_I32, 0, &none, sizeof(none));
     expect_damage("edge_src.npy: -1 at");
     spoil("s/edge.npy", DT_F32, DT_EDGE_FEATURES, &many, sizeof(many));
     expect_damage("edge.npy: inverse_ttc of row");

@@ -389,7 +389,7 @@ static void test_bad_sumo(void **state)
 #define CITY(lanes)  "{\"drivable_areas\":{\"1\":{\"area_boundary\":[]}},\"lane_segments\":{" lanes "}}"
 #define EAST(y0, y1) BORDERS(P("0", y1) "," P("10", y1), P("0", y0) "," P("10", y0))
 
-/* 1 and 2 eastwards, 3 westwards beside 2, 4 behind 1; what 4 goes on into lies outside. */
+/* 1 and 2 eastwards, 3 westwards next to 2, 4 behind 1; what 4 goes on into lies outside. */
 #define BLOCK                                                                                                          \
     SEGMENT("1", EAST("0", "3"), "VEHICLE", "false", "4", "", "2", "null")                                             \
     "," SEGMENT("2", EAST("3", "6"), "BUS", "false", "", "", "3", "1") "," SEGMENT(                                    \
@@ -485,7 +485,7 @@ static void test_import(void **state)
     assert_false(dt_fs_is_dir(at("t")));
 }
 
-/* A map of another place is refused, until it is moved there; how many positions lie on its lanes is told. */
+/* A map of another place is refused, until it is moved there; how many positions lie on its lanes is reported. */
 static void test_far(void **state)
 {
     char from[256], map[256];
@@ -579,7 +579,7 @@ static void test_import_by_grid(void **state)
     dt_store_close(s);
 }
 
-/* Whatever allocation fails while a map is read, it is told and nothing leaks. */
+/* Whatever allocation fails while a map is read, it is reported and nothing leaks. */
 static void test_no_memory(void **state)
 {
     static const char *const maps[] = {OSM(GRID RULES STREET), NET(TOWN), CITY(BLOCK)};

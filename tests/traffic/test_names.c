@@ -50,7 +50,7 @@ static void test_no_memory(void **state)
     }
 }
 
-/* Scenes are the same one where frames, poses, speeds and cores are; each of them tells two apart. */
+/* Scenes are the same one where frames, poses, speeds and cores are; each of them distinguishes two. */
 static void test_repeats(void **state)
 {
     static const double pose[5][3] = {{1, 2, 3}, {1.5, 2, 3}, {1, 2.5, 3}, {1, 2, 3.5}, {1, 2, 3}};

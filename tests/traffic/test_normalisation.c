@@ -59,7 +59,7 @@ static void test_numbers(void **state)
     dt_store_close(s);
 }
 
-static void test_told(void **state)
+static void test_reports(void **state)
 {
     dt_str out = {0};
     write_pair("s", 2);
@@ -114,7 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_numbers, begin, end),
-        cmocka_unit_test_setup_teardown(test_told, begin, end),
+        cmocka_unit_test_setup_teardown(test_reports, begin, end),
         cmocka_unit_test_setup_teardown(test_nothing_to_scale, begin, end),
         cmocka_unit_test_setup_teardown(test_hostile_statistics, begin, end),
     };

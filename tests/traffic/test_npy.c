@@ -195,7 +195,7 @@ static void touch_after_unmap(void)
         ftruncate(fileno(f), 0) != 0) {
         _exit(3);
     }
-    _exit(4 + *(const volatile char *)before); /* read as zeros: somebody takes it for the array */
+    _exit(4 + *(const volatile char *)before); /* read as zeros: a reader takes it for the array */
 }
 
 static void test_unmapped_is_forgotten(void **state)

@@ -34,7 +34,7 @@ static void test_alone(void **state)
     for (int k = 0; k < 3; k++) {
         assert_pair(ahead[k], 1000, 0, 9, 11, 4);
     }
-    for (int k = 0; k < 4; k += 2) { /* no lane that anybody could see */
+    for (int k = 0; k < 4; k += 2) { /* no lane that a vehicle could see */
         assert_pair(beside[k], 0, 0, 9, 11, 4);
         assert_pair(beside[k + 1], 0, 11, 4, 0, 9);
     }
@@ -82,7 +82,7 @@ static void test_room(void **state)
     }
 }
 
-/* Lengths count by halves, and who is ahead is told by fronts; those that overlap have a gap below 0. */
+/* Lengths count by halves, and who is ahead is decided by fronts; those that overlap have a gap below 0. */
 static void test_lengths(void **state)
 {
     dt_vehicle v[] = {car(0, 0, 0, 10), car(1, 0, 0, 8), car(20, 3.5, 0, -1)};

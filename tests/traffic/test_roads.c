@@ -18,7 +18,7 @@ static int32_t lane(dt_roads *r, int64_t id, int32_t kind, double x, double y)
     return number;
 }
 
-/* Two lanes beside each other, the left one goes on into a junction. shift: of all of it. */
+/* Two lanes next to each other, the left one goes on into a junction. shift: of all of it. */
 static void crossing(dt_roads *r, double shift)
 {
     *r = (dt_roads){.n_lanes = 0};

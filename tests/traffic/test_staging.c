@@ -97,7 +97,7 @@ static void test_second(void **state)
     assert_refused("s", "s exists already");
 }
 
-/* What a process left that was killed is begun anew, whatever it had come to. */
+/* What a process left that was killed is restarted, whatever it had come to. */
 static void test_killed(void **state)
 {
     int end[2];
@@ -177,7 +177,7 @@ static void test_names(void **state)
     assert_refused("link", "link exists already, as a link");
 }
 
-/* Somebody puts something there, or takes the folder away, while it is written. */
+/* Another process puts something there, or takes the folder away, while it is written. */
 static void test_meanwhile(void **state)
 {
     dt_staging *a = take("s");
@@ -198,7 +198,7 @@ static void test_meanwhile(void **state)
 
 enum { RACERS = 3, ROUNDS = 150 };
 
-/* Whoever is let in is alone there. */
+/* A process that is let in is alone there. */
 static int race(int who)
 {
     int n = 0;

@@ -11,7 +11,7 @@
 
 enum { MAX_RANKS = 8, RANK_TIMEOUT_S = 30 };
 
-/* Of moments without shadows. */
+/* Of moments without target networks. */
 static size_t arena_size(const toy *t, int i)
 {
     return (size_t)(i == 0 ? t->params.total : t->params.base_total) * sizeof(float);
@@ -152,7 +152,7 @@ static void *rank_main(void *arg)
     const uint64_t before = dt_comm_sent_bytes(r->t.comm);
     outcome_run(&r->t, &r->o, r->from, r->to);
     r->o.sent = (dt_comm_sent_bytes(r->t.comm) - before) / (uint64_t)(r->to - r->from);
-    r->o.told = dt_trainer_sent_bytes(r->t.trainer);
+    r->o.announced = dt_trainer_sent_bytes(r->t.trainer);
     outcome_keep(&r->t, &r->o);
     return NULL;
 }

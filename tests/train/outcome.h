@@ -16,7 +16,7 @@ typedef struct outcome {
     uint64_t updates, of_group[DT_TRAIN_MAX_GROUPS];
     uint32_t early; /* buckets that ranks began to sum while leaves ran, in the last step */
     dt_scaler scaler;
-    uint64_t sent, told; /* of ranks: bytes a step that the last one sent, and what its trainer says it does */
+    uint64_t sent, announced; /* of ranks: bytes a step that the last one sent, and what its trainer says it does */
 } outcome;
 
 typedef void toy_change(toy *t);

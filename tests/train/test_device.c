@@ -68,7 +68,7 @@ static void test_equals_the_cpu(void **state)
     outcome_drop(&cpu);
 }
 
-/* Stored samples beside live ones, drawn again between steps. */
+/* Stored samples in addition to live ones, drawn again between steps. */
 static void test_mixed_data_equals_the_cpu(void **state)
 {
     enum { HALF = 5 };
@@ -183,10 +183,10 @@ static void test_results_come_late(void **state)
     finish(&t, &device);
     outcome_same_state(&cpu, &device);
     for (int i = 0; i < STEPS; i++) {
-        const int told = i == 0 || (i + 1) % 4 == 0 ? i : i - 1;
-        assert_true(device.loss[i] == cpu.loss[told]);
-        assert_true(device.norm[i] == cpu.norm[told]);
-        assert_true(device.rate[i] == cpu.rate[told]);
+        const int reported = i == 0 || (i + 1) % 4 == 0 ? i : i - 1;
+        assert_true(device.loss[i] == cpu.loss[reported]);
+        assert_true(device.norm[i] == cpu.norm[reported]);
+        assert_true(device.rate[i] == cpu.rate[reported]);
     }
     outcome_drop(&cpu);
     outcome_drop(&device);
@@ -250,7 +250,7 @@ static void test_resume_equals_no_interruption(void **state)
     outcome_drop(&cpu);
 }
 
-/* A later epoch may hold a larger leaf than any of the first: memory grows, graphs are captured anew. */
+/* A later epoch may hold a larger leaf than any of the first: memory grows, graphs are captured again. */
 static void test_memory_grows(void **state)
 {
     outcome cpu, device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Groups of losses and shadows on a device made of host memory (tests/engine/device/host_device.h): a pair that learns
- * in turns ends in the bits of the CPU, captured or not, one step behind or not, on any ranks and after resumes.
+ * Groups of losses and target networks on a device made of host memory (tests/engine/device/host_device.h): a pair that
+ * learns in turns ends in the bits of the CPU, captured or not, one step behind or not, on any ranks and after resumes.
  */
 #include <config.h>
 
@@ -22,9 +22,9 @@ static void as_pair(toy *t)
     static const uint32_t turns[] = {CRITIC, BOTH, ACTOR, CRITIC, CRITIC};
     t->is_pair = t->is_grouped = true;
     t->config.slice_rows = 64; /* a leaf is one slice on the CPU too */
-    t->shadow[0] = (dt_target_rule){.tau = 0.1, .every = 1};
-    t->shadow[1] = (dt_target_rule){.tau = 0.3, .every = 2};
-    t->shadow[2] = (dt_target_rule){.tau = 1, .every = 3};
+    t->target[0] = (dt_target_rule){.tau = 0.1, .every = 1};
+    t->target[1] = (dt_target_rule){.tau = 0.3, .every = 2};
+    t->target[2] = (dt_target_rule){.tau = 1, .every = 3};
     t->turn = turns;
     t->n_turns = 5;
     t->group[0].gradient_clip = 0.3;
@@ -166,11 +166,11 @@ static void test_a_copy_is_exact(void **state)
         host_device_reset(UINT64_C(1) << 32);
         toy_init(&t);
         as_pair(&t);
-        t.shadow[2].every = 0;
+        t.target[2].every = 0;
         if (there == 1) {
             now = as_pair;
             on_device_behind(&t);
-            t.shadow[2].every = 0;
+            t.target[2].every = 0;
         }
         toy_start(&t);
         outcome_run(&t, &o[there], 0, 5);

@@ -19,8 +19,8 @@ enum { STEPS = 12, CRITIC = 1, ACTOR = 2, BOTH = 3 };
 static void as_groups(toy *t)
 {
     t->is_pair = t->is_grouped = true;
-    t->shadow[0] = (dt_target_rule){.tau = 0.1, .every = 1};
-    t->shadow[1] = (dt_target_rule){.tau = 0.1, .every = 1};
+    t->target[0] = (dt_target_rule){.tau = 0.1, .every = 1};
+    t->target[1] = (dt_target_rule){.tau = 0.1, .every = 1};
 }
 
 /* The critic in every step, the actor in every second one. */
@@ -176,7 +176,7 @@ static void test_equals_gradients_derived_apart(void **state)
     }
     assert_true(through > 1);
     assert_int_equal(dt_trainer_vector_set(t.trainer, from), DT_OK);
-    /* gradient() tells losses without their weight, which is -1 of the actor */
+    /* gradient() reports losses without their weight, which is -1 of the actor */
     assert_int_equal(step_of(&t, BOTH, &r), DT_OK);
     assert_int_equal(dt_trainer_vector_get(t.trainer, to), DT_OK);
     for (uint64_t i = 0; i < n; i++) {
@@ -333,8 +333,8 @@ static void test_each_is_clipped_by_its_own_norm(void **state)
     toy_fini(&t);
 }
 
-/* A shadow follows after steps that moved its model. */
-static void test_shadows_follow_their_group(void **state)
+/* A target network follows after steps that moved its model. */
+static void test_targets_follow_their_group(void **state)
 {
     toy t;
     dt_step_report r;
@@ -344,8 +344,8 @@ static void test_shadows_follow_their_group(void **state)
     const dt_param *of_actor = NULL, *of_critic = NULL;
     for (uint32_t i = t.params.n; i-- > 0;) {
         const dt_param *p = &t.params.param[i];
-        of_actor = p->is_target && p->shadow == 0 ? p : of_actor;
-        of_critic = p->is_target && p->shadow == 1 ? p : of_critic;
+        of_actor = p->is_target && p->target == 0 ? p : of_actor;
+        of_critic = p->is_target && p->target == 1 ? p : of_critic;
     }
     const float *now = dt_trainer_params(t.trainer);
     assert_int_equal(step_of(&t, BOTH, &r), DT_OK);
@@ -496,7 +496,7 @@ int main(void)
         cmocka_unit_test(test_each_counts_its_own),
         cmocka_unit_test(test_the_first_update_is_the_first),
         cmocka_unit_test(test_each_is_clipped_by_its_own_norm),
-        cmocka_unit_test(test_shadows_follow_their_group),
+        cmocka_unit_test(test_targets_follow_their_group),
         cmocka_unit_test(test_threads_ranks_and_resumes_change_no_bit),
         cmocka_unit_test(test_others_are_not_sent),
         cmocka_unit_test(test_memory_plan_changes_no_bit),

@@ -60,7 +60,8 @@ static void test_faces(void **state)
     dt_mixed_destroy(m);
 }
 
-/* Where each stored sample lies is told by its rows: 1 + 7 i mod 5 of them, so only their number is looked at here. */
+/* Where each stored sample lies is determined by its rows: 1 + 7 i mod 5 of them, so only their number is looked at
+ * here. */
 static void test_spread_is_even(void **state)
 {
     toy live, stored;

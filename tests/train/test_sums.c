@@ -337,9 +337,9 @@ static void test_ranks_send_what_the_formula_says(void **state)
             modes[m](&t);
             toy_start(&t);
             for (uint32_t r = 0; r < ranks; r++) {
-                assert_int_equal(o[r].told, exchange_of(&t, ranks, r));
-                assert_int_equal(o[r].sent, o[r].told + rest_of(&t, ranks, r));
-                all[m][ranks] += o[r].told;
+                assert_int_equal(o[r].announced, exchange_of(&t, ranks, r));
+                assert_int_equal(o[r].sent, o[r].announced + rest_of(&t, ranks, r));
+                all[m][ranks] += o[r].announced;
             }
             /* of all ranks together: w P (R - 1) for as many nodes as each has, and 4 P (R - 1) */
             if (ranks == 2 || ranks == 4 || ranks == 8) {

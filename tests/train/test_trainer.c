@@ -474,7 +474,7 @@ static void bf16(toy *t)
     t->config.half = DT_HALF_BF16;
 }
 
-static void test_a_rank_that_fails_takes_part_and_all_are_told(void **state)
+static void test_a_rank_that_fails_takes_part_and_all_fail(void **state)
 {
     fail_on_a_rank(exact);
     fail_on_a_rank(fast);
@@ -599,7 +599,7 @@ int main(void)
         cmocka_unit_test(test_ranks_evaluate_parts_and_see_all),
         cmocka_unit_test(test_divergence_names_the_parameter),
         cmocka_unit_test(test_unreadable_data_stops_the_step),
-        cmocka_unit_test(test_a_rank_that_fails_takes_part_and_all_are_told),
+        cmocka_unit_test(test_a_rank_that_fails_takes_part_and_all_fail),
         cmocka_unit_test(test_wrong_sizes_are_refused),
         cmocka_unit_test(test_step_inputs_must_be_set),
         cmocka_unit_test(test_frozen_parameters_stay),

@@ -173,19 +173,19 @@ static dt_status pair_model(void *user, dt_graph *g, dt_model *m, const dt_named
     return api->status(g);
 }
 
-static dt_tensor *act(dt_graph *g, const char *shadow)
+static dt_tensor *act(dt_graph *g, const char *target)
 {
     const dt_named in = {"x", g->api->input(g, "x")};
     dt_named out = {"a", NULL};
-    (void)g->api->model_as(g, (dt_model *)actor, shadow, &in, 1, &out, 1);
+    (void)g->api->model_as(g, (dt_model *)actor, target, &in, 1, &out, 1);
     return out.tensor;
 }
 
-static dt_tensor *judge(dt_graph *g, const char *shadow, dt_tensor *a)
+static dt_tensor *value_of(dt_graph *g, const char *target, dt_tensor *a)
 {
     const dt_named in[] = {{"x", g->api->input(g, "x")}, {"a", a}};
     dt_named out = {"q", NULL};
-    (void)g->api->model_as(g, (dt_model *)critic, shadow, in, 2, &out, 1);
+    (void)g->api->model_as(g, (dt_model *)critic, target, in, 2, &out, 1);
     return out.tensor;
 }
 
@@ -195,9 +195,9 @@ static dt_status pair_record(void *user, dt_graph *g)
     const dt_graph_api *api = g->api;
     const char *as = t->as != NULL ? t->as : "target";
     dt_tensor *y = api->input(g, "y"), *a = act(g, NULL);
-    dt_tensor *goal = dt_add(g, dt_slice(g, y, 0, 1), dt_affine(g, judge(g, as, act(g, "target")), 0.5, 0));
-    api->loss(g, "critic", dt_mse(g, judge(g, NULL, y), goal, api->input(g, "w")), 1.0, "N");
-    api->loss(g, "actor", dt_sum(g, judge(g, t->is_judged_by_target ? "target" : NULL, a)), -1.0, "N");
+    dt_tensor *goal = dt_add(g, dt_slice(g, y, 0, 1), dt_affine(g, value_of(g, as, act(g, "target")), 0.5, 0));
+    api->loss(g, "critic", dt_mse(g, value_of(g, NULL, y), goal, api->input(g, "w")), 1.0, "N");
+    api->loss(g, "actor", dt_sum(g, value_of(g, t->is_valued_by_target ? "target" : NULL, a)), -1.0, "N");
     api->output(g, "a", a);
     api->output(g, "a_past", act(g, "past"));
     return api->status(g);
@@ -318,7 +318,7 @@ dt_status toy_try_start(toy *t)
                                .apart = t->apart,
                                .group = t->is_grouped ? t->group : NULL,
                                .n_groups = t->is_grouped ? t->n_groups : 0,
-                               .shadow = t->is_pair ? t->shadow : NULL,
+                               .target = t->is_pair ? t->target : NULL,
                                .model = t->is_pair ? pair_model : no_model};
     return dt_trainer_create(&d, &t->trainer);
 }

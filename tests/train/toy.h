@@ -3,9 +3,9 @@
  * A small, real training problem for the trainer's tests: ragged samples of rows, y = a two-layer network of x, squared
  * error, with dropout. Every sample depends on its index alone.
  *
- * Or a pair: an actor a(x) = tanh(W x + b), and a critic Q(x, a), a two-layer network, with a shadow "target" of each
- * and a shadow "past" of the actor:
- *   losses  critic  (Q(x, y) - (y_1 + 0.5 Q'(x, a'(x))))^2     Q', a': the shadows target
+ * Or a pair: an actor a(x) = tanh(W x + b), and a critic Q(x, a), a two-layer network, with a target network "target"
+ * of each and a target network "past" of the actor:
+ *   losses  critic  (Q(x, y) - (y_1 + 0.5 Q'(x, a'(x))))^2     Q', a': by target networks
  *           actor   -Q(x, a(x))
  */
 #ifndef DTRAIN_TESTS_TRAIN_TOY_H
@@ -40,15 +40,15 @@ typedef struct toy {
     uint64_t n_stored;
     bool is_pair;              /* an actor and a critic */
     int64_t pair_hidden;       /* units of the critic's hidden layer: 12, or more where parameters are to be many */
-    dt_target_rule shadow[3];  /* of a pair: target of the actor, of the critic, past of the actor */
+    dt_target_rule target[3];  /* of a pair: target of the actor, of the critic, past of the actor */
     bool is_grouped;           /* a pair's losses move their own role alone: groups critic and actor */
     dt_trainer_group group[2]; /* these, as toy_init made them, or changed */
     uint32_t n_groups;
     bool is_crowded;      /* the groups' parameters are not kept apart */
     const uint32_t *turn; /* [n_turns] groups of each step, again and again; NULL: all */
     uint32_t n_turns;
-    bool is_judged_by_target;        /* a pair's actor, and not by the critic */
-    const char *as;                  /* shadow that the pair's loss of the critic asks for in place of target */
+    bool is_valued_by_target;        /* a pair's actor, and not by the critic */
+    const char *as;                  /* target network that the pair's loss of the critic asks for in place of target */
     const char *apart;               /* "hidden", a second loss, the mean of the hidden layer; NULL: there is none */
     const dt_device_ops *device_ops; /* NULL: the CPU */
     dt_device *device;

@@ -34,7 +34,7 @@
 
 /* After the first rank was lost or failed: when mpirun is asked to end the others, and when it is ended. Processes that
  * outlive a launcher that is no longer there: how long they may save. */
-static const double TOLD_S = 15, ENDED_S = 20, SAVING_S = 20;
+static const double NOTICE_S = 15, ENDED_S = 20, SAVING_S = 20;
 /* Hosts that processes ran on and that no process can be started on any more: how long they are waited for. */
 static const double OUTAGE_S = 600;
 
@@ -59,7 +59,7 @@ typedef struct job {
     double failed_s;    /* since when a rank has left with an error, 0: none has */
     bool was_hurried;   /* the launcher asked mpirun to end then */
     int killed_by;      /* a signal that ended mpirun itself, and was not the launcher's; 0: none */
-    dt_listen heard;    /* what mpirun said of this life */
+    dt_listen output;   /* what mpirun said of this life */
     dt_cause cause;
     dt_launch_notes notes;
     pid_t pid;
@@ -194,8 +194,8 @@ static void update_ranks(job *j)
 
 static void update_machines(job *j)
 {
-    if (j->heard.node[0] != '\0') {
-        dt_cause_set_lost_machine(&j->cause, j->board, j->heard.node);
+    if (j->output.node[0] != '\0') {
+        dt_cause_set_lost_machine(&j->cause, j->board, j->output.node);
         j->failed_s = j->failed_s == 0 ? dt_clock_s() : j->failed_s;
     }
 }
@@ -204,7 +204,7 @@ static void update_machines(job *j)
 static void end_stuck_job(job *j)
 {
     const double since = j->failed_s > 0 ? dt_clock_s() - j->failed_s : 0;
-    j->was_hurried = since > TOLD_S;
+    j->was_hurried = since > NOTICE_S;
     if (j->was_hurried) {
         kill(j->pid, since > ENDED_S ? SIGKILL : SIGTERM);
     }
@@ -248,7 +248,7 @@ static int wait_for_mpirun(job *j, int err)
         if (p.fd >= 0 && poll(&p, 1, has_ended ? 1000 : 50) > 0) {
             const ssize_t n = read(p.fd, bytes, sizeof(bytes));
             if (n > 0) {
-                dt_listen_add(&j->heard, bytes, (size_t)n);
+                dt_listen_add(&j->output, bytes, (size_t)n);
                 update_machines(j);
             } else if (n == 0 || errno != EINTR) {
                 p.fd = -1;
@@ -265,7 +265,7 @@ static int wait_for_mpirun(job *j, int err)
         }
     }
     close(err);
-    dt_listen_end(&j->heard);
+    dt_listen_end(&j->output);
     update_machines(j);
     j->killed_by = WIFSIGNALED(status) && !j->was_hurried && j->stop_sent == 0 ? WTERMSIG(status) : 0;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -299,9 +299,9 @@ static void end_remaining_processes(job *j)
 static bool was_lost_early(const job *j, int code)
 {
     const dt_board_rank *w = j->cause.is_known ? &j->cause.was[j->cause.rank] : NULL;
-    const bool is_unnamed = j->heard.rank < 0 && w != NULL && j->cause.node[0] == '\0' &&
+    const bool is_unnamed = j->output.rank < 0 && w != NULL && j->cause.node[0] == '\0' &&
                             (w->state == DT_BOARD_GONE || w->state == DT_BOARD_NEVER);
-    return code == DT_EXIT_FAILED && (is_unnamed || j->heard.signal > 0);
+    return code == DT_EXIT_FAILED && (is_unnamed || j->output.signal > 0);
 }
 
 /* A run's own codes mean that a restart would not help; a lost or killed process is restarted. */
@@ -324,13 +324,13 @@ static bool was_stopped_twice(const job *j, int code)
 /* From outside: no fault of a program sends itself SIGKILL. */
 static bool was_launcher_killed(const job *j)
 {
-    return j->killed_by > 0 || j->heard.signal == SIGKILL;
+    return j->killed_by > 0 || j->output.signal == SIGKILL;
 }
 
 /* -1: it is not known */
 static int find_lost_rank(const job *j)
 {
-    return j->heard.rank >= 0 ? j->heard.rank : j->cause.is_known ? (int)j->cause.rank : -1;
+    return j->output.rank >= 0 ? j->output.rank : j->cause.is_known ? (int)j->cause.rank : -1;
 }
 
 static void log_lost_process(const job *j, int code)
@@ -340,7 +340,7 @@ static void log_lost_process(const job *j, int code)
         dt_log(DT_LOG_ERROR, "mpirun (process %d) was ended by signal %d (%s), and all ranks with it", (int)j->pid,
                j->killed_by, strsignal(j->killed_by));
     }
-    if (j->killed_by > 0 && j->heard.rank < 0) {
+    if (j->killed_by > 0 && j->output.rank < 0) {
         return; /* no rank was lost before */
     }
     if (j->cause.node[0] != '\0') {
@@ -352,8 +352,8 @@ static void log_lost_process(const job *j, int code)
     if (rank >= 0) {
         snprintf(who, sizeof(who), "rank %d", rank);
     }
-    if (j->heard.signal > 0) {
-        dt_log(DT_LOG_ERROR, "%s was ended by signal %d (%s)", who, j->heard.signal, strsignal(j->heard.signal));
+    if (j->output.signal > 0) {
+        dt_log(DT_LOG_ERROR, "%s was ended by signal %d (%s)", who, j->output.signal, strsignal(j->output.signal));
     } else if (!was_here && !was_lost_early(j, code)) {
         dt_log(DT_LOG_ERROR, "%s ended with code %d", who, code);
     }
@@ -363,15 +363,15 @@ static void log_lost_process(const job *j, int code)
 /* Of a process that failed, mpirun names the rank. */
 static bool has_started_nothing(const job *j, int code)
 {
-    return code != 0 && !j->had_ranks && j->heard.rank < 0 && j->heard.signal == 0 && j->killed_by == 0 &&
+    return code != 0 && !j->had_ranks && j->output.rank < 0 && j->output.signal == 0 && j->killed_by == 0 &&
            j->stop_sent == 0;
 }
 
 /* So the reason is mpirun's. */
 static void log_nothing_started(const job *j, int code)
 {
-    if (j->heard.n_kept > 0) {
-        dt_log_lines(DT_LOG_ERROR, j->heard.kept);
+    if (j->output.n_kept > 0) {
+        dt_log_lines(DT_LOG_ERROR, j->output.kept);
     }
     if (j->d->hostfile != NULL) {
         dt_log(DT_LOG_ERROR,
@@ -387,7 +387,7 @@ static dt_status run_attempt(job *j, int *code_p)
 {
     int err = -1;
     dt_board_rank first;
-    j->heard = (dt_listen){.rank = -1, .also = dt_launch_notes_add, .user = &j->notes};
+    j->output = (dt_listen){.rank = -1, .also = dt_launch_notes_add, .user = &j->notes};
     j->had_ranks = false;
     j->was_hurried = false;
     j->failed_s = 0;
@@ -399,7 +399,7 @@ static dt_status run_attempt(job *j, int *code_p)
     DT_TRY(start_mpirun(j, &err));
     *code_p = wait_for_mpirun(j, err);
     update_ranks(j);
-    dt_cause_decide(&j->cause, j->heard.rank, j->d->hostfile == NULL);
+    dt_cause_decide(&j->cause, j->output.rank, j->d->hostfile == NULL);
     end_remaining_processes(j);
     dt_board_read_rank(j->board, 0, &first);
     if (first.state == DT_BOARD_LEFT && first.code == DT_EXIT_INTERRUPTED && j->killed_by == 0) {
@@ -476,7 +476,7 @@ static void leave_out_lost(job *j)
 {
     const double now = dt_clock_s();
     const int rank = find_lost_rank(j);
-    if (!j->is_elastic || (j->killed_by > 0 && j->heard.rank < 0)) {
+    if (!j->is_elastic || (j->killed_by > 0 && j->output.rank < 0)) {
         return;
     }
     if (j->cause.node[0] != '\0') {

@@ -17,14 +17,14 @@
 
 #define FAIL(...) host->fail(DT_ECOMM, __FILE__, __LINE__, __VA_ARGS__)
 
-enum { TEXT_BYTES = 512, FAREWELL_TAG = 1, MOST_TOLD = 8 };
+enum { TEXT_BYTES = 512, FAREWELL_TAG = 1, MAX_NOTICES = 8 };
 
 static const dt_transport_host *host;
 static MPI_Comm collectives = MPI_COMM_NULL, messages = MPI_COMM_NULL, comparisons = MPI_COMM_NULL,
                 farewells = MPI_COMM_NULL;
 static int n_ranks, own_rank;
-static char farewell[MOST_TOLD][TEXT_BYTES]; /* one that may still be under way is not written over soon */
-static unsigned n_told;
+static char farewell[MAX_NOTICES][TEXT_BYTES]; /* one that may still be under way is not written over soon */
+static unsigned n_notices;
 
 /* MPI_Request is a number or a pointer, by the library. */
 typedef union request_word {
@@ -188,7 +188,7 @@ static dt_status test_requests(dt_transport_request *request, uint32_t n, bool *
 /* Small enough to leave at once; that it arrives is not waited for. */
 static void send_notice(const char *text)
 {
-    char *word = farewell[n_told++ % MOST_TOLD];
+    char *word = farewell[n_notices++ % MAX_NOTICES];
     snprintf(word, TEXT_BYTES, "%s", text);
     for (int r = 0; r < n_ranks; r++) {
         MPI_Request request = MPI_REQUEST_NULL;
@@ -240,8 +240,8 @@ const dt_transport_ops *dt_transport_module(const dt_transport_host *h)
                                          .reduce_scatter = start_reduce_scatter,
                                          .largest = start_all_reduce_max,
                                          .test = test_requests,
-                                         .tell = send_notice,
-                                         .heard = receive_notice,
+                                         .notify = send_notice,
+                                         .received = receive_notice,
                                          .close = close_library};
     host = h;
     return &ops;

@@ -434,7 +434,7 @@ static bool is_enabled(const dt_yaml *phase)
 static dt_status import_phases(dt_porting *p, const dt_yaml *root, int only)
 {
     static const char *const names[DT_KEYS_PHASES] = {"phase1", "phase2", "phase3"};
-    dt_yaml beside = {.kind = DT_YAML_MAP, .line = 1, .column = 1};
+    dt_yaml common = {.kind = DT_YAML_MAP, .line = 1, .column = 1};
     const dt_yaml *of[DT_KEYS_PHASES] = {NULL, NULL, NULL};
     for (const dt_yaml *n = root->first; n != NULL; n = n->next) {
         int i = 0;
@@ -448,12 +448,12 @@ static dt_status import_phases(dt_porting *p, const dt_yaml *root, int only)
             }
             *copy = *n;
             copy->next = NULL;
-            if (beside.last != NULL) {
-                beside.last->next = copy;
+            if (common.last != NULL) {
+                common.last->next = copy;
             } else {
-                beside.first = copy;
+                common.first = copy;
             }
-            beside.last = copy;
+            common.last = copy;
         } else if (n->kind != DT_YAML_MAP) {
             return dt_yaml_fail(p->d, n, "%s is a group of keys, but the file has a %s", n->key,
                                 n->kind == DT_YAML_LIST ? "list" : "value");
@@ -461,7 +461,7 @@ static dt_status import_phases(dt_porting *p, const dt_yaml *root, int only)
             of[i] = n;
         }
     }
-    DT_TRY(import_phase(p, 0, &beside));
+    DT_TRY(import_phase(p, 0, &common));
     for (int i = 0; i < DT_KEYS_PHASES; i++) {
         if (of[i] != NULL && (only == 0 || only == i + 1)) {
             DT_TRY(import_phase(p, i + 1, of[i]));

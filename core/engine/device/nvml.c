@@ -253,8 +253,8 @@ static void mask_text(char *text, size_t bytes, int code)
 static double read_clock(int (*call)(void *device, int kind, unsigned *mhz), void *device, int kind)
 {
     unsigned mhz = 0;
-    const bool is_told = call != NULL && call(device, kind, &mhz) == SUCCESS && mhz > 0 && mhz <= MAX_MHZ;
-    return is_told ? (double)mhz : (double)NAN;
+    const bool is_known = call != NULL && call(device, kind, &mhz) == SUCCESS && mhz > 0 && mhz <= MAX_MHZ;
+    return is_known ? (double)mhz : (double)NAN;
 }
 
 /* This process is one of them, under its own number or, in a container, another. */
@@ -262,8 +262,8 @@ static void read_programs(const dt_nvml *n, dt_nvml_state *out)
 {
     process_info list[DT_NVML_MAX_PROGRAMS];
     unsigned count = 0;
-    out->knows_programs = read_processes(n, list, &count);
-    if (!out->knows_programs) {
+    out->are_programs_known = read_processes(n, list, &count);
+    if (!out->are_programs_known) {
         return;
     }
     out->n_programs = count > 0 ? count - 1 : 0;
@@ -271,7 +271,7 @@ static void read_programs(const dt_nvml *n, dt_nvml_state *out)
         if (list[i].pid == (unsigned)getpid()) {
             continue;
         }
-        dt_nvml_program *p = &out->program[out->n_told++];
+        dt_nvml_program *p = &out->program[out->n_listed++];
         p->pid = list[i].pid;
         p->used = list[i].used <= (1ULL << 50) ? (double)list[i].used : (double)NAN;
         const int code = n->call.name != NULL ? n->call.name(p->pid, p->name, sizeof(p->name)) : INSUFFICIENT_SIZE;

@@ -49,9 +49,9 @@ typedef struct dt_nvml_state { /* what does not change from step to step; texts 
     uint64_t reasons;                                          /* 0 also when they are unknown */
     int persistence, ecc;                                      /* 1 on, 0 off, -1 unknown */
     double ecc_errors;                                         /* not corrected, since the driver began; NAN: unknown */
-    bool knows_programs;
+    bool are_programs_known;
     uint32_t n_programs; /* on the GPU, besides this one, which is on it */
-    uint32_t n_told;     /* below; one more than n_programs where it is unknown which is this one */
+    uint32_t n_listed;   /* below; one more than n_programs where it is unknown which is this one */
     dt_nvml_program program[DT_NVML_MAX_PROGRAMS]; /* none when there are more */
 } dt_nvml_state;
 

@@ -322,13 +322,13 @@ static dt_status graph_model(dt_graph *g, dt_model *m, const dt_named *in, uint3
     return st < 0 ? record_failure(r, st) : r->error.status;
 }
 
-static dt_status graph_model_as(dt_graph *g, dt_model *m, const char *shadow, const dt_named *in, uint32_t n_in,
+static dt_status graph_model_as(dt_graph *g, dt_model *m, const char *target, const dt_named *in, uint32_t n_in,
                                 dt_named *out, uint32_t n_out)
 {
     dt_recorder *r = recorder_of(g);
-    r->shadow = shadow;
+    r->target = target;
     const dt_status st = graph_model(g, m, in, n_in, out, n_out);
-    r->shadow = NULL;
+    r->target = NULL;
     return st;
 }
 
@@ -470,22 +470,22 @@ static void graph_recompute_end(dt_graph *g)
 static dt_status is_constant(const dt_recorder *r, int32_t value, bool *is_p)
 {
     const dt_ir *ir = &r->ir;
-    bool *is_behind = dt_alloc_n((size_t)ir->n_values, sizeof(*is_behind));
-    if (is_behind == NULL) {
+    bool *depends_on = dt_alloc_n((size_t)ir->n_values, sizeof(*depends_on));
+    if (depends_on == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a graph of %d values", ir->n_values);
     }
     bool is = true;
-    is_behind[value] = true;
+    depends_on[value] = true;
     for (int32_t i = ir->n_nodes - 1; i >= 0; i--) { /* in the order of execution: backwards, all that x needs */
         const dt_node *n = &ir->node[i];
         bool is_needed = false;
         for (uint32_t k = 0; k < n->n_out; k++) {
-            is_needed = is_needed || is_behind[n->out[k]];
+            is_needed = is_needed || depends_on[n->out[k]];
         }
         if (is_needed) {
             for (uint32_t k = 0; k < n->n_in; k++) {
                 if (n->in[k] >= 0) {
-                    is_behind[n->in[k]] = true;
+                    depends_on[n->in[k]] = true;
                 }
             }
         }
@@ -493,9 +493,9 @@ static dt_status is_constant(const dt_recorder *r, int32_t value, bool *is_p)
     }
     for (int32_t v = 0; v < ir->n_values; v++) {
         const dt_value *x = &ir->value[v];
-        is = is && !(is_behind[v] && (x->kind == DT_VALUE_STEP || (x->kind == DT_VALUE_PARAM && x->trained)));
+        is = is && !(depends_on[v] && (x->kind == DT_VALUE_STEP || (x->kind == DT_VALUE_PARAM && x->trained)));
     }
-    dt_free(is_behind);
+    dt_free(depends_on);
     *is_p = is;
     return DT_OK;
 }
@@ -641,8 +641,8 @@ void dt_graph_destroy(dt_graph *g)
 static void list_target_networks(const dt_param_table *t, const char *role, dt_str *out)
 {
     for (uint32_t i = 0; t != NULL && i < t->n_targets; i++) {
-        if (strcmp(t->shadow[i].role, role) == 0) {
-            dt_str_addf(out, "%s%s", out->bytes > 0 ? ", " : "", t->shadow[i].name);
+        if (strcmp(t->target[i].role, role) == 0) {
+            dt_str_addf(out, "%s%s", out->bytes > 0 ? ", " : "", t->target[i].name);
         }
     }
 }
@@ -650,16 +650,16 @@ static void list_target_networks(const dt_param_table *t, const char *role, dt_s
 void dt_graph_set_scope(dt_graph *g, const char *role)
 {
     dt_recorder *r = recorder_of(g);
-    const bool is_target = r->shadow != NULL && role[0] != '\0';
-    if (is_target && (r->desc.params == NULL || !dt_param_table_has_target(r->desc.params, role, r->shadow))) {
+    const bool is_target = r->target != NULL && role[0] != '\0';
+    if (is_target && (r->desc.params == NULL || !dt_param_table_has_target(r->desc.params, role, r->target))) {
         dt_str all = {0};
         list_target_networks(r->desc.params, role, &all);
         (void)record_failure(r,
                              DT_FAIL(DT_ENOTFOUND, "model_as: %s has no target network \"%s\"; the trainer gave it %s",
-                                     role, r->shadow, all.bytes > 0 ? dt_str_text(&all) : "none"));
+                                     role, r->target, all.bytes > 0 ? dt_str_text(&all) : "none"));
         dt_str_fini(&all);
     }
-    snprintf(r->scope, sizeof(r->scope), "%s%s%s", role, is_target ? "@" : "", is_target ? r->shadow : "");
+    snprintf(r->scope, sizeof(r->scope), "%s%s%s", role, is_target ? "@" : "", is_target ? r->target : "");
 }
 
 void dt_graph_set_source(dt_graph *g, const char *prefix)

@@ -28,10 +28,10 @@ void dt_param_table_fini(dt_param_table *t)
         dt_free(t->param[i].name);
     }
     for (uint32_t i = 0; i < t->n_targets; i++) {
-        dt_free(t->shadow[i].role);
-        dt_free(t->shadow[i].name);
+        dt_free(t->target[i].role);
+        dt_free(t->target[i].name);
     }
-    dt_free(t->shadow);
+    dt_free(t->target);
     dt_free(t->param);
     *t = (dt_param_table){0};
 }
@@ -187,7 +187,7 @@ static bool has_role(const dt_param *p, const char *role)
     return strncmp(p->name, role, n) == 0 && p->name[n] == '.';
 }
 
-/* ---- shadows ----------------------------------------------------------------------------------------------------- */
+/* ---- target networks --------------------------------------------------------------------------------------------- */
 
 static bool is_target_name(const char *role, const char *s)
 {
@@ -198,7 +198,7 @@ static bool is_target_name(const char *role, const char *s)
 bool dt_param_table_has_target(const dt_param_table *t, const char *role, const char *name)
 {
     for (uint32_t i = 0; i < t->n_targets; i++) {
-        if (strcmp(t->shadow[i].role, role) == 0 && strcmp(t->shadow[i].name, name) == 0) {
+        if (strcmp(t->target[i].role, role) == 0 && strcmp(t->target[i].name, name) == 0) {
             return true;
         }
     }
@@ -207,10 +207,10 @@ bool dt_param_table_has_target(const dt_param_table *t, const char *role, const 
 
 static dt_status list_target_network(dt_param_table *t, const char *role, const char *name)
 {
-    dt_param_target *grown = dt_realloc(t->shadow, (t->n_targets + 1) * sizeof(*grown));
+    dt_param_target *grown = dt_realloc(t->target, (t->n_targets + 1) * sizeof(*grown));
     if (grown != NULL) {
-        t->shadow = grown;
-        t->shadow[t->n_targets++] = (dt_param_target){.role = dt_strdup(role), .name = dt_strdup(name)};
+        t->target = grown;
+        t->target[t->n_targets++] = (dt_param_target){.role = dt_strdup(role), .name = dt_strdup(name)};
     }
     return grown != NULL && grown[t->n_targets - 1].role != NULL && grown[t->n_targets - 1].name != NULL
                ? DT_OK
@@ -229,7 +229,7 @@ static dt_status copy_param(dt_param_table *t, uint32_t of, const char *role, co
     }
     snprintf(p.name, bytes, "%s@%s.%s", role, name, own);
     p.frozen = p.is_target = true;
-    p.shadow = t->n_targets - 1;
+    p.target = t->n_targets - 1;
     p.of = of;
     p.offset = t->total;
     t->param[t->n++] = p;
@@ -262,7 +262,7 @@ void dt_param_table_copy_targets(const dt_param_table *t, const char *name, floa
 {
     for (uint32_t i = 0; i < t->n; i++) {
         const dt_param *p = &t->param[i];
-        if (p->is_target && (name == NULL || strcmp(t->shadow[p->shadow].name, name) == 0)) {
+        if (p->is_target && (name == NULL || strcmp(t->target[p->target].name, name) == 0)) {
             memcpy(arena + p->offset, arena + t->param[p->of].offset, (size_t)p->count * sizeof(*arena));
         }
     }

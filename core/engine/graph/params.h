@@ -7,8 +7,8 @@
  * of registration (models as bound, perception first). Frozen tensors keep their place and have no gradient; constants
  * of a model are frozen from the beginning, and called <role>.constant.<name>.
  *
- * A shadow is a copy of all parameters of a role, called <role>@<shadow>.<name>: frozen, moved by the trainer alone.
- * Frozen copies follow all else, so that arenas of gradients and moments end before them.
+ * A target network is a copy of all parameters of a role, called <role>@<target>.<name>: frozen, moved by the trainer
+ * alone. Frozen copies follow all else, so that arenas of gradients and moments end before them.
  * Threads: [main] while building, [any] read-only afterwards.
  */
 #ifndef DTRAIN_CORE_ENGINE_GRAPH_PARAMS_H
@@ -20,7 +20,7 @@
 #define DT_PARAM_CONSTANT "constant." /* what the name of a constant begins with, after its role */
 
 typedef struct dt_param {
-    char *name; /* "<role>.<name>", or "<role>@<shadow>.<name>"; owned */
+    char *name; /* "<role>.<name>", or "<role>@<target>.<name>"; owned */
     int64_t dim[4];
     uint32_t n_dims, init;
     double init_a;
@@ -28,7 +28,7 @@ typedef struct dt_param {
     bool frozen;           /* constants are */
     bool is_constant;      /* DT_INIT_CONSTANT: no step ever trains it */
     bool is_target;
-    uint32_t shadow, of; /* of a shadow: which of the table's, and the parameter that it is a copy of */
+    uint32_t target, of; /* of a target network: which of the table's, and the parameter that it is a copy of */
 } dt_param;
 
 typedef struct dt_param_target {
@@ -38,16 +38,16 @@ typedef struct dt_param_target {
 typedef struct dt_param_table {
     dt_param *param;
     uint32_t n, cap;
-    dt_param_target *shadow;
+    dt_param_target *target;
     uint32_t n_targets;
     int64_t total;         /* elements of an arena, gaps included: for memory; users are shown count */
-    int64_t base_total;    /* the same without shadows: arenas of gradients and moments */
-    int64_t count;         /* elements of all parameters but shadows */
+    int64_t base_total;    /* the same without target networks: arenas of gradients and moments */
+    int64_t count;         /* elements of all parameters but target networks */
     int64_t trained_count; /* elements that are not frozen, without gaps */
 } dt_param_table;
 
 void dt_param_table_fini(dt_param_table *t);
-/* role may be <role>@<shadow>, where no model is any more. Errors: DT_EINVAL (name, dims), DT_ENOMEM; a duplicate name
+/* role may be <role>@<target>, where no model is any more. Errors: DT_EINVAL (name, dims), DT_ENOMEM; a duplicate name
  * is DT_EPLUGIN. */
 dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *name, const int64_t *dim, uint32_t n_dims,
                              uint32_t init, double a) DT_NODISCARD;
@@ -55,16 +55,16 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
 void dt_param_table_align(dt_param_table *t, int64_t elements);
 const dt_param *dt_param_table_find(const dt_param_table *t, const char *full_name);
 /* A copy of what the role has by now, which may be nothing, after all that was added; nothing is added after it but
- * shadows. name: [a-z][a-z0-9_]*. Errors: DT_EPLUGIN (name, the role has one of it), DT_ENOMEM. */
+ * target networks. name: [a-z][a-z0-9_]*. Errors: DT_EPLUGIN (name, the role has one of it), DT_ENOMEM. */
 dt_status dt_param_table_add_target(dt_param_table *t, const char *role, const char *name) DT_NODISCARD;
 bool dt_param_table_has_target(const dt_param_table *t, const char *role, const char *name);
 /* Freeze every parameter whose role equals the pattern or whose full name matches it as a glob; count goes to n_p.
- * Shadows are not asked. */
+ * Target networks are not asked. */
 dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t *n_p);
-/* Initial values of all tensors; each depends on (seed, name) alone, a shadow's are those of what it is a copy of.
- * arena: [total]. DT_INIT_ORTHO of an r by c matrix costs r c min(r, c). Errors: DT_ENOMEM. */
+/* Initial values of all tensors; each depends on (seed, name) alone, a target network's are those of what it is a copy
+ * of. arena: [total]. DT_INIT_ORTHO of an r by c matrix costs r c min(r, c). Errors: DT_ENOMEM. */
 dt_status dt_param_table_init(const dt_param_table *t, uint64_t seed, float *arena) DT_NODISCARD;
-/* Shadows become what they are copies of; name: those called so alone, NULL: all. */
+/* Target networks become what they are copies of; name: those called so alone, NULL: all. */
 void dt_param_table_copy_targets(const dt_param_table *t, const char *name, float *arena);
 
 #endif

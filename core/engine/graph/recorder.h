@@ -23,7 +23,7 @@ typedef struct dt_recorder {
     int32_t n_tensors;
     char scope[DT_GRAPH_MAX_SCOPE];
     const char *source; /* dt_graph_set_source, NULL: none */
-    const char *shadow; /* of the model that is being recorded, NULL: itself */
+    const char *target; /* of the model that is being recorded, NULL: itself */
     dt_graph_loss loss[DT_GRAPH_MAX_LOSSES];
     int32_t n_regions;
     uint32_t n_step_inputs, n_dropouts;

@@ -91,15 +91,15 @@ enum { NCCL_LEAST = 21900, NCCL_LAST = 999999 };
 
 static bool read_nccl_version(const char *library, int *version_p)
 {
-    int (*ask)(int *version) = NULL;
+    int (*get_version)(int *version) = NULL;
     void *nccl = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     void *found = nccl != NULL ? dlsym(nccl, "ncclGetVersion") : NULL;
-    memcpy((void *)&ask, &found, sizeof(found));
-    const bool is_told = ask != NULL && ask(version_p) == 0;
+    memcpy((void *)&get_version, &found, sizeof(found));
+    const bool has_version = get_version != NULL && get_version(version_p) == 0;
     if (nccl != NULL) {
         dlclose(nccl);
     }
-    return is_told;
+    return has_version;
 }
 
 void dt_doctor_check_nccl(dt_doctor *d, uint32_t n_gpus)
@@ -208,23 +208,23 @@ static void check_persistence(dt_doctor *d, const char *gpu, const dt_nvml_state
 static void check_programs(dt_doctor *d, const char *gpu, const dt_nvml_state *s)
 {
     dt_str text = {0};
-    if (!s->knows_programs) {
+    if (!s->are_programs_known) {
         dt_str_add(&text, "processes on it not reported");
     } else if (s->n_programs == 0) {
         dt_str_add(&text, "no other on it");
     } else {
         dt_str_addf(&text, "%u other%s on it", s->n_programs, s->n_programs > 1 ? "s" : "");
-        for (uint32_t i = 0; i < s->n_told && i < NAMED; i++) {
+        for (uint32_t i = 0; i < s->n_listed && i < NAMED; i++) {
             const dt_nvml_program *p = &s->program[i];
             dt_str_addf(&text, "%s%u %s", i == 0 ? ": " : ", ", p->pid, p->name[0] != '\0' ? p->name : "(no name)");
             if (!isnan(p->used)) {
                 dt_str_addf(&text, " (%.1f GiB)", p->used / 0x1p30);
             }
         }
-        dt_str_add(&text, s->n_told > NAMED ? ", ..." : "");
-        dt_str_add(&text, s->n_told > s->n_programs ? "; one of these is this program" : "");
+        dt_str_add(&text, s->n_listed > NAMED ? ", ..." : "");
+        dt_str_add(&text, s->n_listed > s->n_programs ? "; one of these is this program" : "");
     }
-    const bool is_shared = s->knows_programs && s->n_programs > 0;
+    const bool is_shared = s->are_programs_known && s->n_programs > 0;
     report_gpu_line(
         d, is_shared ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "programs",
         is_shared ? "end them, or take another GPU (CUDA_VISIBLE_DEVICES): they share its time and memory" : "", &text);

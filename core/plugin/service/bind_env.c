@@ -31,13 +31,13 @@ typedef struct maker { /* of an instance */
     const dt_loaded *comp;
     dt_env_setup *with;
     uint32_t number;
-    bool is_judged;
+    bool is_evaluation;
 } maker;
 
 static maker make_maker(dt_env *e, dt_env_setup *with, uint32_t number)
 {
-    maker m = {.e = e, .comp = e->comp, .with = with, .number = number, .is_judged = with == &e->evaluation};
-    if (e->n_mix > 0 && !m.is_judged) {
+    maker m = {.e = e, .comp = e->comp, .with = with, .number = number, .is_evaluation = with == &e->evaluation};
+    if (e->n_mix > 0 && !m.is_evaluation) {
         dt_env_entry *x = &e->mix[number % e->n_mix];
         m.comp = x->comp;
         m.with = &x->setup;
@@ -100,7 +100,7 @@ static dt_status check_spec(const maker *m, const dt_env_spec *spec)
         e->has_layout = true;
         return dt_layout_init(&e->layout, m->comp->desc.id, spec);
     }
-    if (m->is_judged) {
+    if (m->is_evaluation) {
         return check_evaluation_spec(e, spec);
     }
     return e->n_mix > 0 ? dt_env_mix_compare(e, m->number, spec) : dt_layout_compare(&e->layout, spec);
@@ -188,8 +188,8 @@ static uint32_t count_workers(const maker *m, uint32_t n, uint32_t all)
 {
     const dt_env *e = m->e;
     const uint64_t threads = e->stage->d.threads > 0 ? e->stage->d.threads : 1;
-    const uint64_t wished = e->opts.workers > 0 ? (uint64_t)e->opts.workers : threads;
-    const uint64_t share = (wished * n + all - 1) / all;
+    const uint64_t n_workers = e->opts.workers > 0 ? (uint64_t)e->opts.workers : threads;
+    const uint64_t share = (n_workers * n + all - 1) / all;
     return (m->comp->desc.flags & DT_COMP_PROCESS) != 0 || share > n ? n : (uint32_t)share;
 }
 
@@ -240,7 +240,7 @@ static dt_status finish_in_process(const maker *m, void *self, bool is_first)
     }
     DT_TRY(dt_process_receive_spec(self));
     DT_TRY(finish_instance(m, self));
-    return dt_process_attach(self, m->is_judged ? &e->evaluation_layout : &e->layout);
+    return dt_process_attach(self, m->is_evaluation ? &e->evaluation_layout : &e->layout);
 }
 
 /* Workers for n instances; one that runs already, the environment's first, counts with them. */
@@ -436,17 +436,17 @@ static dt_status create_training_instances(dt_env *e, const dt_loaded *comp, con
 /* Evaluations are in env.id, with options of their own or not. */
 static dt_status create_training_and_evaluation(dt_env *e, const settings *set)
 {
-    dt_setting judged[SETTINGS_MAX + DT_EVALUATION_OPTIONS_MAX];
-    uint32_t n_judged = 0;
+    dt_setting evaluation_setting[SETTINGS_MAX + DT_EVALUATION_OPTIONS_MAX];
+    uint32_t n_evaluation = 0;
     DT_TRY(create_training_instances(e, e->comp, set->at, set->n, &e->training));
-    DT_TRY(dt_env_set_evaluation_options(e, set->at, set->n_phase, set->n, judged, &n_judged));
-    e->has_evaluation_options = n_judged > 0;
-    e->evaluated = n_judged > 0 || e->n_mix > 0 ? &e->evaluation : &e->training;
+    DT_TRY(dt_env_set_evaluation_options(e, set->at, set->n_phase, set->n, evaluation_setting, &n_evaluation));
+    e->has_evaluation_options = n_evaluation > 0;
+    e->evaluated = n_evaluation > 0 || e->n_mix > 0 ? &e->evaluation : &e->training;
     if (e->evaluated == &e->training) {
         return DT_OK;
     }
-    return n_judged > 0 ? create_training_instances(e, e->comp, judged, n_judged, &e->evaluation)
-                        : create_training_instances(e, e->comp, set->at, set->n, &e->evaluation);
+    return n_evaluation > 0 ? create_training_instances(e, e->comp, evaluation_setting, n_evaluation, &e->evaluation)
+                            : create_training_instances(e, e->comp, set->at, set->n, &e->evaluation);
 }
 
 static dt_status create_mixed_environments(dt_env *e, const settings *of_phase)
@@ -524,7 +524,7 @@ static dt_status make_first_instances(dt_env *e)
 static void find_learning_places(dt_env *e)
 {
     const dt_opponents_opts *o = &e->stage->opts.opponents;
-    const bool has_opponents = o->pool > 0 || o->shadow[0] != '\0';
+    const bool has_opponents = o->pool > 0 || o->target[0] != '\0';
     e->learner = e->layout.spec.team != NULL && has_opponents ? o->learner : -1;
 }
 

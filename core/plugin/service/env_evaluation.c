@@ -41,12 +41,12 @@ static dt_status read_training_value(const dt_env *e, const char *name, const ch
 dt_status dt_env_set_evaluation_options(dt_env *e, const dt_setting *set, uint32_t n_phase, uint32_t n, dt_setting *out,
                                         uint32_t *n_out_p)
 {
-    dt_evaluation_option judged[DT_EVALUATION_OPTIONS_MAX];
-    uint32_t n_judged = 0, n_out = 0;
+    dt_evaluation_option options[DT_EVALUATION_OPTIONS_MAX];
+    uint32_t n_options = 0, n_out = 0;
     bool differs = false;
-    DT_TRY(dt_config_evaluation_env(e->stage->d.config, e->stage->d.index, e->comp->desc.id, judged, &n_judged));
-    for (uint32_t i = 0; i < n_judged; i++) {
-        const dt_evaluation_option *o = &judged[i];
+    DT_TRY(dt_config_evaluation_env(e->stage->d.config, e->stage->d.index, e->comp->desc.id, options, &n_options));
+    for (uint32_t i = 0; i < n_options; i++) {
+        const dt_evaluation_option *o = &options[i];
         const char *name = o->option->name;
         if (o->is_said && find_last_setting(set, n_phase, name) != NULL) {
             return reject_option(e, o);

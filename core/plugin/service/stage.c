@@ -246,7 +246,7 @@ dt_status dt_stage_take_ownership(dt_stage *s, void *p, void (*destroy)(void *p)
 void dt_stage_stop(dt_stage *s)
 {
     if (s->rollout != NULL) {
-        s->d.rollouts->settle(s->rollout);
+        s->d.rollouts->finish(s->rollout);
     }
     if (s->started && s->d.phase->ops.phase.stop != NULL) {
         DT_FP_GUARD(s->d.phase->desc.id, "stop", s->d.phase->ops.phase.stop(s->self));

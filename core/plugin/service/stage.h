@@ -51,8 +51,8 @@ struct dt_rollout;
 typedef struct dt_stage_rollouts { /* how a phase gets environments to act in; rl/experience/service.h */
     const struct dt_rollout_api *service;
     const struct dt_replay_api *replay;
-    void (*beside)(struct dt_rollout *r);  /* after each step of training: what runs in parallel and has no thread */
-    void (*settle)(struct dt_rollout *r);  /* before its trainer goes: nothing of it continues, or needs that */
+    void (*advance)(struct dt_rollout *r); /* after each step of training: what runs in parallel and has no thread */
+    void (*finish)(struct dt_rollout *r);  /* before its trainer goes: nothing of it continues, or needs that */
     void (*destroy)(struct dt_rollout *r); /* what a stage has, or NULL */
     const struct dt_wiring_api *wiring;    /* services on top of it; rl/policy/wiring.h */
     const struct dt_rounds_api *rounds;

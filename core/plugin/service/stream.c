@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_SETTINGS = 24, MAX_PARTS = DT_STAGE_MAX_DATASETS - 24, LINE_BYTES = 96, TELL_S = 60 };
+enum { MAX_SETTINGS = 24, MAX_PARTS = DT_STAGE_MAX_DATASETS - 24, LINE_BYTES = 96, LOG_EVERY_S = 60 };
 static const double poll_s = 0.1;
 
 typedef struct part {
@@ -55,10 +55,10 @@ typedef struct word { /* of a rank to the others */
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-static void path_of_store(const dt_stream *m, uint64_t number, const char *behind, dt_str *out)
+static void path_of_store(const dt_stream *m, uint64_t number, const char *suffix, dt_str *out)
 {
     dt_str_clear(out);
-    dt_str_addf(out, "%s/%06" PRIu64 "%s", m->folder, number, behind);
+    dt_str_addf(out, "%s/%06" PRIu64 "%s", m->folder, number, suffix);
 }
 
 static bool path_exists(const char *path)
@@ -277,15 +277,15 @@ static dt_status agree_on_findings(dt_stream *m, const word *mine, finding *foun
 }
 
 /* Rank 0 logs that it waits, at once and then every minute, and knows when it is late. */
-static finding sleep_briefly(const dt_stream *m, uint64_t to, double begin_s, double *told_s)
+static finding sleep_briefly(const dt_stream *m, uint64_t to, double begin_s, double *logged_s)
 {
     const struct timespec while_ = {0, (long)(poll_s * 1e9)};
     const double now = dt_clock_s();
     if (dt_comm_rank(m->s->d.comm) == 0 && m->timeout_s > 0 && now - begin_s >= m->timeout_s) {
         return LATE;
     }
-    if (dt_comm_rank(m->s->d.comm) == 0 && now - *told_s >= TELL_S) {
-        *told_s = now;
+    if (dt_comm_rank(m->s->d.comm) == 0 && now - *logged_s >= LOG_EVERY_S) {
+        *logged_s = now;
         dt_log(DT_LOG_INFO,
                "stream: waiting for %s/%06" PRIu64 " since %.0f s, %" PRIu64 " of %" PRIu64
                " samples of the next window are there",
@@ -326,7 +326,7 @@ static dt_status wait_for_samples(dt_stream *m, uint64_t to, finding *found_p)
 {
     const dt_stage_desc *d = &m->s->d;
     const double begin_s = dt_clock_s();
-    double told_s = -TELL_S;
+    double logged_s = -LOG_EVERY_S;
     for (finding late = WAITS;;) {
         word mine = {.finding = FAILED};
         finding here = FAILED;
@@ -344,7 +344,7 @@ static dt_status wait_for_samples(dt_stream *m, uint64_t to, finding *found_p)
         if (*found_p != WAITS) {
             return DT_OK;
         }
-        late = sleep_briefly(m, to, begin_s, &told_s);
+        late = sleep_briefly(m, to, begin_s, &logged_s);
     }
 }
 

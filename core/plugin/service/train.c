@@ -79,7 +79,7 @@ static bool is_model_of_train(const dt_train_desc *d, const dt_model *m)
     return false;
 }
 
-/* The i-th shadow as the phase's header has them: what an older one has not is 0. */
+/* The i-th target network as the phase's header has them: what an older one has not is 0. */
 static dt_train_target read_target_desc(const dt_train_desc *d, uint32_t i)
 {
     const size_t bytes = d->target->struct_size;
@@ -555,10 +555,10 @@ static dt_status create_trainer(dt_train *t)
     DT_TRY(check_stored(t));
     DT_TRY(register_models(t));
     dt_trainer_config c;
-    dt_target_rule shadow[DT_TRAIN_MAX_TARGETS];
+    dt_target_rule targets[DT_TRAIN_MAX_TARGETS];
     dt_trainer_group group[DT_TRAIN_MAX_GROUPS];
     DT_TRY(add_groups(t, group));
-    DT_TRY(add_target_networks(t, shadow));
+    DT_TRY(add_target_networks(t, targets));
     pthread_mutex_lock(s->d.config_lock);
     dt_status st = fill_trainer_config(t, &c);
     pthread_mutex_unlock(s->d.config_lock);
@@ -578,7 +578,7 @@ static dt_status create_trainer(dt_train *t)
                                 .apart = desc->manual_loss,
                                 .group = group,
                                 .n_groups = desc->n_groups,
-                                .shadow = shadow};
+                                .target = targets};
     st = dt_trainer_create(&td, &t->trainer);
     dt_free((void *)c.shard_weights);
     return st;
@@ -606,7 +606,7 @@ static void train_destroy(dt_train *t)
     if (t != NULL) {
         dt_stage *s = t->stage;
         if (s->rollout != NULL) {
-            s->d.rollouts->settle(s->rollout);
+            s->d.rollouts->finish(s->rollout);
         }
         dt_trainer_destroy(t->trainer);
         t->trainer = NULL;
@@ -654,7 +654,7 @@ static dt_status end_step(const dt_train *t, dt_status st, const dt_step_report 
 {
     const dt_stage *s = t->stage;
     if (st == DT_OK && s->rollout != NULL) {
-        s->d.rollouts->beside(s->rollout);
+        s->d.rollouts->advance(s->rollout);
     }
     if (st == DT_OK && out->samples == 0) {
         return DT_OK;
@@ -690,15 +690,15 @@ static dt_status train_step_groups(dt_train *t, uint32_t groups, dt_step_report 
     return end_step(t, dt_trainer_step_groups(t->trainer, groups, out), out);
 }
 
-typedef struct judge { /* the reader of each batch of an evaluation */
+typedef struct batch_reader { /* the reader of each batch of an evaluation */
     const dt_stage *stage;
     void *user;
     dt_status (*each)(void *user, const dt_rows *r);
-} judge;
+} batch_reader;
 
 static dt_status check_rows(void *user, const dt_rows *r)
 {
-    const judge *j = user;
+    const batch_reader *j = user;
     const dt_stage_desc *d = &j->stage->d;
     if (j->stage->is_evaluating && d->stops != NULL && (dt_fault("run.stop") || d->stops(d->stops_user))) {
         return DT_FAIL(DT_EINTERRUPTED, "asked to stop while %s was evaluated", d->phase->desc.id);
@@ -710,7 +710,7 @@ static dt_status check_rows(void *user, const dt_rows *r)
 
 static dt_status train_evaluate(dt_train *t, dt_data *d, void *user, dt_status (*each)(void *user, const dt_rows *r))
 {
-    judge j = {.stage = t->stage, .user = user, .each = each};
+    batch_reader j = {.stage = t->stage, .user = user, .each = each};
     dt_stage_restore_fp_mode(t->stage);
     if (d->source.turn != NULL) {
         return DT_FAIL(DT_EUNSUPPORTED, "%s evaluates what it trains on, and data.stream has no end",

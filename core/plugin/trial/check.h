@@ -26,7 +26,7 @@ typedef struct dt_check_desc {
      * NULL = it is good. */
     dt_status (*check_config)(void *user, const dt_loaded_plugin *p);
     /* A verdict, without its line end, as soon as it is known. */
-    void (*tell)(void *user, const char *verdict);
+    void (*report)(void *user, const char *verdict);
     void *user; /* of all of these */
 } dt_check_desc;
 /* `dtrain check FILE`: one PASS, SKIP or FAIL line per promise of the contract, whatever the plugin does; the last is

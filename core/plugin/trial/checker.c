@@ -38,7 +38,7 @@ void dt_check_print_complete_lines(dt_checker *k)
         *end = '\0';
         if (k->reported == NULL || !is_already_reported(k->reported, line)) {
             count_verdict(k, line);
-            k->desc->tell(k->desc->user, line);
+            k->desc->report(k->desc->user, line);
         }
         line = end + 1;
     }

@@ -16,7 +16,7 @@ enum { DT_GUARD_BYTES = 64, DT_GUARD = 0xA5 };
 /* Is a guard as it was filled, with DT_GUARD? : the buffers before and after it, such as "obs"; NULL:
  * none. DT_EPLUGIN reports what was written where: a guard that is damaged nearer to its end was reached from the
  * buffer after it. */
-dt_status dt_check_guard_bytes(const uint8_t *from, size_t bytes, const char *call, const char *behind,
+dt_status dt_check_guard_bytes(const uint8_t *from, size_t bytes, const char *call, const char *after_what,
                                const char *next) DT_NODISCARD;
 
 #endif

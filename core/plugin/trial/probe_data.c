@@ -279,21 +279,21 @@ dt_status dt_probe_data_read(dt_probe_data *p)
 /* ---- statistics ------------------------------------------------------------------------------------------------ */
 
 /* Of one field, asked twice: [2, n]. */
-static dt_status call_statistics(const dt_probe_data *p, const dt_port *f, uint32_t n, dt_field_stat *said, bool *has_p)
+static dt_status call_statistics(const dt_probe_data *p, const dt_port *f, uint32_t n, dt_field_stat *stat, bool *has_p)
 {
     for (int turn = 0; turn < 2; turn++) {
         dt_trial_report_call(p->trial, "statistics");
-        const dt_status st = p->data->ops.data.statistics(p->state, f->name, said + (size_t)turn * n, n);
+        const dt_status st = p->data->ops.data.statistics(p->state, f->name, stat + (size_t)turn * n, n);
         if (st == DT_EUNSUPPORTED) {
             return DT_OK;
         }
         DT_TRY(st);
     }
     for (uint32_t i = 0; i < n; i++) {
-        DT_TRY(dt_bind_check_stat(p->data->desc.id, f->name, i, &said[i]));
+        DT_TRY(dt_bind_check_stat(p->data->desc.id, f->name, i, &stat[i]));
     }
     *has_p = true;
-    return memcmp(said, said + n, n * sizeof(*said)) == 0
+    return memcmp(stat, stat + n, n * sizeof(*stat)) == 0
                ? DT_OK
                : DT_FAIL(DT_EPLUGIN, "statistics of field %s differ from one time to the next", f->name);
 }
@@ -311,10 +311,10 @@ dt_status dt_probe_data_statistics(dt_probe_data *p, uint32_t *n_p)
             continue;
         }
         const uint32_t n = (uint32_t)last->size;
-        dt_field_stat *said = dt_alloc_n(2 * (size_t)n, sizeof(*said));
-        const dt_status st = said != NULL ? call_statistics(p, f, n, said, &has)
+        dt_field_stat *stat = dt_alloc_n(2 * (size_t)n, sizeof(*stat));
+        const dt_status st = stat != NULL ? call_statistics(p, f, n, stat, &has)
                                           : DT_FAIL(DT_ENOMEM, "no memory for statistics of %u columns", n);
-        dt_free(said);
+        dt_free(stat);
         DT_TRY(st);
         *n_p += has;
     }

@@ -56,7 +56,7 @@ void dt_trial_report(dt_trial *t, const char *text, size_t bytes)
             return;
         }
         if (n > 0) {
-            atomic_fetch_add(&t->said, (uint64_t)n);
+            atomic_fetch_add(&t->sent, (uint64_t)n);
             text += n;
             bytes -= (size_t)n;
         }
@@ -223,10 +223,10 @@ static bool read_reports(const dt_trial *t, pid_t pid, int fd, double timeout_s,
                          bool *is_large_p)
 {
     unsigned beat = atomic_load(&t->beat);
-    double since = dt_clock_s(), told_s = since;
+    double since = dt_clock_s(), reported_s = since;
     const double begin_s = since;
     for (;;) {
-        report_progress(t, begin_s, &told_s);
+        report_progress(t, begin_s, &reported_s);
         if (resident_bytes(pid) > t->memory) {
             *is_large_p = true;
             return false;
@@ -266,7 +266,7 @@ static void wait_for_children(pid_t pid, const dt_trial *t)
 }
 
 static dt_status wait_for_end_of(pid_t pid, const dt_trial *t, bool is_over, bool is_large, double timeout_s,
-                                 uint64_t heard)
+                                 uint64_t n_received)
 {
     int status = 0;
     if (!is_over) {
@@ -293,7 +293,7 @@ static dt_status wait_for_end_of(pid_t pid, const dt_trial *t, bool is_over, boo
         return DT_FAIL(DT_EIO, "it ended the process with code %d; a plugin returns a status instead",
                        WEXITSTATUS(status));
     }
-    if (heard != atomic_load(&t->said)) {
+    if (n_received != atomic_load(&t->sent)) {
         return DT_FAIL(DT_EIO, "it wrote into a file of the program, whose number it did not get from open");
     }
     return DT_OK;
@@ -326,10 +326,10 @@ dt_status dt_trial_execute(void (*work)(void *user, dt_trial *t),
     }
     if (pid > 0) {
         setpgid(pid, pid); /* the first one */
-        uint64_t heard = 0;
+        uint64_t n_received = 0;
         bool is_large = false;
-        const bool is_over = read_reports(t, pid, pair[0], timeout_s, hear, user, &heard, &is_large);
-        st = wait_for_end_of(pid, t, is_over, is_large, timeout_s, heard);
+        const bool is_over = read_reports(t, pid, pair[0], timeout_s, hear, user, &n_received, &is_large);
+        st = wait_for_end_of(pid, t, is_over, is_large, timeout_s, n_received);
         memcpy(result_p->step, t->step, sizeof(t->step));
         memcpy(result_p->call, t->call, sizeof(t->call));
         if (t->forked[0] != '\0') {

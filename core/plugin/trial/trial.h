@@ -28,7 +28,7 @@ typedef struct dt_trial {      /* shared by both sides */
     uint64_t fd_ino;           /* what fd was when it began */
     int pid;                   /* of the copy */
     uint64_t memory;           /* bytes that it may take */
-    atomic_uint_fast64_t said; /* bytes that were sent; more received bytes come from foreign writes */
+    atomic_uint_fast64_t sent; /* bytes that were sent; more received bytes come from foreign writes */
 } dt_trial;
 
 typedef struct dt_trial_result {

@@ -118,8 +118,8 @@ static dt_status allocate_vector(dt_vector *v)
 static void make_groups(dt_vector *v)
 {
     const uint32_t n = v->d.n, threads = v->d.workers + 1;
-    const uint32_t least = v->d.workers > 0 ? GROUPS : 1, wished = v->d.groups > least ? v->d.groups : least;
-    v->n_groups = wished < n ? wished : n > 0 ? n : 1;
+    const uint32_t least = v->d.workers > 0 ? GROUPS : 1, n_wanted = v->d.groups > least ? v->d.groups : least;
+    v->n_groups = n_wanted < n ? n_wanted : n > 0 ? n : 1;
     for (uint32_t g = 0; g < v->n_groups; g++) {
         group *p = &v->group[g];
         p->begin = n * g / v->n_groups;
@@ -270,7 +270,7 @@ static dt_env_io reset_io(const dt_vector *v, const dt_instance *x)
     dt_env_io io = x->io;
     io.act_i = NULL;
     io.act_f = NULL;
-    io.episode = v->d.tells_episodes ? x->episode : 0;
+    io.episode = v->d.passes_episode ? x->episode : 0;
     return io;
 }
 

@@ -85,7 +85,7 @@ typedef struct dt_vector_desc {
     void *user;
     uint64_t (*seed)(void *user, uint32_t number, uint64_t episode); /* of a reset [worker] */
     const uint8_t *is_opponent; /* [n_agents] rewards of these places are not counted; may be NULL */
-    bool tells_episodes;        /* reset receives how many episodes the instance had before, else always 0 */
+    bool passes_episode;        /* reset receives how many episodes the instance had before, else always 0 */
 } dt_vector_desc;
 
 /* Bytes of arenas that dt_vector_create maps, before rounding each of *arenas_p of them to whole pages. */

@@ -54,8 +54,8 @@ static const dt_replay_api replay_service = {.struct_size = sizeof(dt_replay_api
 
 const dt_stage_rollouts dt_experience = {.service = &service,
                                          .replay = &replay_service,
-                                         .beside = dt_round_ahead_continue,
-                                         .settle = dt_rollout_release_trainer,
+                                         .advance = dt_round_ahead_continue,
+                                         .finish = dt_rollout_release_trainer,
                                          .destroy = dt_rollout_destroy,
                                          .wiring = &dt_wiring_service,
                                          .rounds = &dt_rounds_service};

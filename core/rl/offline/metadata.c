@@ -213,22 +213,22 @@ static void list_differences(const dt_rollout *r, const dt_safetensors *s, dt_st
 
 bool dt_stored_warn_of_options(const dt_rollout *r, const dt_safetensors *s, const char *path)
 {
-    const bool tells = dt_comm_rank(r->stage->d.comm) == 0;
+    const bool is_root = dt_comm_rank(r->stage->d.comm) == 0;
     const char *id = dt_bind_env_id(r->env), *mix = dt_safetensors_metadata(s, "mix");
     dt_str others = {0}, unsaid = {0};
     list_differences(r, s, &others, &unsaid);
     const bool has_others = others.bytes > 0, has_unsaid = unsaid.bytes > 0;
-    if (has_others && tells) {
+    if (has_others && is_root) {
         dt_log(DT_LOG_WARN,
                "%s: its rollouts are of %s with %s; what actions earn and cost there need not hold in this run's "
                "environment: set the same options, or evaluate",
                path, id, dt_str_text(&others));
     }
-    if (has_unsaid && tells) {
+    if (has_unsaid && is_root) {
         dt_log(DT_LOG_WARN, "%s: its metadata lack the %s of %s that it was played with", path, dt_str_text(&unsaid),
                id);
     }
-    if (mix != NULL && tells) {
+    if (mix != NULL && is_root) {
         dt_log(DT_LOG_WARN, "%s: its rollouts are of env.mix = %s, and evaluations use only %s", path, mix, id);
     }
     dt_str_fini(&others);

@@ -282,12 +282,12 @@ static void write_record_row(dt_replay *p, char *record, uint32_t row, size_t sl
     const size_t A = b->l->spec.n_agents, at = slot * A + place;
     const size_t end = at + (steps - 1) * (size_t)b->d.instances * A;
     const bool is_ended = (b->flag[end] & DT_STEP_TERMINATED) != 0;
-    const uint16_t tells = (uint16_t)(b->d.window - 1); /* of greater ages; a resumed run knows no more */
+    const uint16_t max_age = (uint16_t)(b->d.window - 1); /* of greater ages; a resumed run knows no more */
     size_t to[DT_BUFFER_MAX_FIELDS], from[DT_BUFFER_MAX_FIELDS];
     (void)dt_replay_record_bytes(p, dt_replay_record_sizes(record), to);
     (void)dt_replay_record_bytes(p, dt_replay_record_sizes(last), from);
     notes_of_record(p, record)[row] =
-        (dt_replay_note){.is_ended = is_ended, .age = b->age[at] < tells ? b->age[at] : tells};
+        (dt_replay_note){.is_ended = is_ended, .age = b->age[at] < max_age ? b->age[at] : max_age};
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const dt_replay_field *f = &p->field[i];
         char *const mine = record + to[i] + row * f->row_bytes;

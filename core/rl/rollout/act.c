@@ -52,7 +52,7 @@ dt_status dt_acting_make_instances(dt_rollout *r)
                               .user = r,
                               .seed = seed_of_episode,
                               .is_opponent = r->buffer.d.is_opponent,
-                              .tells_episodes = true};
+                              .passes_episode = true};
     DT_TRY(dt_vector_create(&d, &r->acting.vector));
     if (!r->acting.is_restored) {
         return dt_vector_step(r->acting.vector);

@@ -177,10 +177,10 @@ uint32_t dt_acting_groups(const dt_rollout *r, uint32_t n)
 {
     const bool has_workers = r->acting.workers > 0 || r->env->in_process;
     const uint32_t at_once = r->acting.in_flight > 0 ? r->acting.in_flight : 1;
-    const uint32_t wished = has_workers                ? 2 * at_once
-                            : r->acting.in_flight == 0 ? r->acting.n_tracks
-                                                       : r->acting.in_flight;
-    return wished < n ? wished : n;
+    const uint32_t n_wanted = has_workers                ? 2 * at_once
+                              : r->acting.in_flight == 0 ? r->acting.n_tracks
+                                                         : r->acting.in_flight;
+    return n_wanted < n ? n_wanted : n;
 }
 
 /* Instances of a piece. What a row comes out as may depend on the capacity of its piece, so that it follows from the

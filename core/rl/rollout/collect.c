@@ -345,12 +345,12 @@ static dt_status abort_round(dt_collector *c, dt_status st)
 
 void dt_collect_begin(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end)
 {
-    const uint32_t n = end - begin, wished = c->actor->places > 0 ? c->actor->places : 1;
+    const uint32_t n = end - begin, n_wanted = c->actor->places > 0 ? c->actor->places : 1;
     memset(c->turn, 0, sizeof(c->turn));
     c->first_step = first_step;
     c->begin = begin;
     c->groups = n;
-    c->places = wished < n ? wished : n;
+    c->places = n_wanted < n ? n_wanted : n;
     c->at = 0;
     c->turns = (uint64_t)(c->buffer->d.steps + 1) * n;
     c->policy_s = c->wait_s = 0;

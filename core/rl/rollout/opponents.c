@@ -124,7 +124,7 @@ static dt_status load_opponent(void *user, uint32_t k)
 
 static uint32_t count_earlier(const dt_opponents *o)
 {
-    return o->opts.shadow[0] != '\0' ? 1 : dt_opponents_count_snapshots(o);
+    return o->opts.target[0] != '\0' ? 1 : dt_opponents_count_snapshots(o);
 }
 
 static uint32_t draw_opponent(void *user, const dt_instance *x)
@@ -152,7 +152,7 @@ static uint32_t choose_latest_snapshot(void *user, const dt_instance *x)
 
 dt_status dt_opponents_prepare(dt_opponents *o)
 {
-    const uint32_t n = 1 + (o->opts.shadow[0] != '\0' ? 1 : (uint32_t)o->opts.pool);
+    const uint32_t n = 1 + (o->opts.target[0] != '\0' ? 1 : (uint32_t)o->opts.pool);
     o->values_bytes = dt_policy_n_params(o->policy) * sizeof(float);
     o->values = dt_alloc_n(n, sizeof(*o->values));
     o->version = dt_alloc_n(n, sizeof(*o->version));
@@ -164,7 +164,7 @@ dt_status dt_opponents_prepare(dt_opponents *o)
         DT_TRY(dt_arena_map(o->values_bytes, &arena));
         o->values[o->n] = arena;
     }
-    DT_TRY(o->opts.shadow[0] != '\0' ? dt_policy_check_target(o->policy, o->opts.shadow) : DT_OK);
+    DT_TRY(o->opts.target[0] != '\0' ? dt_policy_check_target(o->policy, o->opts.target) : DT_OK);
     DT_TRY(dt_policy_allocate_frozen(o->policy));
     for (uint32_t i = 0; i < o->r->acting.n_tracks; i++) {
         dt_track *t = &o->r->acting.track[i];
@@ -181,9 +181,9 @@ uint32_t dt_opponents_count_snapshots(const dt_opponents *o)
     return (uint32_t)(o->added < (uint64_t)o->opts.pool ? o->added : (uint64_t)o->opts.pool);
 }
 
-static dt_status copy_snapshot_values(dt_opponents *o, uint32_t k, const char *shadow)
+static dt_status copy_snapshot_values(dt_opponents *o, uint32_t k, const char *target)
 {
-    DT_TRY(dt_policy_copy_params(o->r->acting.policy, shadow, o->values[k]));
+    DT_TRY(dt_policy_copy_params(o->r->acting.policy, target, o->values[k]));
     o->version[k] = ++o->versions;
     return DT_OK;
 }
@@ -203,8 +203,8 @@ dt_status dt_opponents_begin_round(dt_opponents *o)
     const uint64_t round = o->r->collects;
     DT_TRY(dt_policy_freeze_params(o->policy));
     DT_TRY(copy_snapshot_values(o, LATEST, NULL));
-    if (o->opts.shadow[0] != '\0') {
-        return copy_snapshot_values(o, 1, o->opts.shadow);
+    if (o->opts.target[0] != '\0') {
+        return copy_snapshot_values(o, 1, o->opts.target);
     }
     if (o->added == 0 || (round % (uint64_t)o->opts.every == 0 && round != o->round)) {
         add_snapshot(o);

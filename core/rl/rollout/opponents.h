@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Self-play: the policies of the teams of an environment that do not learn (section opponents). It is the policy as it
- * is now, or an earlier one: of a pool of snapshots, or a shadow of the trainer's. A policy is all parameters that act;
+ * is now, or an earlier one: of a pool of snapshots, or a target network. A policy is all parameters that act;
  * its step inputs, such as what it explores by, are those of now.
  *
  * The first round takes the first snapshot, and every so many rounds one more, of the parameters that act in that
@@ -22,7 +22,7 @@ typedef struct dt_opponents {
     dt_opponents_opts opts;
     uint8_t *is_opponent; /* [n_agents] */
     dt_policy *policy;    /* NULL before prepare */
-    uint32_t n;           /* policies: the latest, then the places of the pool, or the shadow */
+    uint32_t n;           /* policies: the latest, then the places of the pool, or the target network */
     float **values;       /* [n] arenas of values_bytes */
     size_t values_bytes;
     uint64_t *version; /* [n] of values */
@@ -35,14 +35,14 @@ typedef struct dt_opponents {
  * DT_ECONFIG (no such team, or none of its places in the evaluations that training makes), DT_ENOMEM. */
 dt_status dt_opponents_create(dt_rollout *r, dt_opponents **out_p) DT_NODISCARD;
 void dt_opponents_destroy(dt_opponents *o);
-/* Their policy was recorded; the tracks are there. Errors: DT_ENOMEM, DT_ECONFIG (no such shadow, or it does not hold
- * the controller), which a plan finds too. */
+/* Their policy was recorded; the tracks are there. Errors: DT_ENOMEM, DT_ECONFIG (no such target network, or it does
+ * not hold the controller), which a plan finds too. */
 dt_status dt_opponents_prepare(dt_opponents *o) DT_NODISCARD;
 void dt_opponents_destroy_policy(dt_opponents *o); /* the policy, and the tracks, go */
 /* Errors: DT_ECONFIG (evaluations have no place of the team that learns). */
 dt_status dt_opponents_check_evaluation(const dt_opponents *o) DT_NODISCARD;
-/* A round is about to be acted by the rollout's policy, which is ready. Errors: DT_ECONFIG (no such shadow, or it does
- * not hold the controller). */
+/* A round is about to be acted by the rollout's policy, which is ready. Errors: DT_ECONFIG (no such target network, or
+ * it does not hold the controller). */
 dt_status dt_opponents_begin_round(dt_opponents *o) DT_NODISCARD;
 /* The same of an evaluation; *with acts there. */
 dt_status dt_opponents_begin_evaluation(dt_opponents *o, dt_collect_opponents *with) DT_NODISCARD;

@@ -18,7 +18,7 @@ typedef struct head {
 
 bool dt_rollout_has_opponent_pool(const dt_rollout *r)
 {
-    return r->opponents != NULL && r->opponents->n > 0 && r->opponents->opts.shadow[0] == '\0';
+    return r->opponents != NULL && r->opponents->n > 0 && r->opponents->opts.target[0] == '\0';
 }
 
 dt_status dt_rollout_save_opponent_pool(const dt_rollout *r, dt_str *out)
@@ -55,7 +55,7 @@ dt_status dt_rollout_load_opponent_pool(dt_rollout *r, const void *data, size_t 
 {
     dt_opponents *o = r->opponents;
     head h;
-    if (o == NULL || o->opts.shadow[0] != '\0') {
+    if (o == NULL || o->opts.target[0] != '\0') {
         return DT_OK;
     }
     if (size < sizeof(h)) {

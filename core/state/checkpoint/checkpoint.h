@@ -159,9 +159,9 @@ typedef struct dt_ckpt dt_ckpt;
  * bytes that dtrain reads are verified here; files that a manifest lists besides are not read, whatever their size.
  * Damaged ones that are passed over are moved to quarantine/ when quarantine is true and path is not a step folder
  * itself; one that cannot be read stays where it is. skipped (may be NULL): a line with the reason for each of
- * the first DT_CKPT_SKIPS_TOLD, then how many more. Errors: DT_ENOTFOUND "no checkpoint in ...",
+ * the first DT_CKPT_MAX_SKIPS_LISTED, then how many more. Errors: DT_ENOTFOUND "no checkpoint in ...",
  * DT_EDATA "none of the n checkpoints ... is valid" or all of them lie in quarantine/, DT_EIO, DT_ENOMEM. */
-enum { DT_CKPT_SKIPS_TOLD = 8 };
+enum { DT_CKPT_MAX_SKIPS_LISTED = 8 };
 dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *skipped, dt_ckpt **out_p) DT_NODISCARD;
 /* The same, without quarantine, for its weights alone: model, state, configuration and the blob "normaliser". What else
  * is in it is not read; dt_ckpt_optim is NULL. */

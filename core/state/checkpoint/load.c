@@ -455,12 +455,12 @@ static dt_status open_newest_valid(const char *folder, use wanted, bool quaranti
             fate = move_to_quarantine(folder, names[i], "quarantine") == DT_OK ? "; moved to quarantine"
                                                                                : "; could not be moved";
         }
-        if (skipped != NULL && n_skipped++ < DT_CKPT_SKIPS_TOLD) {
+        if (skipped != NULL && n_skipped++ < DT_CKPT_MAX_SKIPS_LISTED) {
             dt_str_addf(skipped, "%s skipped: %s%s\n", names[i], why, fate);
         }
     }
-    if (n_skipped > DT_CKPT_SKIPS_TOLD) {
-        dt_str_addf(skipped, "%zu more skipped\n", n_skipped - DT_CKPT_SKIPS_TOLD);
+    if (n_skipped > DT_CKPT_MAX_SKIPS_LISTED) {
+        dt_str_addf(skipped, "%zu more skipped\n", n_skipped - DT_CKPT_MAX_SKIPS_LISTED);
     }
     dt_fs_list_free(names, n);
     if (n == 0) {

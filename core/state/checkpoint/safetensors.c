@@ -860,12 +860,12 @@ dt_status dt_safetensors_check_seal(const dt_safetensors *s, bool *has_seal_p)
         return DT_FAIL(
             DT_EDATA, "%s: its metadata " DT_ST_SEAL " is not 64 digits as dtrain writes them: it is damaged", s->name);
     }
-    const uint8_t *behind = at + SEAL_DIGITS;
+    const uint8_t *after = at + SEAL_DIGITS;
     dt_sha256 sha;
     dt_sha256_init(&sha);
     dt_sha256_add(&sha, s->bytes, (size_t)(at - s->bytes));
     dt_sha256_add(&sha, no_seal, SEAL_DIGITS);
-    dt_sha256_add(&sha, behind, s->n_bytes - (size_t)(behind - s->bytes));
+    dt_sha256_add(&sha, after, s->n_bytes - (size_t)(after - s->bytes));
     end_seal(&sha, is);
     return strcmp(is, seal) == 0 ? DT_OK
                                  : DT_FAIL(DT_EDATA, "%s is damaged: its bytes are not those of its sha256", s->name);

@@ -141,14 +141,14 @@ static dt_status check_desc(const dt_ckpt_save_desc *d)
 dt_status dt_ckpt_check_space(const char *folder, uint64_t bytes)
 {
     /* configuration, records and the manifest grow meanwhile, with the size of the model */
-    const uint64_t most = 4000000, share = 250000 + bytes / 4, beside = share < most ? share : most;
-    const uint64_t need = beside + bytes,
+    const uint64_t most = 4000000, share = 250000 + bytes / 4, other = share < most ? share : most;
+    const uint64_t need = other + bytes,
                    room = dt_fs_free_bytes(folder); /* unknown is enough: every write is checked */
     if (room < need) {
         return DT_FAIL(DT_EIO,
                        "%s has %.1f MB free, and a checkpoint needs %.1f MB: %.1f of its own, %.1f for files written "
                        "at the same time; free space or choose another --run-dir",
-                       folder, (double)room / 1e6, (double)need / 1e6, (double)bytes / 1e6, (double)beside / 1e6);
+                       folder, (double)room / 1e6, (double)need / 1e6, (double)bytes / 1e6, (double)other / 1e6);
     }
     return DT_OK;
 }

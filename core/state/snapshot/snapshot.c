@@ -365,7 +365,7 @@ void dt_tensor_list_fini(dt_tensor_list *l)
     dt_free(l->t);
 }
 
-/* Of shadows there are values alone. */
+/* Of target networks there are values alone. */
 static dt_status add_arena(dt_tensor_list *l, const dt_param_table *table, const char *prefix, float *arena)
 {
     const bool are_moments = prefix[0] != '\0';

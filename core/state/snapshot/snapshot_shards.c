@@ -133,13 +133,13 @@ dt_status dt_shards_save_first(dt_comm *c, dt_status st, const dt_ckpt_save_desc
         st = dt_ckpt_saver_create(d, &saver);
     }
     dt_error_save(&why, st);
-    const dt_status told_st = broadcast_name(c, st == DT_OK ? dt_ckpt_saver_folder_name(saver) : "", name);
+    const dt_status name_st = broadcast_name(c, st == DT_OK ? dt_ckpt_saver_folder_name(saver) : "", name);
     if (st < 0) {
         return dt_error_restore(&why);
     }
-    if (told_st < 0) {
+    if (name_st < 0) {
         dt_ckpt_saver_abandon(saver);
-        return told_st;
+        return name_st;
     }
     return write_and_commit(c, saver, d, info_p);
 }

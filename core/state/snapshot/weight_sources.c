@@ -129,13 +129,13 @@ static dt_status add_newest_of_phase(dt_weight_sources *h, const char *path, con
                 break;
             }
         }
-        if (n_skipped++ < DT_CKPT_SKIPS_TOLD) {
+        if (n_skipped++ < DT_CKPT_MAX_SKIPS_LISTED) {
             dt_str_addf(skipped, "step-%012llu skipped: %s\n", (unsigned long long)list[i].step,
                         list[i].valid ? dt_error_text() : list[i].why);
         }
     }
-    if (n_skipped > DT_CKPT_SKIPS_TOLD) {
-        dt_str_addf(skipped, "%u more skipped\n", n_skipped - DT_CKPT_SKIPS_TOLD);
+    if (n_skipped > DT_CKPT_MAX_SKIPS_LISTED) {
+        dt_str_addf(skipped, "%u more skipped\n", n_skipped - DT_CKPT_MAX_SKIPS_LISTED);
     }
     dt_free(list);
     return st;
@@ -351,7 +351,7 @@ static dt_status load_target_networks(const dt_weight_sources *h, dt_stage *s, c
     char role[128];
     DT_TRY(dt_trainer_copy_to_targets(of->trainer, NULL));
     for (uint32_t i = 0; i < of->params->n_targets && want == DT_WEIGHTS_ALL; i++) {
-        snprintf(role, sizeof(role), "%s@%s", of->params->shadow[i].role, of->params->shadow[i].name);
+        snprintf(role, sizeof(role), "%s@%s", of->params->target[i].role, of->params->target[i].name);
         const uint32_t n = collect_tensors(s, role, t);
         const source *from = n > 0 ? find_source(h, role) : NULL;
         DT_TRY(from != NULL ? dt_safetensors_load(tensors_of_source(from), t, n, DT_LOAD_EXTRA_OK, NULL) : DT_OK);

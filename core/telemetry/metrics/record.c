@@ -39,7 +39,7 @@ struct dt_metrics {
     uint64_t last_step;
     uint64_t bytes; /* of whole records in the file */
     uint64_t n_waiting, n_lost;
-    bool has_told;     /* that others removed or cut the file */
+    bool has_reported; /* that others removed or cut the file */
     dt_events *events; /* NULL: none */
 };
 
@@ -88,12 +88,12 @@ static void check_file_replaced(dt_metrics *m)
         m->file = again;
     }
     m->bytes = dt_fs_whole_lines_bytes(fileno(m->file));
-    if (!m->has_told) {
+    if (!m->has_reported) {
         dt_log(DT_LOG_WARN,
                "%s was %s by another program; records from now on are written to %s, those before are lost", m->path,
                fate == DT_FS_GONE ? "removed or replaced" : "cut", fate == DT_FS_GONE ? "a new file" : "its end");
     }
-    m->has_told = true;
+    m->has_reported = true;
 }
 
 /* What waits goes first; records are never torn, and none of them ends a run. */

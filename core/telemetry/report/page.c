@@ -195,18 +195,18 @@ dt_status dt_page_write_chart(const dt_page *p, const dt_page_phase *phase, cons
 static bool may_have_shield(const dt_flat *config)
 {
     static const char end[] = "models.shield/value";
-    bool is_told = false;
+    bool is_recorded = false;
     for (uint32_t i = 0; i < config->n; i++) {
         const dt_flat_item *v = &config->item[i];
         const size_t n = strlen(v->path), m = sizeof(end) - 1;
         if (n >= m && strcmp(v->path + n - m, end) == 0) {
-            is_told = true;
+            is_recorded = true;
             if (v->text[0] != '\0') {
                 return true;
             }
         }
     }
-    return !is_told;
+    return !is_recorded;
 }
 
 bool dt_page_is_unused(const dt_page *p, const char *name)

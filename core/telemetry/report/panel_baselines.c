@@ -60,15 +60,15 @@ static void write_row(const dt_page *p, const dt_flat *f, const char *name, uint
 {
     double value[MAX_COLUMNS], std[MAX_COLUMNS];
     char path[256], text[DT_NUMBER_BYTES];
-    bool is_told = false;
+    bool is_shown = false;
     for (uint32_t i = 0; i <= n; i++) {
         snprintf(path, sizeof(path), "results/%u/result/%s/mean", i, name);
         value[i] = dt_flat_number(f, path, NAN);
         snprintf(path, sizeof(path), "results/%u/result/%s/std", i, name);
         std[i] = dt_flat_number(f, path, NAN);
-        is_told = is_told || (isfinite(value[i]) && value[i] != 0);
+        is_shown = is_shown || (isfinite(value[i]) && value[i] != 0);
     }
-    if (!is_told) {
+    if (!is_shown) {
         return;
     }
     const char *slash = strrchr(name, '/');

@@ -245,18 +245,18 @@ static dt_status allocate_and_upload(dt_train_device *d, const uint8_t *from, si
 /* A block of the arena is one group's: its sum of squares counts there. */
 static dt_status mark_blocks(const dt_trainer *t, dt_train_device *d)
 {
-    enum { NOBODY = UINT8_MAX };
+    enum { NO_GROUP = UINT8_MAX };
     const size_t n = (size_t)(d->total / DT_DEVICE_BLOCK) + 1;
     uint8_t *mark = dt_alloc(n);
     dt_status st = mark != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
     if (st == DT_OK) {
-        memset(mark, NOBODY, n);
+        memset(mark, NO_GROUP, n);
     }
     for (uint32_t i = 0; i < t->d.params->n && st == DT_OK; i++) {
         const dt_param *p = &t->d.params->param[i];
         const uint8_t group = t->state.group_of[i];
         for (int64_t b = p->offset / DT_DEVICE_BLOCK; b <= (p->offset + p->count - 1) / DT_DEVICE_BLOCK; b++) {
-            if (group < t->state.n_groups && mark[b] != NOBODY && mark[b] != group) {
+            if (group < t->state.n_groups && mark[b] != NO_GROUP && mark[b] != group) {
                 st = DT_FAIL(DT_EINVAL, "parameter %s is in a block of the arena with those of another group", p->name);
             } else if (group < t->state.n_groups) {
                 mark[b] = group;

@@ -30,7 +30,7 @@ static dt_status update_target(const dt_trainer *t, const dt_device_finish *f, u
     }
     for (uint32_t i = 0; i < table->n; i++) {
         const dt_param *p = &table->param[i];
-        if (!p->is_target || p->shadow != target) {
+        if (!p->is_target || p->target != target) {
             continue;
         }
         float *to = d->params + p->offset;

@@ -23,7 +23,7 @@ static void pack_field(const dt_samples *s, uint32_t f, const int64_t *size, con
     int64_t live_dim[DT_MAX_DIMS], cap_dim[DT_MAX_DIMS];
     const dt_field_shape *p = &s->shape[f];
     size_t outer = 1, inner = p->item_bytes, live = 1, room = 1;
-    bool is_pointer = false, is_behind = false;
+    bool is_pointer = false, is_after_change = false;
     dt_samples_field_dims(s, f, size, live_dim);
     dt_samples_field_dims(s, f, cap, cap_dim);
     for (uint32_t i = 0; i < p->rank; i++) {
@@ -31,8 +31,8 @@ static void pack_field(const dt_samples *s, uint32_t f, const int64_t *size, con
             live = (size_t)live_dim[i];
             room = (size_t)cap_dim[i];
             is_pointer = p->number[i] == 1 && s->field[f].dtype == DT_I32;
-            is_behind = true;
-        } else if (is_behind) {
+            is_after_change = true;
+        } else if (is_after_change) {
             inner *= (size_t)cap_dim[i];
         } else {
             outer *= (size_t)cap_dim[i];

@@ -108,9 +108,9 @@ typedef struct dt_graph_api {
      * whose data has it as a field and where no trained parameter, step input, dropout or noise contributes to x, that
      * field: it has the same values and costs nothing. */
     dt_tensor *(*kept)(dt_graph *g, const char *name, dt_tensor *x);
-    /* as model, with the parameters of one of its shadows (svc/train.h): gradients flow through it, into
-     * its inputs, and none into it. NULL: as model. Errors: DT_ENOTFOUND names the shadows there are. */
-    dt_status (*model_as)(dt_graph *g, dt_model *m, const char *shadow, const dt_named *in, uint32_t n_in,
+    /* as model, with the parameters of one of its target networks (svc/train.h): gradients flow through it, into
+     * its inputs, and none into it. NULL: as model. Errors: DT_ENOTFOUND names the target networks there are. */
+    dt_status (*model_as)(dt_graph *g, dt_model *m, const char *target, const dt_named *in, uint32_t n_in,
                           dt_named *out, uint32_t n_out);
     /* what this graph is recorded for, DT_FOR_* */
     uint32_t (*purpose)(const dt_graph *g);

@@ -33,7 +33,7 @@ enum {
 typedef struct dt_chunks_stat {
     int64_t n;
     double min, max, mean, m2;
-    bool is_told; /* statistics.json has something of it */
+    bool has_entry; /* statistics.json has something of it */
 } dt_chunks_stat;
 
 typedef struct dt_chunks {

@@ -64,7 +64,7 @@ static dt_status read_statistics_member(dt_json *j, const char *feature, dt_chun
         return dt_json_skip(j);
     }
     const dt_chunks_stat *s = &c->stat[i];
-    c->stat[i].is_told = true;
+    c->stat[i].has_entry = true;
     double n = (double)s->n, tolerance = 1e-3 + 1e-3 * (s->n > 0 ? s->max - s->min : 0);
     double population = s->n > 0 ? sqrt(s->m2 / n) : 0, sample = s->n > 1 ? sqrt(s->m2 / (n - 1)) : population;
     char key[DT_IN_KEY_BYTES];
@@ -115,7 +115,7 @@ static void report_unchecked(const dt_chunks *c, dt_str *notes)
 {
     const char *before = "statistics.json has no entry for ";
     for (int i = 0; i < DT_CHUNKS_N_STATS; i++) {
-        if (c->stat[i].n > 0 && !c->stat[i].is_told) {
+        if (c->stat[i].n > 0 && !c->stat[i].has_entry) {
             dt_str_addf(notes, "%s%s", before, stat_names[i]);
             before = ", ";
         }

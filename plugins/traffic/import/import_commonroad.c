@@ -393,8 +393,8 @@ static dt_status end_state(const dt_xml *x, scenario *s)
         s->n_repeats++;
         return DT_OK;
     }
-    const bool is_told = !isnan(o->number[VELOCITY]);
-    if (!is_told) {
+    const bool has_velocity = !isnan(o->number[VELOCITY]);
+    if (!has_velocity) {
         o->number[VELOCITY] = speed_by_positions(s, o);
     }
     o->before_step = (int64_t)o->number[TIME];
@@ -404,7 +404,7 @@ static dt_status end_state(const dt_xml *x, scenario *s)
         s->n_speedless++;
         return DT_OK;
     }
-    s->n_speeds += !is_told;
+    s->n_speeds += !has_velocity;
     return keep_state(x, s);
 }
 

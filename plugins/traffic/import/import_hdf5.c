@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { TELL_FRAMES = 1 << 10 };
+enum { PROGRESS_FRAMES = 1 << 10 };
 #define OFF_GRID 0.11 /* frames: a little more than what other importers accept */
 static const char signature[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
 
@@ -206,7 +206,7 @@ static dt_status copy_scene(reading *r, int64_t scene)
     DT_TRY(map >= 0 ? dt_store_scene_map(r->writer, r->roads.number[map]) : DT_OK);
     for (int64_t f = r->scene_frame[scene]; f < r->scene_frame[scene + 1]; f++) {
         DT_TRY(copy_frame(r, scene, f, f - r->scene_frame[scene]));
-        if (r->opt->progress != NULL && f % TELL_FRAMES == 0) {
+        if (r->opt->progress != NULL && f % PROGRESS_FRAMES == 0) {
             const dt_import_progress p = {
                 .is_storing = true, .done = (uint64_t)r->frame_row[f + 1], .total = (uint64_t)r->rows};
             r->opt->progress(r->opt->progress_user, &p);

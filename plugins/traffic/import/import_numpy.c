@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum { X, Y, SPEED, ACCEL, SIN, COS, LENGTH, STOP, CONTROLLED }; /* node features */
-enum { TELL_ROWS = 1 << 14, VEHICLE_IDS = 1, IDS_MOST = 3 };
+enum { PROGRESS_ROWS = 1 << 14, VEHICLE_IDS = 1, IDS_MOST = 3 };
 #define ID_MOST      9e15
 #define UNIT_OFF     0.01 /* of sin^2 + cos^2 from 1: rounding of half floats, and more */
 #define ACCEL_MOST   1e3
@@ -207,7 +207,7 @@ static dt_status read_rows(numpy *p, dt_str *notes)
     dt_rows_expect(p->rows, (uint64_t)p->node.rows * row_bytes);
     for (int64_t row = 0; row < p->node.rows; row++) {
         DT_TRY(add_row(p, row));
-        if (row % TELL_ROWS == 0) {
+        if (row % PROGRESS_ROWS == 0) {
             dt_rows_progress(p->rows, (uint64_t)row * row_bytes);
         }
     }

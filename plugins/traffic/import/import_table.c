@@ -21,10 +21,10 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SCENE_BYTES = 400, TELL_LINES = 1 << 12, PEEK_ROWS = 1 << 14 };
-#define DAY_S       86400.0
-#define ROUNDING_S  1e-5 /* times that are nearer are one */
-#define TELLING_MPS 0.5  /* slower, the direction of a velocity is mostly noise */
+enum { SCENE_BYTES = 400, PROGRESS_LINES = 1 << 12, PEEK_ROWS = 1 << 14 };
+#define DAY_S             86400.0
+#define ROUNDING_S        1e-5 /* times that are nearer are one */
+#define MIN_DIRECTION_MPS 0.5  /* slower, the direction of a velocity is mostly noise */
 
 typedef struct clock {        /* zeroed: no row yet */
     double last_s, midnights; /* of the row before; days after the first */
@@ -188,14 +188,14 @@ static dt_status project_on_heading(table *t, char *const *cell, dt_table_row *r
     DT_TRY(dt_columns_number(c, cell, DT_ROLE_AX, &ax));
     DT_TRY(dt_columns_number(c, cell, DT_ROLE_AY, &ay));
     const double v = hypot(vx, vy);
-    const bool is_told = !isnan(row->heading);
-    if (!is_told && v >= TELLING_MPS) {
+    const bool has_heading = !isnan(row->heading);
+    if (!has_heading && v >= MIN_DIRECTION_MPS) {
         row->heading = atan2(vy + 0.0, vx); /* of -0, y turned round, it would be -pi */
     }
     const double along_x = isnan(row->heading) ? 1 : cos(row->heading),
                  along_y = isnan(row->heading) ? 0 : sin(row->heading);
     if (c->at[DT_ROLE_SPEED] < 0) {
-        row->speed = is_told ? vx * along_x + vy * along_y : v;
+        row->speed = has_heading ? vx * along_x + vy * along_y : v;
     }
     if (c->at[DT_ROLE_ACCEL] < 0 && !isnan(row->heading)) {
         row->accel = ax * along_x + ay * along_y;
@@ -517,7 +517,7 @@ static dt_status read_rows(table *t)
             DT_TRY(dt_rows_add(t->rows, &row));
         }
         st = dt_csv_next(t->csv, &cell, &n);
-        if (dt_csv_line(t->csv) % TELL_LINES == 0) {
+        if (dt_csv_line(t->csv) % PROGRESS_LINES == 0) {
             dt_rows_progress(t->rows, dt_csv_taken(t->csv));
         }
     }

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TELL_ROWS = 1 << 12, STOP_ROWS = 1 << 10 }; /* so often a watcher receives the stored rows, and is polled */
+enum { PROGRESS_ROWS = 1 << 12, STOP_ROWS = 1 << 10 }; /* so often a watcher receives the stored rows, and is polled */
 enum { VEHICLES_MAX = 1 << 20, FILES_MAX = 1 << 20, SCENE_BYTES = 400 };
 
 typedef struct scene {
@@ -535,7 +535,7 @@ static dt_status feed_store(dt_rows *r)
     dt_tracker_init(&f.live, r->rate_hz);
     dt_status st;
     while ((st = dt_sort_next(r->sort, &row)) == DT_OK) {
-        if (++n % TELL_ROWS == 0) {
+        if (++n % PROGRESS_ROWS == 0) {
             report_stored(r, n);
             if ((st = check_stop(r)) != DT_OK) {
                 break;

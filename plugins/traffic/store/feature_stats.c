@@ -70,9 +70,9 @@ static ALWAYS_INLINE void describe_feature_columns(dt_column_stat *out, int widt
 
 void dt_feature_stats_of(dt_feature_stats *out, uint32_t n, const float *node, const int32_t *rowptr, const float *edge)
 {
-    static const int32_t nobody[1] = {0};
+    static const int32_t no_rows[1] = {0};
     describe_feature_columns(out->node, DT_NODE_FEATURES, node, NULL, n);
-    describe_feature_columns(out->edge, DT_EDGE_FEATURES, edge, n > 0 ? rowptr : nobody, n);
+    describe_feature_columns(out->edge, DT_EDGE_FEATURES, edge, n > 0 ? rowptr : no_rows, n);
 }
 
 /* Welford's running mean and variance (Knuth, TAOCP 2, 4.2.2). */

@@ -301,8 +301,8 @@ static dt_status append_vehicle_row(dt_store_writer *w, const dt_batch *b, uint3
     const dt_vehicle *v = &b->vehicle[f];
     const int32_t track = (int32_t)v->reserved;
     double pose[3] = {v->x, v->y, v->heading};
-    const dt_recorded *told = &b->recorded[f];
-    float motion[4] = {(float)v->speed, (float)told->accel, (float)told->length, (float)v->width};
+    const dt_recorded *given = &b->recorded[f];
+    float motion[4] = {(float)v->speed, (float)given->accel, (float)given->length, (float)v->width};
     const double braking = w->meta.smooth_s > 0 ? 0.0 : v->accel; /* known at the end of the track, see label_braking */
     uint8_t risk = dt_risk_is_now(braking, b->ittc[f]) ? DT_RISK_NOW
                    : isnan(b->ittc[f])                 ? DT_RISK_UNKNOWN
@@ -426,7 +426,7 @@ static dt_status site_number(dt_store_writer *w, const char *site, int32_t *out_
     return DT_OK;
 }
 
-enum { REPEATS_TOLD = 5 };
+enum { MAX_REPEATS_LISTED = 5 };
 
 /* *is_left_out_p: the scene is one that is there already, and is not kept. */
 static dt_status check_repeat(dt_store_writer *w, const char *name, bool *is_left_out_p)
@@ -441,7 +441,7 @@ static dt_status check_repeat(dt_store_writer *w, const char *name, bool *is_lef
         return DT_FAIL(DT_EDATA, "scene %s repeats scene %s row for row (store.repeats=skip leaves it out)", name,
                        same);
     }
-    if (w->n_repeats++ < REPEATS_TOLD) {
+    if (w->n_repeats++ < MAX_REPEATS_LISTED) {
         dt_log(DT_LOG_WARN, "scene %s repeats scene %s row for row: %s", name, same,
                *is_left_out_p ? "left out" : "kept (store.repeats=skip would leave it out)");
     }
@@ -521,7 +521,7 @@ dt_status dt_store_commit(dt_store_writer *w)
             DT_TRY(dt_npy_close(array));
         }
     }
-    if (w->n_repeats > REPEATS_TOLD) {
+    if (w->n_repeats > MAX_REPEATS_LISTED) {
         dt_log(DT_LOG_WARN, "%" PRId64 " scenes repeat others", w->n_repeats);
     }
     if (w->meta.role != DT_STORE_JOINED) {

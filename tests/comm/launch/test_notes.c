@@ -144,7 +144,7 @@ static void test_no_folder(void **state)
     assert_true(n.has_failed && n.file == NULL);
     assert_string_equal(dt_error_text(), "");
     assert_int_equal(n.waiting.bytes, 5);
-    dt_launch_notes_open(&n, folder); /* told once, and not tried again */
+    dt_launch_notes_open(&n, folder); /* reported once, and not tried again */
     assert_null(n.file);
     assert_null(noted());
     dt_launch_notes_end(&n);

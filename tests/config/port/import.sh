@@ -3,7 +3,7 @@
 #
 # dtrain config import: guides/ holds every key of the guides' YAML files, a file for each phase and profile, and the
 # one of all phases. Each becomes a configuration that dtrain accepts, in which each of its keys is named; values are
-# those that are meant. What is wrong with a file is told with its line and column.
+# those that are meant. What is wrong with a file is reported with its line and column.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/config/port: memory that runs out anywhere in an import is told and given back; what nobody has
+ * Tests of core/config/port: memory that runs out anywhere in an import is reported and given back; what nobody has
  * declared is taken as it stands; options are written as a configuration would be.
  */
 #include <config.h>

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Acting on the emulated GPU: PPO in four environments ends in the same bits however many batches of observations are in
-# flight, whoever steps the environments, with graphs and without, whatever is late (DT_EMULATED_SEED), and stopped and
+# flight, whichever thread steps the environments, with graphs and without, whatever is late (DT_EMULATED_SEED), and stopped and
 # resumed; evaluations give the same numbers. A round waits once for each batch, and leaves the GPU without work when it
 # ends. A call that is refused in the middle of a round ends the run with the code for it, and what goes on from its
 # last checkpoint ends in the same bits.
@@ -70,7 +70,7 @@ for world in $worlds; do
     echo "$world: the same bits with 1 and 4 in flight"
 done
 
-# the next round beside learning, by the parameters of before it
+# the next round in parallel with learning, by the parameters of before it
 train pole beside --set phase2_ppo.overlap=1 --set phase2_ppo.iterations=4 --set engine.in_flight=1 --no-graphs ||
     fail "beside learning: exit code $?"
 DT_EMULATED_SEED=5 train pole beside-4 --set phase2_ppo.overlap=1 --set phase2_ppo.iterations=4 \

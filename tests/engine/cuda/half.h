@@ -37,7 +37,7 @@ static inline double half_value(int32_t dtype, uint16_t bits)
 }
 
 /* The nearest of all finite ones: by halves of the range of bits, which are in the order of their values, and of which
- * the exponent already tells all but the fraction. */
+ * the exponent already determines all but the fraction. */
 static inline uint16_t half_bits(int32_t dtype, double x)
 {
     const int fraction = dtype == DT_BF16 ? 7 : 10, bias = dtype == DT_BF16 ? 127 : 15;

@@ -3,7 +3,7 @@
 #
 # Gradients from GPU to GPU, by a stand-in for NCCL (nccl/nccl.cc) between processes that each have an emulated GPU: the
 # bits of one process and of the way through the hosts, whatever is late; nothing that NCCL forbids is called; and what
-# goes wrong there is told as it is for processors, first cause first.
+# goes wrong there is reported as it is for processors, first cause first.
 set -u
 . "${DT_SRCDIR:?}/tests/mpi_job.sh"
 unset OMPI_MCA_rmaps_base_oversubscribe OMPI_MCA_hwloc_base_binding_policy # of the launcher, which knows

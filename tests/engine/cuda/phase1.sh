@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Phase 1 with tiny models that tell several futures, on the emulated GPU: the losses of its steps are the CPU's,
+# Phase 1 with tiny models that predict several futures, on the emulated GPU: the losses of its steps are the CPU's,
 # features normalised by the store or not. Results of a device come a step late, so row 3 of its metrics is held against
 # row 2 of the CPU's.
 set -u

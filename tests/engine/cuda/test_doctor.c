@@ -74,7 +74,7 @@ static void test_code_for_an_earlier_one(void **state)
     says("-> build with --with-nvcc-gencode=-gencode=arch=compute_90,code=sm_90\n");
 }
 
-/* There is one GPU: who asks about another is told so. */
+/* There is one GPU: a request for another is answered so. */
 static void test_peer(void **state)
 {
     uint32_t can = 2;

@@ -250,8 +250,9 @@ void test_mistakes()
         char said[4096];
         mistake = rows[i].make;
         const int status = in_child("3", make_mistake, said, sizeof(said));
-        const bool is_told = strstr(said, rows[i].words) != nullptr && strstr(said, "DT_EMULATED_SEED 3") != nullptr;
-        if (status != -1 || !is_told) {
+        const bool is_reported =
+            strstr(said, rows[i].words) != nullptr && strstr(said, "DT_EMULATED_SEED 3") != nullptr;
+        if (status != -1 || !is_reported) {
             printf("mistake %zu: status %d, wanted \"%s\", got: %s\n", i, status, rows[i].words, said);
             n_failed++;
         }
@@ -542,19 +543,19 @@ product product_of(uint64_t k, uint32_t alignment)
     product p = {};
     const uint32_t epilogue = CUBLASLT_EPILOGUE_BIAS, scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
     const uint64_t workspace = 512;
-    cublasLtMatmulPreference_t wish;
+    cublasLtMatmulPreference_t choice;
     (void)cublasLtCreate(&p.handle);
     (void)cublasLtMatmulDescCreate(&p.op, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     (void)cublasLtMatmulDescSetAttribute(p.op, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue));
     (void)cublasLtMatrixLayoutCreate(&p.a, CUDA_R_16BF, 2, k, 2);
     (void)cublasLtMatrixLayoutCreate(&p.b, CUDA_R_16BF, k, 2, (int64_t)k);
     (void)cublasLtMatrixLayoutCreate(&p.c, CUDA_R_16BF, 2, 2, 2);
-    (void)cublasLtMatmulPreferenceCreate(&wish);
-    (void)cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, 8);
-    (void)cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme, 4);
-    (void)cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment, 4);
-    (void)cublasLtMatmulAlgoGetHeuristic(p.handle, p.op, p.a, p.b, p.c, p.c, wish, 1, &p.found, &p.n_found);
-    (void)cublasLtMatmulPreferenceDestroy(wish);
+    (void)cublasLtMatmulPreferenceCreate(&choice);
+    (void)cublasLtMatmulPreferenceSetAttribute(choice, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, 8);
+    (void)cublasLtMatmulPreferenceSetAttribute(choice, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme, 4);
+    (void)cublasLtMatmulPreferenceSetAttribute(choice, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment, 4);
+    (void)cublasLtMatmulAlgoGetHeuristic(p.handle, p.op, p.a, p.b, p.c, p.c, choice, 1, &p.found, &p.n_found);
+    (void)cublasLtMatmulPreferenceDestroy(choice);
     return p;
 }
 

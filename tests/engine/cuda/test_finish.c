@@ -491,7 +491,7 @@ static void test_parts_of_ranks(void **state)
 
 /* ---- sums of several launches ------------------------------------------------------------------------------------ */
 
-/* Tensors of all lengths, more of them than a block of threads has elements, beside each other as in an arena. */
+/* Tensors of all lengths, more of them than a block of threads has elements, next to each other as in an arena. */
 static uint32_t cut_pieces(side *s, dt_device_piece *piece)
 {
     const int64_t length[] = {1, 3, 64, 65, 1024, 1, 1025, 4096, 7};

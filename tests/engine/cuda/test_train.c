@@ -25,7 +25,7 @@ static const dt_device_ops *ops;
 static dt_device *device;
 static uint32_t math = DT_DEVICE_MATH_F32;
 static double first_scale; /* of the loss; 0: none */
-static bool is_pair;       /* an actor and a critic in turns, with shadows (toy.h) */
+static bool is_pair;       /* an actor and a critic in turns, with target networks (toy.h) */
 
 typedef struct outcome {
     double loss[STEPS];
@@ -56,7 +56,7 @@ static void start(toy *t, bool on_device, bool graphs, uint32_t micro_shards)
     t->turn = is_pair ? turns : NULL;
     t->n_turns = 3;
     for (int i = 0; i < 3; i++) {
-        t->shadow[i] = (dt_target_rule){.tau = i == 2 ? 1 : 0.1, .every = 1 + (uint64_t)i};
+        t->target[i] = (dt_target_rule){.tau = i == 2 ? 1 : 0.1, .every = 1 + (uint64_t)i};
     }
     t->config.slice_rows = 64;
     t->config.synchronous = true; /* every report is of its own step */
@@ -113,7 +113,7 @@ static void test_losses_are_those_of_the_cpu(void **state)
 }
 
 /* How many of them are not as the CPU has them. */
-static uint64_t strangers(const outcome *a, const outcome *b, float tol)
+static uint64_t count_different(const outcome *a, const outcome *b, float tol)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < a->bytes / sizeof(float); i++) {
@@ -122,7 +122,7 @@ static uint64_t strangers(const outcome *a, const outcome *b, float tol)
     return n;
 }
 
-static void test_groups_and_shadows(void **state)
+static void test_groups_and_targets(void **state)
 {
     const uint32_t tried[] = {DT_DEVICE_MATH_F32, DT_DEVICE_MATH_BF16};
     outcome cpu, first, other;
@@ -136,7 +136,7 @@ static void test_groups_and_shadows(void **state)
             assert_true(fabs(first.loss[i] - cpu.loss[i]) <= tol * (fabs(cpu.loss[i]) + 0.5));
         }
         assert_int_equal(first.bytes, cpu.bytes);
-        assert_int_equal(strangers(&first, &cpu, math == DT_DEVICE_MATH_F32 ? 1e-3F : 0.1F), 0);
+        assert_int_equal(count_different(&first, &cpu, math == DT_DEVICE_MATH_F32 ? 1e-3F : 0.1F), 0);
         for (uint32_t leaves = 2; leaves <= 8; leaves *= 4) {
             train(&other, true, leaves != 8, leaves); /* 8: without graphs */
             same_bits(&first, &other);
@@ -254,7 +254,7 @@ int main(void)
         cmocka_unit_test(test_losses_are_those_of_the_cpu),
         cmocka_unit_test(test_bits_do_not_depend_on_graphs_or_leaves_of_a_launch),
         cmocka_unit_test(test_resume_equals_no_interruption),
-        cmocka_unit_test(test_groups_and_shadows),
+        cmocka_unit_test(test_groups_and_targets),
         cmocka_unit_test(test_all_of_it_stored_in_half),
         cmocka_unit_test(test_activations_that_fp16_cannot_hold),
     };

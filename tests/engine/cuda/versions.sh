@@ -15,7 +15,7 @@ toolkits=${DTRAIN_CUDA_TOOLKITS:-$HOME/.cache/dtrain-cuda}
 passed=0 failed=0 skipped=0
 jobs=$(nproc 2>/dev/null || echo 2)
 
-# what nvcc of this release is told to write
+# what nvcc of this release is asked to write
 gencode_of() { # NVCC
     known=" $("$1" --list-gpu-arch | tr '\n' ' ') " || return 1
     newest=

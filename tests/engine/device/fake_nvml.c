@@ -4,8 +4,8 @@
  * numbers that tests know. Built whole, as libnvidia-ml.so.1; as an old one, which lacks what came later
  * (FAKE_NVML_OLD); and as one that is no use (FAKE_NVML_USELESS). The environment variable FAKE_NVML says what goes
  * wrong: "init", "memory", "busy" (the other program on the GPU, not this one), "gone" (every look fails); or what
- * there is to tell: "alone" (no other program), "hot", "braked", "slow", "capped", "set" (clocks), "errors" and "no
- * ecc" (memory), "unloaded" (no persistence mode), "crowd" (more programs than anybody asked for), and "hostile":
+ * there is to report: "alone" (no other program), "hot", "braked", "slow", "capped", "set" (clocks), "errors" and "no
+ * ecc" (memory), "unloaded" (no persistence mode), "crowd" (more programs than were asked for), and "hostile":
  * numbers that cannot be, texts that do not end and drive terminals. It is NCCL, too, as far as doctor asks it.
  */
 #include <config.h>
@@ -125,7 +125,7 @@ DT_EXPORT int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *out)
     return goes_wrong("gone") ? UNKNOWN : sensor;
 }
 
-/* Another program and this one; of this one alone its number as somebody outside of a container counts it; or two
+/* Another program and this one; of this one alone its number as counted outside of a container; or two
  * others. */
 DT_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *n, process *out)
 {
@@ -151,7 +151,7 @@ DT_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *n,
 }
 
 /* text, or bytes without an end */
-static int tell(char *to, unsigned bytes, const char *text)
+static int write_text(char *to, unsigned bytes, const char *text)
 {
     if (goes_wrong("hostile")) {
         memset(to, 'x', bytes);
@@ -164,12 +164,12 @@ static int tell(char *to, unsigned bytes, const char *text)
 
 DT_EXPORT int nvmlSystemGetDriverVersion(char *text, unsigned bytes)
 {
-    return tell(text, bytes, "580.95.05");
+    return write_text(text, bytes, "580.95.05");
 }
 
 DT_EXPORT int nvmlSystemGetProcessName(unsigned pid, char *text, unsigned bytes)
 {
-    return pid == 1 ? tell(text, bytes, "/usr/bin/other\033[1m") : NOT_FOUND;
+    return pid == 1 ? write_text(text, bytes, "/usr/bin/other\033[1m") : NOT_FOUND;
 }
 
 enum { CLOCK_SM = 1 };

@@ -464,7 +464,7 @@ static dt_status blend(dt_device *d, const dt_device_blend *b, dt_device_stream 
     return issue(s, &(order){.kind = ORDER_BLEND, .blend = *b});
 }
 
-/* One launcher per op, because a kernel is not told which op it is. */
+/* One launcher per op, because a kernel does not know which op it is. */
 #define DT_OP(ID, number, name)                                                                                        \
     static dt_status launch_##name(const dt_device_args *a)                                                            \
     {                                                                                                                  \

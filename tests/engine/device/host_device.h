@@ -2,7 +2,7 @@
  *
  * A device made of host memory, for tests without a GPU: it implements dt_device_ops with the kernels of the CPU lane,
  * leaf by leaf at live sizes, so that a step has the bits of the CPU path. Streams are queues that run as late as the
- * events allow: whoever reads or overwrites memory without having waited for it gets wrong results.
+ * events allow: code that reads or overwrites memory without having waited for it gets wrong results.
  */
 #ifndef DTRAIN_TESTS_DEVICE_HOST_DEVICE_H
 #define DTRAIN_TESTS_DEVICE_HOST_DEVICE_H

@@ -103,7 +103,7 @@ grep -q '"device": *"cuda:0 ' "$work/one/meta.json" || fail "not on the device"
 # the samples in one store, in the same order: a stream is as if they were
 # shellcheck disable=SC2086
 "$dtrain" $small --run-dir "$work/stored" --device cuda --set "data.store=$work/merged" \
-    --set data_trajectory.judged=all --set training.epochs=1 --set data.sampling=sequential 2>"$work/err"
+    --set data_trajectory.eval_scenes=all --set training.epochs=1 --set data.sampling=sequential 2>"$work/err"
 finish stored $?
 samples=$(sed -n 's/.*"step":\([0-9]*\).*/\1/p' "$work/stored/metrics.jsonl" | tail -n 1)
 samples=$((samples * batch))

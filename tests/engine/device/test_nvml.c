@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What NVML tells (core/engine/device/nvml.h), by stand-ins: whole, old, useless, failing; of several GPUs and of a
+ * What NVML reports (core/engine/device/nvml.h), by stand-ins: whole, old, useless, failing; of several GPUs and of a
  * slice; and what the host holds of a device (core/engine/device/memory.h).
  */
 #include <setjmp.h>
@@ -102,7 +102,7 @@ static void test_several(void **state)
     assert_true(isnan(s.utilisation));
     assert_true(s.temperature == 44);
     assert_true(s.reserved == 5e7);
-    /* or by name, where CUDA tells the UUID of the whole GPU */
+    /* or by name, where CUDA reports the UUID of the whole GPU */
     slice = gpu("GPU-none");
     slice.index = 1;
     setenv("CUDA_VISIBLE_DEVICES", "GPU-second,MIG-slice", 1);

@@ -25,7 +25,7 @@ static void says(const char *part)
     }
 }
 
-static void test_wish(void **state)
+static void test_selector(void **state)
 {
     dt_device_selector w;
     assert_int_equal(dt_device_selector_parse("auto", &w), DT_OK);
@@ -166,8 +166,8 @@ static void test_every_op(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wish), cmocka_unit_test(test_choose),   cmocka_unit_test(test_no_module),
-        cmocka_unit_test(test_cuda), cmocka_unit_test(test_every_op),
+        cmocka_unit_test(test_selector), cmocka_unit_test(test_choose),   cmocka_unit_test(test_no_module),
+        cmocka_unit_test(test_cuda),     cmocka_unit_test(test_every_op),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -358,7 +358,7 @@ do_ranks() {
     echo "$n GPUs: NCCL, MPI and one GPU end in equal states"
 }
 
-# Kernels of cuBLASLt are not ours to judge: only memcheck looks at them. Cases: one of each of our kernels, and shapes
+# Kernels of cuBLASLt are third-party: only memcheck looks at them. Cases: one of each of our kernels, and shapes
 # that use several blocks, clusters and warps. Clean when the tool reports a number of errors or hazards, and it is 0.
 foreign='regex=cublas|cutlass|nvjet|gemm|splitK'
 cases='linear,linear relu deep,linear large,gelu,add,div row,max row,concat,slice,step,gather wide,segment mean,reduce columns,reduce max,transpose large,matmul large,pick,unfold round,layernorm 256,softmax wide,gat 8 x 32,graph qk 2 x 132,lstm 64,lstm 37 sequences,gru 64,cumsum wide,dropout,colsum,rowsum,gaussian nll,bce,mse of many,categorical masked,gaussian of steps,ppo clip,value loss'

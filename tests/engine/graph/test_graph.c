@@ -386,7 +386,7 @@ static void test_name_refusals(void **state)
     teardown(&other);
 }
 
-/* After the first error nothing else is said, and it is the first that is told. */
+/* After the first error nothing else is said, and it is the first that is reported. */
 static void test_sticky(void **state)
 {
     fixture f;
@@ -472,7 +472,7 @@ static void test_kept(void **state)
             "kept known: the field is N 8 f32 and the value N 3 f32");
     REFUSED(api->kept(f.g, "known", NULL), DT_EINVAL, "kept known: the tensor is NULL");
 
-    dt_graph_destroy(f.g); /* where somebody acts */
+    dt_graph_destroy(f.g); /* where a policy acts */
     const dt_graph_desc d = {
         .symbol = SYMBOL, .n_symbols = 4, .field = FIELD, .n_fields = 1, .params = &f.params, .keep = keep};
     assert_int_equal(dt_graph_create(&d, &f.g), DT_OK);

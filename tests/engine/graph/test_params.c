@@ -53,7 +53,7 @@ static void test_layout(void **state)
     assert_int_equal(t.n, 0);
 }
 
-/* Constants are frozen from the beginning, begin as they are told, and freezing counts nothing twice. */
+/* Constants are frozen from the beginning, begin as given, and freezing counts nothing twice. */
 static void test_constants(void **state)
 {
     dt_param_table t = {0};

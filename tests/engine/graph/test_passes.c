@@ -126,7 +126,7 @@ static void record(dt_graph *g)
     (void)g->api->loss(g, "sum", dt_sum(g, dt_affine(g, h, 3, 0)), 1, "N");
 }
 
-static void test_drops_what_nobody_reads(void **state)
+static void test_drops_unread_values(void **state)
 {
     static const param_spec spec[] = {{"w", 3, 5}, {NULL, 0, 0}};
     static const model m = {spec, record};
@@ -149,7 +149,7 @@ static void test_drops_what_nobody_reads(void **state)
     bench_close(&b);
 }
 
-/* of two critics beside each other the first alone judges an actor */
+/* of two critics next to each other the first alone evaluates an actor */
 static void record_parts(dt_graph *g)
 {
     dt_tensor *part[] = {dt_linear(g, I(g, "nodes"), P(g, "w"), NULL), dt_linear(g, I(g, "nodes"), P(g, "v"), NULL)};
@@ -301,12 +301,9 @@ static void test_nothing_to_do(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_fuses),
-        cmocka_unit_test(test_slices_of_parts),
-        cmocka_unit_test(test_drops_what_nobody_reads),
-        cmocka_unit_test(test_clones),
-        cmocka_unit_test(test_what_leaves_is_kept),
-        cmocka_unit_test(test_clones_are_read),
+        cmocka_unit_test(test_what_fuses),          cmocka_unit_test(test_slices_of_parts),
+        cmocka_unit_test(test_drops_unread_values), cmocka_unit_test(test_clones),
+        cmocka_unit_test(test_what_leaves_is_kept), cmocka_unit_test(test_clones_are_read),
         cmocka_unit_test(test_nothing_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -305,7 +305,7 @@ static void test_value_loss(void **state)
 
 /* ---- rows alone -------------------------------------------------------------------------------------------------- */
 
-/* The host acts on one row and learns on many: a row has the same bits whatever stands beside it. */
+/* The host acts on one row and learns on many: a row has the same bits whatever stands next to it. */
 static void test_rows_do_not_depend_on_the_number_of_rows(void **state)
 {
     float x[MAX], y[MAX], z[MAX], mask[MAX];

@@ -217,7 +217,7 @@ static void driver_of_an_earlier_minor(dt_device_versions *v)
     *v = (dt_device_versions){.driver = 13000, .runtime = 13020, .built_for = 13020};
 }
 
-static void driver_of_an_earlier_major(dt_device_versions *v) /* which the runtime does not tell its version */
+static void driver_of_an_earlier_major(dt_device_versions *v) /* whose version the runtime does not know */
 {
     *v = (dt_device_versions){.driver = 12090, .built_for = 13000};
 }
@@ -293,8 +293,8 @@ static void test_devices(void **state)
     says("-> update the NVIDIA driver to 580.65.06 or later");
 }
 
-/* What doctor says of a GPU when NVML tells so. */
-static void told(const char *fake, dt_verdict v, uint32_t n, const char *piece)
+/* What doctor says of a GPU when NVML reports so. */
+static void assert_verdict(const char *fake, dt_verdict v, uint32_t n, const char *piece)
 {
     const dt_device_info info = {.uuid = "GPU-none"};
     dt_str_clear(&out);
@@ -310,44 +310,47 @@ static void test_state_of_gpu(void **state)
 {
     char nvml[512];
     doctor.nvml = library(nvml, "libnvidia-ml.so.1");
-    told("alone", DT_VERDICT_WARN, 0, "PASS  cuda:0 clocks  SM 345 of 1980 MHz, memory 1593 of 1593 MHz, idle\n");
+    assert_verdict("alone", DT_VERDICT_WARN, 0,
+                   "PASS  cuda:0 clocks  SM 345 of 1980 MHz, memory 1593 of 1593 MHz, idle\n");
     says("PASS  cuda:0 ECC     on, 0 errors");
     says("PASS  cuda:0 driver ");
     says("PASS  cuda:0 programs ");
-    told("hot", DT_VERDICT_WARN, 2,
-         "slowed down by heat, slowed down by the hardware\n                     -> check its coo");
-    told("braked", DT_VERDICT_WARN, 2, "slowed down by the power supply, slowed down by the hardware\n");
+    assert_verdict("hot", DT_VERDICT_WARN, 2,
+                   "slowed down by heat, slowed down by the hardware\n                     -> check its coo");
+    assert_verdict("braked", DT_VERDICT_WARN, 2, "slowed down by the power supply, slowed down by the hardware\n");
     says("-> check the power supply of the machine");
-    told("slow", DT_VERDICT_WARN, 2,
-         "slowed down by the hardware\n                     -> see nvidia-smi -q -d PERFORMANCE");
-    told("capped", DT_VERDICT_WARN, 2,
-         "limited by the power limit\n                     -> see nvidia-smi -q -d POWER");
-    told("set", DT_VERDICT_WARN, 2, "limited by configured clocks\n                     -> nvidia-smi -rac and -rgc");
-    told("errors", DT_VERDICT_WARN, 2, "WARN  cuda:0 ECC     on, 3 errors");
+    assert_verdict("slow", DT_VERDICT_WARN, 2,
+                   "slowed down by the hardware\n                     -> see nvidia-smi -q -d PERFORMANCE");
+    assert_verdict("capped", DT_VERDICT_WARN, 2,
+                   "limited by the power limit\n                     -> see nvidia-smi -q -d POWER");
+    assert_verdict("set", DT_VERDICT_WARN, 2,
+                   "limited by configured clocks\n                     -> nvidia-smi -rac and -rgc");
+    assert_verdict("errors", DT_VERDICT_WARN, 2, "WARN  cuda:0 ECC     on, 3 errors");
     says("-> restart the GPU (nvidia-smi -r)");
-    told("no ecc", DT_VERDICT_WARN, 1, "PASS  cuda:0 ECC     off");
-    told("unloaded", DT_VERDICT_WARN, 2, "WARN  cuda:0 driver ");
+    assert_verdict("no ecc", DT_VERDICT_WARN, 1, "PASS  cuda:0 ECC     off");
+    assert_verdict("unloaded", DT_VERDICT_WARN, 2, "WARN  cuda:0 driver ");
     says("-> nvidia-smi -pm 1, or");
 
     /* other programs, one with a name that would drive a terminal; and where nobody knows which is this one */
-    told("", DT_VERDICT_WARN, 1, "WARN  cuda:0 programs 1 other on it: 1 /usr/bin/other?[1m (0.0 GiB)\n");
+    assert_verdict("", DT_VERDICT_WARN, 1, "WARN  cuda:0 programs 1 other on it: 1 /usr/bin/other?[1m (0.0 GiB)\n");
     says("-> end them, or take another GPU (CUDA_VISIBLE_DEVICES)");
-    told("busy", DT_VERDICT_WARN, 1,
-         "1 other on it: 1 /usr/bin/other?[1m (0.0 GiB), 2 (no name) (0.0 GiB); one of these is ");
-    told("crowd", DT_VERDICT_WARN, 1, "WARN  cuda:0 programs 199 others");
+    assert_verdict("busy", DT_VERDICT_WARN, 1,
+                   "1 other on it: 1 /usr/bin/other?[1m (0.0 GiB), 2 (no name) (0.0 GiB); one of these is ");
+    assert_verdict("crowd", DT_VERDICT_WARN, 1, "WARN  cuda:0 programs 199 others");
 
     /* a library that fails at every look, an old one, and one that lies */
-    told("gone", DT_VERDICT_PASS, 4, "no GiB in use, no % at work, no degrees Celsius, driver of unknown version\n");
+    assert_verdict("gone", DT_VERDICT_PASS, 4,
+                   "no GiB in use, no % at work, no degrees Celsius, driver of unknown version\n");
     says("PASS  cuda:0 clocks ");
     says("PASS  cuda:0 ECC     not reported: some GPUs have none\n");
     says("PASS  cuda:0 programs ");
-    told("hostile", DT_VERDICT_PASS, 4, ", driver ?[2J?xxxxx");
+    assert_verdict("hostile", DT_VERDICT_PASS, 4, ", driver ?[2J?xxxxx");
     says("PASS  cuda:0 clocks ");
     says("PASS  cuda:0 ECC ");
     says("PASS  cuda:0 programs ");
     assert_null(strchr(dt_str_text(&out), '\033'));
     doctor.nvml = library(nvml, "fake_nvml_old.so");
-    told("", DT_VERDICT_PASS, 4, "PASS  cuda:0 clocks ");
+    assert_verdict("", DT_VERDICT_PASS, 4, "PASS  cuda:0 clocks ");
 }
 
 static dt_device_info opened;

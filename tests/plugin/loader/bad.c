@@ -104,10 +104,10 @@ SPARE static const dt_phase_ops phase_ops = {
 };
 
 #ifdef BAD_LAZY
-void symbol_that_nobody_defines(void);
+void undefined_symbol(void);
 static const void *extension(const char *id)
 {
-    symbol_that_nobody_defines();
+    undefined_symbol();
     return NULL;
 }
 #endif

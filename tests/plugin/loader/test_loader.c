@@ -106,7 +106,7 @@ static const struct {
      "rename the file to once_called"},
     {"bad_entry", DT_EPLUGIN, "has no entry point bad_entry_LTX_dt_plugin_entry", "-DDT_PLUGIN_NAME=bad_entry"},
     {"bad_borrowed", DT_EPLUGIN, "its entry point is in ", "expected in the file itself"},
-    {"bad_lazy", DT_EPLUGIN, "undefined symbol: symbol_that_nobody_defines", "-Wl,-z,defs"},
+    {"bad_lazy", DT_EPLUGIN, "undefined symbol: undefined_symbol", "-Wl,-z,defs"},
     {"bad_null", DT_EPLUGIN, "returns no descriptor", "bad_null.so"},
     {"bad_empty", DT_EPLUGIN, "contains no components", "expected at least one"},
     {"bad_duplicate", DT_EPLUGIN, "two components have the id bad_duplicate_model", "rename one"},

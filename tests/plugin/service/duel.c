@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An actor and a critic that learn from samples, the critic towards shadows of both, each by a loss of its own. For
- * tests alone: the option wrong names what the phase does wrong.
+ * An actor and a critic that learn from samples, the critic towards target networks of both, each by a loss of its own.
+ * For tests alone: the option wrong names what the phase does wrong.
  *
- *   losses  critic  (Q(x, y) - (r + 0.5 Q'(x, a'(x))))^2     Q', a': the shadows target
+ *   losses  critic  (Q(x, y) - (r + 0.5 Q'(x, a'(x))))^2     Q', a': by target networks
  *           actor   -Q(x, a(x))
  */
 #include "dtrain/helpers.h"
@@ -217,19 +217,19 @@ static bool is_wrong(const state *s, const char *how)
     return strcmp(s->config.wrong, how) == 0;
 }
 
-static dt_tensor *act(const state *s, dt_graph *g, const char *shadow)
+static dt_tensor *act(const state *s, dt_graph *g, const char *target)
 {
     const dt_named in = {"x", g->api->input(g, "x")};
     dt_named out = {"a", NULL};
-    (void)g->api->model_as(g, s->model[0], shadow, &in, 1, &out, 1);
+    (void)g->api->model_as(g, s->model[0], target, &in, 1, &out, 1);
     return out.tensor;
 }
 
-static dt_tensor *judge(const state *s, dt_graph *g, const char *shadow, dt_tensor *a)
+static dt_tensor *value_of(const state *s, dt_graph *g, const char *target, dt_tensor *a)
 {
     const dt_named in[] = {{"x", g->api->input(g, "x")}, {"a", a}};
     dt_named out = {"q", NULL};
-    (void)g->api->model_as(g, s->model[1], shadow, in, 2, &out, 1);
+    (void)g->api->model_as(g, s->model[1], target, in, 2, &out, 1);
     return out.tensor;
 }
 
@@ -238,11 +238,11 @@ static dt_status record(void *user, dt_graph *g)
     const state *s = user;
     const dt_graph_api *api = g->api;
     dt_tensor *r = api->input(g, "r"), *a = act(s, g, NULL);
-    dt_tensor *after = judge(s, g, is_wrong(s, "unknown shadow") ? "ghost" : "target", act(s, g, "target"));
+    dt_tensor *after = value_of(s, g, is_wrong(s, "unknown target") ? "ghost" : "target", act(s, g, "target"));
     dt_tensor *goal = dt_add(g, r, dt_affine(g, after, 0.5, 0));
     dt_tensor *weight = dt_merge(g, dt_fill(g, r, 1));
-    DT_TRY_H(api->loss(g, "critic", dt_mse(g, judge(s, g, NULL, api->input(g, "y")), goal, weight), 1, "A"));
-    DT_TRY_H(api->loss(g, "actor", dt_sum(g, judge(s, g, NULL, a)), -1, "A"));
+    DT_TRY_H(api->loss(g, "critic", dt_mse(g, value_of(s, g, NULL, api->input(g, "y")), goal, weight), 1, "A"));
+    DT_TRY_H(api->loss(g, "actor", dt_sum(g, value_of(s, g, NULL, a)), -1, "A"));
     DT_TRY_H(api->output(g, "a", a));
     DT_TRY_H(api->output(g, "past", act(s, g, "past")));
     return api->status(g);
@@ -280,9 +280,9 @@ static dt_status start(void *self)
 {
     state *s = self;
     dt_train_group group[MOST];
-    dt_train_target shadow[DT_TRAIN_MAX_TARGETS + 1];
+    dt_train_target target[DT_TRAIN_MAX_TARGETS + 1];
     for (uint32_t i = 0; i < DT_TRAIN_MAX_TARGETS + 1; i++) {
-        shadow[i] = (dt_train_target){.struct_size = sizeof(shadow[0]),
+        target[i] = (dt_train_target){.struct_size = sizeof(target[0]),
                                       .name = i < 2 ? "target" : "past",
                                       .model = s->model[i % 2],
                                       .tau = i < 2 ? s->config.tau : 1,
@@ -293,12 +293,14 @@ static dt_status start(void *self)
         set_groups(s, group, &desc);
     }
     desc.manual_loss = is_wrong(s, "apart") ? "actor" : NULL;
-    desc.n_targets = is_wrong(s, "many shadows") ? DT_TRAIN_MAX_TARGETS + 1 : is_wrong(s, "two of a name") ? 5 : 3;
-    desc.target = is_wrong(s, "no list") ? NULL : shadow;
+    desc.n_targets = is_wrong(s, "many target networks") ? DT_TRAIN_MAX_TARGETS + 1
+                     : is_wrong(s, "two of a name")      ? 5
+                                                         : 3;
+    desc.target = is_wrong(s, "no list") ? NULL : target;
     desc.n_models = is_wrong(s, "foreign model") ? 1 : 2;
-    shadow[0].struct_size = is_wrong(s, "no size") ? 0 : shadow[0].struct_size;
-    shadow[2].name = is_wrong(s, "no name") ? NULL : is_wrong(s, "bad name") ? "the past" : shadow[2].name;
-    shadow[2].tau = is_wrong(s, "bad tau") ? 1.5 : shadow[2].tau;
+    target[0].struct_size = is_wrong(s, "no size") ? 0 : target[0].struct_size;
+    target[2].name = is_wrong(s, "no name") ? NULL : is_wrong(s, "bad name") ? "the past" : target[2].name;
+    target[2].tau = is_wrong(s, "bad tau") ? 1.5 : target[2].tau;
     return s->train->create(s->h, &desc, &s->trainer);
 }
 

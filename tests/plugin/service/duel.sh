@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A phase whose critic learns from shadows, and an actor through the critic, each by a loss of its own
-# (tests/plugin/service/duel.c): threads, ranks, processes and resumes end in the same bits; shadows are in checkpoints
-# and in what is judged, and another run begins without them; what a phase does wrong is said.
+# A phase whose critic learns from target networks, and an actor through the critic, each by a loss of its own
+# (tests/plugin/service/duel.c): threads, ranks, processes and resumes end in the same bits; target networks are in checkpoints
+# and in what is evaluated, and another run begins without them; what a phase does wrong is said.
 set -u
 
 name=duel
@@ -71,7 +71,7 @@ state=$work/whole/checkpoints/$(cat "$work/whole/checkpoints/LATEST")/state.json
 cases=$((cases + 1))
 tr -d ' \n' <"$state" | grep -qF '"groups":["critic","actor"],"group_updates":[24,12]' || fail "updates: $(cat "$state")"
 
-# --- in checkpoints, and in what is judged ---
+# --- in checkpoints, and in what is evaluated ---
 tensors() { # RUN: of its last checkpoint
     head -c 20000 "$work/$1/checkpoints/$(cat "$work/$1/checkpoints/LATEST")/model.safetensors" | tr ',' '\n' | tr '{' '\n' |
         grep -ao '^"[a-z@_.]*":' | sort
@@ -81,7 +81,7 @@ for tensor in actor.out.w actor@target.out.w actor@past.out.b critic.in.w critic
     tensors whole | grep -qF "\"$tensor\":" || fail "$tensor is not in the checkpoint: $(tensors whole)"
 done
 cases=$((cases + 1))
-! tensors whole | grep -q "critic@past" || fail "a shadow that nobody asked for"
+! tensors whole | grep -q "critic@past" || fail "a target network that was not requested"
 cases=$((cases + 1))
 "$dtrain" export --checkpoint "$work/whole" --out "$work/exported" -q >"$work/out" 2>"$work/err" &&
     head -c 20000 "$work/exported" | grep -qaF '"actor@past.out.w"' && ! head -c 20000 "$work/exported" | grep -qaF critic.in ||
@@ -96,7 +96,7 @@ train 0 judged --max-steps 8 # two steps after the past was set
 cases=$((cases + 1))
 "$dtrain" eval --checkpoint "$work/judged" --json -q >"$work/json" 2>"$work/err" || fail "dtrain eval left with $?"
 case $(differs "$work/json") in '' | 0 | 0.0) fail "what is judged has no past: $(cat "$work/json")" ;; esac
-train 0 begun --max-steps 1 --init-from "$work/judged" # where training begins, shadows begin
+train 0 begun --max-steps 1 --init-from "$work/judged" # where training begins, target networks begin
 cases=$((cases + 1))
 "$dtrain" eval --checkpoint "$work/begun" --json -q >"$work/json2" 2>"$work/err" || fail "dtrain eval left with $?"
 [ "$(differs "$work/json")" != "$(differs "$work/json2")" ] || fail "a run begins with the past of another"
@@ -108,7 +108,7 @@ wrong() { # CODE TEXT WHAT
     train "$1" wrong --set "duel.wrong=$3" --set duel.delay=$delay
     says 1+ "$2"
 }
-wrong 3 'target networks; at most 8 are possible' 'many shadows'
+wrong 3 'target networks; at most 8 are possible' 'many target networks'
 wrong 3 'actor has two target networks past' 'two of a name'
 wrong 3 '3 target networks and no list of them' 'no list'
 wrong 3 'without their struct_size' 'no size'
@@ -116,7 +116,7 @@ wrong 3 'a target network of a model that is not among those of the trainer' 'fo
 wrong 3 'a target network without a name' 'no name'
 wrong 3 'the target network "the past" of actor: its name must begin with a-z' 'bad name'
 wrong 3 'tau 1.5 of the target network past of actor is outside (0, 1]' 'bad tau'
-wrong 2 'model_as: critic has no target network "ghost"; the trainer gave it target' 'unknown shadow'
+wrong 2 'model_as: critic has no target network "ghost"; the trainer gave it target' 'unknown target'
 wrong 2 'there is no target network "ghost"; there are target, target, past' 'unknown copy'
 delay=2
 wrong 3 'groups of losses; at most 8 are possible' 'many groups'

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of plugin/trial/trial.h and base/fence.h: code that never returns as it should, told by name; this process goes
- * on.
+ * Tests of plugin/trial/trial.h and base/fence.h: code that never returns as it should, reported by name; this process
+ * goes on.
  */
 #include "plugin/trial/trial.h"
 

@@ -28,7 +28,7 @@ typedef struct counter {
     counter_config config;
     uint64_t seed;
     int64_t step, length, episodes;
-    uint64_t told; /* io->episode of the last reset */
+    uint64_t n_before; /* io->episode of the last reset */
     int32_t last;
     bool is_liar, is_wide;
 } counter;
@@ -48,8 +48,8 @@ static dt_status meet(const dt_host *h, const char *path)
 {
     const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     struct stat file = {0};
-    const bool is_told = fd >= 0 && write(fd, "x", 1) == 1 && fstat(fd, &file) == 0;
-    for (int ms = 0; is_told && file.st_size > 1 && file.st_size < 6 && ms < 20000; ms++) {
+    const bool has_written = fd >= 0 && write(fd, "x", 1) == 1 && fstat(fd, &file) == 0;
+    for (int ms = 0; has_written && file.st_size > 1 && file.st_size < 6 && ms < 20000; ms++) {
         usleep(1000);
         (void)fstat(fd, &file);
     }
@@ -200,7 +200,7 @@ static dt_status counter_reset(void *self, const dt_env_io *io, uint64_t seed)
     s->length = s->is_liar && strcmp(s->config.lie, "ends") == 0 ? 7 : 3 + (int64_t)(seed % 5);
     s->last = -1;
     s->episodes++;
-    s->told = io->episode;
+    s->n_before = io->episode;
     io->alive[0] = 1;
     counter_look(s, io);
     s->is_wide = s->is_liar && s->episodes == s->config.lie_episode && strcmp(s->config.lie, "spec") == 0;
@@ -282,7 +282,7 @@ static dt_status counter_step(void *self, const dt_env_io *io)
     io->truncated[0] = over && !io->terminated[0];
     io->metric[0] = lies(s, "unsaid") && s->seed % 2 != 0 ? NAN : 10.0 * (double)(s->seed % 100);
     if (lies(s, "episode")) {
-        io->metric[0] = (double)s->told;
+        io->metric[0] = (double)s->n_before;
     } else if (lies(s, "both")) {
         io->terminated[0] = io->truncated[0] = over;
     } else if (lies(s, "debt") && s->step == 1 && s->seed % 64 == 5) {

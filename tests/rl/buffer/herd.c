@@ -100,7 +100,7 @@ static uint32_t chance(const herd *s, uint64_t what)
     return r[0];
 }
 
-/* Whoever may be at the place, or nobody. In some steps nobody's list has a row. */
+/* The agent at the place, or nobody. In some steps nobody's list has a row. */
 static int32_t length_at(const herd *s, int32_t a)
 {
     const bool is_empty = strcmp(s->lists, "none") == 0 || s->step % 4 == 2;
@@ -222,7 +222,7 @@ const dt_component herd_env = {.struct_size = sizeof(dt_component),
 
 enum { HIDDEN = 7, WIDTH = 6 };
 
-/* Own state, and means over the own list: of whom it names, and of the nodes that they are at. */
+/* Own state, and means over the own list: of the agents it names, and of the nodes that they are at. */
 dt_tensor *herd_input(dt_graph *g)
 {
     const dt_graph_api *api = g->api;

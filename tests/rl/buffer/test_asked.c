@@ -178,7 +178,7 @@ static dt_status try_rounds(world *w, const way *how)
     return st;
 }
 
-/* Whatever launch fails, the first reason is told, nothing is under way any more, and nothing leaks. */
+/* Whatever launch fails, the first reason is reported, nothing is under way any more, and nothing leaks. */
 static void test_failed_launches(void **state)
 {
     static const way how = {"2", "1", "true", 2, false, true};

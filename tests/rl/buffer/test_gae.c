@@ -71,7 +71,7 @@ static void test_ends_cut_the_sum(void **state)
     }
 }
 
-/* Places beside each other are estimated as if each were alone. */
+/* Places next to each other are estimated as if each were alone. */
 static void test_places_are_apart(void **state)
 {
     enum { PLACES = 5 };

@@ -33,7 +33,7 @@ static void open_with(world *w, const char *const *settings)
 /* ---- what is in a slice ------------------------------------------------------------------------------------------ */
 
 typedef struct counts { /* of what was looked at */
-    uint64_t rows, empty, nobody, somebody, none;
+    uint64_t rows, empty, no_sender, senders, none;
 } counts;
 
 static float own_of(const world *w, const sample *s, const char *prefix, int64_t row, int column)
@@ -43,7 +43,7 @@ static float own_of(const world *w, const sample *s, const char *prefix, int64_t
     return f32(w, s, name, OWN * row + column);
 }
 
-/* Whom row k of the slice names: the agent of the same instance and step, where it has a row. */
+/* Which agent row k of the slice names: the agent of the same instance and step, where it has a row. */
 static void look_at_who(const world *w, const sample *s, int64_t row, int64_t k, int32_t place, counts *n)
 {
     const int32_t who = i32(w, s, "near_who", k);
@@ -52,7 +52,7 @@ static void look_at_who(const world *w, const sample *s, int64_t row, int64_t k,
         assert_true(own_of(w, s, "", who, PLACE) == (float)place);
         assert_true(own_of(w, s, "", who, SEED) == own_of(w, s, "", row, SEED));
         assert_true(own_of(w, s, "", who, STEP) == own_of(w, s, "", row, STEP));
-        n->somebody++;
+        n->senders++;
         return;
     }
     for (int64_t r = row - 3; r <= row + 3; r++) { /* places of an instance lie side by side */
@@ -61,7 +61,7 @@ static void look_at_who(const world *w, const sample *s, int64_t row, int64_t k,
             assert_true(own_of(w, s, "", r, PLACE) != (float)place);
         }
     }
-    n->nobody++;
+    n->no_sender++;
 }
 
 /* How many nodes the instance of this one has; they are numbered. */
@@ -158,7 +158,7 @@ static void test_slices(void **state)
             assert_done(world_iterate(&w));
             look_at_all(&w, strcmp(kinds[i][0], "tiny.transitions=3") == 0, &n);
         }
-        assert_true(n.rows > 800 && n.empty > 200 && n.none > 5 && n.somebody > 90 && n.nobody > 300);
+        assert_true(n.rows > 800 && n.empty > 200 && n.none > 5 && n.senders > 90 && n.no_sender > 300);
         world_close(&w);
     }
 }

@@ -485,9 +485,9 @@ static void test_priorities(void **state)
     const dt_replay_api *api = w.phase->replay;
     assert_done(api->add(w.phase->p));
     for (int i = 0; i < 256; i++) {
-        p[i] = 1; /* what a sample comes with, while nothing greater was told */
+        p[i] = 1; /* what a sample comes with, while nothing greater was reported */
     }
-    for (int d = 0; d < 20; d++) { /* until each was drawn and told an error */
+    for (int d = 0; d < 20; d++) { /* until each was drawn and given an error */
         assert_done(api->draw(w.phase->p));
         double most = 0, want[DRAW], sum = 0;
         uint64_t at[DRAW];

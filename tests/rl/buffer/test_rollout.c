@@ -483,7 +483,7 @@ static void test_normalised(void **state)
     }
     assert_true(n > 100);
     assert_true(fabs(sum / n) < 0.1 && fabs(squares / n - 1) < 0.15);
-    assert_true(fabs(w.phase->report.episode_return) > 5); /* told as they are */
+    assert_true(fabs(w.phase->report.episode_return) > 5); /* reported as they are */
     world_close(&w);
 }
 
@@ -832,7 +832,7 @@ static void test_opponents_move_nothing(void **state)
         {"tiny.replay=100", "tiny.transitions=2", "tiny.alpha=0.6", "tiny.normalise_obs=true", NULL}};
     static const char *const teams[] = {"relay.teams=two", "relay.teams=alone", "relay.teams=one"};
     static float params[3][2048];
-    dt_rollout_report report[3], judged[3];
+    dt_rollout_report report[3], evaluated[3];
     for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
         for (int k = 0; k < 3; k++) {
             const char *settings[9] = {"env.id=relay", "tiny.steps=9", "opponents.learner=1", teams[k]};
@@ -845,15 +845,15 @@ static void test_opponents_move_nothing(void **state)
             for (int round = 0; round < 4; round++) {
                 assert_done(world_iterate(&w));
             }
-            judged[k] = (dt_rollout_report){.struct_size = sizeof(judged[k])};
-            assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 8, 0, &judged[k]));
-            judged[k].env_s = judged[k].total_s = 0;
+            evaluated[k] = (dt_rollout_report){.struct_size = sizeof(evaluated[k])};
+            assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 8, 0, &evaluated[k]));
+            evaluated[k].env_s = evaluated[k].total_s = 0;
             world_keep(&w, params[k], &report[k]);
             world_close(&w);
         }
         assert_memory_equal(params[0], params[1], sizeof(params[0]));
         assert_memory_equal(&report[0], &report[1], sizeof(report[0]));
-        assert_memory_equal(&judged[0], &judged[1], sizeof(judged[0]));
+        assert_memory_equal(&evaluated[0], &evaluated[1], sizeof(evaluated[0]));
         assert_memory_not_equal(params[0], params[2], sizeof(params[0])); /* one team of all learns from all */
         assert_true(report[0].agent_steps < report[2].agent_steps);
     }
@@ -861,10 +861,10 @@ static void test_opponents_move_nothing(void **state)
 
 static void test_no_such_opponents(void **state)
 {
-    static const char *const shadow[] = {"env.id=relay", "relay.teams=two", "opponents.shadow=slow", NULL};
+    static const char *const settings[] = {"env.id=relay", "relay.teams=two", "opponents.target=slow", NULL};
     static const char *const team[] = {"env.id=relay", "relay.teams=two", "opponents.learner=2", NULL};
     world w;
-    world_open(&w, shadow, NULL);
+    world_open(&w, settings, NULL);
     world_start(&w);
     assert_int_equal(world_iterate(&w), DT_ECONFIG);
     assert_non_null(strstr(dt_error_text(), "no such target network"));
@@ -875,7 +875,7 @@ static void test_no_such_opponents(void **state)
     world_close(&w);
 }
 
-/* A row of an output does not depend on how many rows run beside it: what makes all of the above true. */
+/* A row of an output does not depend on how many rows run next to it: what makes all of the above true. */
 static void test_rows_are_alone(void **state)
 {
     static const char *const one[] = {"env.id=torque", "tiny.steps=40", "env.instances=1", "data.batch=8", NULL};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps until a cost, by hand: over ends of agents, over the end of the rollout, for places beside each other.
+ * Steps until a cost, by hand: over ends of agents, over the end of the rollout, for places next to each other.
  */
 #include <config.h>
 

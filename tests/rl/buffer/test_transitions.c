@@ -388,24 +388,24 @@ static void test_squash(void **state)
 
 enum { PLACES = 3, MOST = M * STEPS * PLACES };
 
-typedef struct told { /* of each place at each step of each instance, what the fields say */
-    int64_t row;      /* -1: nobody acts */
+typedef struct place_values { /* of each place at each step of each instance, what the fields say */
+    int64_t row;              /* -1: nobody acts */
     double reward, value;
     bool is_terminated, is_truncated;
-} told;
+} place_values;
 
-static void look_up(const world *w, told *all, uint64_t *rows_p)
+static void look_up(const world *w, place_values *all, uint64_t *rows_p)
 {
     for (uint64_t index = 0; index < (uint64_t)M * STEPS; index++) {
         sample s;
         read_samples(w, &index, 1, &s);
         for (int p = 0; p < PLACES; p++) {
             const int64_t r = row_of(w, &s, p);
-            told *x = &all[index * PLACES + (uint64_t)p];
-            *x = (told){.row = -1};
+            place_values *x = &all[index * PLACES + (uint64_t)p];
+            *x = (place_values){.row = -1};
             if (r >= 0) {
                 const uint64_t row = *rows_p + (uint64_t)r;
-                *x = (told){.row = (int64_t)row, .reward = (double)f32(w, &s, "reward", r)};
+                *x = (place_values){.row = (int64_t)row, .reward = (double)f32(w, &s, "reward", r)};
                 x->value = (double)note_of_row(row);
                 x->is_terminated = f32(w, &s, "terminated", r) != 0;
                 x->is_truncated = f32(w, &s, "truncated", r) != 0;
@@ -417,9 +417,9 @@ static void look_up(const world *w, told *all, uint64_t *rows_p)
 }
 
 /* As the definition says, forwards; the values behind a row that goes nowhere are its own. */
-static double return_of(const told *all, uint64_t at, double gamma, double lambda)
+static double return_of(const place_values *all, uint64_t at, double gamma, double lambda)
 {
-    const told *x = &all[at], *next = x + M * PLACES;
+    const place_values *x = &all[at], *next = x + M * PLACES;
     if (x->is_terminated) {
         return x->reward;
     }
@@ -429,7 +429,7 @@ static double return_of(const told *all, uint64_t at, double gamma, double lambd
     return x->reward + gamma * ((1 - lambda) * next->value + lambda * return_of(all, at + M * PLACES, gamma, lambda));
 }
 
-static void check_returns(const world *w, const told *all, uint64_t rows, double gamma, double lambda)
+static void check_returns(const world *w, const place_values *all, uint64_t rows, double gamma, double lambda)
 {
     static float value[MOST], y[MOST];
     for (uint64_t i = 0; i < rows; i++) {
@@ -446,7 +446,7 @@ static void check_returns(const world *w, const told *all, uint64_t rows, double
 
 static void test_returns(void **state)
 {
-    static told all[MOST];
+    static place_values all[MOST];
     uint64_t rows = 0;
     world w;
     begin(&w, "relay");
@@ -471,7 +471,7 @@ static void test_returns(void **state)
 static void test_annotations(void **state)
 {
     const char *const settings[] = {"env.id=relay", "tiny.steps=20", "tiny.transitions=2", "tiny.annotation=A 2", NULL};
-    static told all[MOST];
+    static place_values all[MOST];
     static float bad[2 * MOST];
     dt_rollout_report report = {.struct_size = sizeof(report)};
     world w;

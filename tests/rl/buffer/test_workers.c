@@ -214,7 +214,7 @@ static void test_ranks(void **state)
 
 /* ---- episodes that do not end ------------------------------------------------------------------------------------ */
 
-/* One that goes on behind the last step of its spec is truncated there, by whomever it is stepped. */
+/* One that goes on behind the last step of its spec is truncated there, whichever thread steps it. */
 static void test_max_steps_are_held(void **state)
 {
     static const char *const given[] = {
@@ -661,7 +661,7 @@ static void film_crowd(const char *isolation, const char *loaded, int *predicted
     world_close(&w);
 }
 
-/* Vehicles get the risk that the phase predicts for the node that they are, where somebody taught it. */
+/* Vehicles get the risk that the phase predicts for the node that they are, where it was trained. */
 static void test_predicted_risk(void **state)
 {
     static const char *const isolation[] = {"env.isolation=thread", "env.isolation=process"};

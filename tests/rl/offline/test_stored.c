@@ -69,7 +69,7 @@ static void test_rounds_are_kept(void **state)
     world w;
     dt_replay *p = NULL;
     uint64_t acted[3], rows = 0;
-    dt_replay_stats told = {.struct_size = sizeof(told)};
+    dt_replay_stats report = {.struct_size = sizeof(report)};
     open_world(&w, "32"); /* two rounds */
     for (int i = 0; i < 3; i++) {
         world_collect(&w);
@@ -84,8 +84,8 @@ static void test_rounds_are_kept(void **state)
         fail_msg("%s", dt_error_text());
     }
     assert_int_equal(dt_replay_count(p), acted[1] + acted[2]); /* one agent: a sample is a row */
-    assert_int_equal(dt_replay_describe(p, &told), DT_OK);
-    assert_true(told.samples == acted[1] + acted[2] && told.rows == told.samples && told.n_costs == 1);
+    assert_int_equal(dt_replay_describe(p, &report), DT_OK);
+    assert_true(report.samples == acted[1] + acted[2] && report.rows == report.samples && report.n_costs == 1);
     drop_replay(&w);
 
     /* the last round is in memory as well: reward, action and what follows are the same */
@@ -101,15 +101,16 @@ static void test_rounds_are_kept(void **state)
             rows++;
         }
     }
-    told = (dt_replay_stats){.struct_size = sizeof(told)};
-    assert_int_equal(dt_replay_describe(p, &told), DT_OK);
-    assert_true(told.rows == rows && told.reward == reward && told.reward_squares == square && told.cost[0] == cost);
-    assert_int_equal(told.episodes, dt_round_count_episodes(b));
+    report = (dt_replay_stats){.struct_size = sizeof(report)};
+    assert_int_equal(dt_replay_describe(p, &report), DT_OK);
+    assert_true(report.rows == rows && report.reward == reward && report.reward_squares == square &&
+                report.cost[0] == cost);
+    assert_int_equal(report.episodes, dt_round_count_episodes(b));
     uint64_t ended = 0;
     for (size_t i = first; i < first + SAMPLES; i++) {
         ended += (b->flag[i] & DT_STEP_TERMINATED) != 0;
     }
-    assert_int_equal(told.terminated, ended);
+    assert_int_equal(report.terminated, ended);
     assert_int_equal(dt_replay_add_round(p), DT_EPLUGIN); /* nothing can be added to files */
     drop_replay(&w);
     world_close(&w);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * core/rl/policy/record.c on a graph that only keeps names (libdtmock): what each role is fed, by which prefix and from
- * which shadow, what is an output of the graph, and what is refused; and log probabilities of drawn actions against the
- * same written out in double.
+ * which target network, what is an output of the graph, and what is refused; and log probabilities of drawn actions
+ * against the same written out in double.
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
 #define dt_bind_service fake_bind_service
@@ -22,7 +22,7 @@
 
 static const char *shield_outputs[4];
 static dt_model perception, world, controller, shield, critic;
-static char said[2048]; /* "controller@shadow(obs=x ...)->value logits" of each model */
+static char said[2048]; /* "controller@target(obs=x ...)->value logits" of each model */
 static dt_status st_of_model;
 static const dt_model *fails; /* it alone ends with that; NULL: all but the world model */
 
@@ -50,10 +50,10 @@ static void say(const char *format, ...)
     assert_true(more >= 0 && n + (size_t)more < sizeof(said));
 }
 
-static dt_status fake_model_as(dt_graph *g, dt_model *m, const char *shadow, const dt_named *in, uint32_t n_in,
+static dt_status fake_model_as(dt_graph *g, dt_model *m, const char *target, const dt_named *in, uint32_t n_in,
                                dt_named *out, uint32_t n_out)
 {
-    say("%s%s%s(", m->role, shadow != NULL ? "@" : "", shadow != NULL ? shadow : "");
+    say("%s%s%s(", m->role, target != NULL ? "@" : "", target != NULL ? target : "");
     for (uint32_t i = 0; i < n_in; i++) {
         assert_non_null(in[i].tensor);
         say("%s%s=%s", i > 0 ? " " : "", in[i].name, in[i].tensor->name);

@@ -243,7 +243,7 @@ static dt_status fake_create(const dt_host *h, dt_env *e, const dt_rollout_desc 
     return DT_OK;
 }
 
-/* 25 samples of three instances in fragments of 4 steps: three fragments. And what the rollout is told. */
+/* 25 samples of three instances in fragments of 4 steps: three fragments. And what the rollout receives. */
 static void test_experience(void **state)
 {
     static const dt_rollout_api api = {.struct_size = sizeof(api), .create = fake_create};

@@ -5,7 +5,7 @@
  * end of a round that the phase calls. Not a good algorithm; for tests alone.
  *
  *   actor    -log p(a|s) A                                     A: the discounted sum of rewards, normalised
- *   critic   (q(s, a) - (r + discount q'(s', mean(s'))))^2     q': the critic's shadow
+ *   critic   (q(s, a) - (r + discount q'(s', mean(s'))))^2     q': the critic's target network
  */
 #include "dtrain/helpers.h"
 #include "dtrain/svc/metrics.h"
@@ -25,7 +25,7 @@ typedef struct state {
     dt_wiring *wiring;
     dt_rounds *rounds;
     dt_model *critic;
-    dt_train_target shadow;
+    dt_train_target target;
     dt_train_group group[2];
     uint64_t n_collected, n_passes; /* of this process */
 } state;
@@ -162,8 +162,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_TRY_H(bind_critic(s, 1, &s->critic));
     DT_TRY_H(check_models(s));
     DT_TRY_H(make_fault(s));
-    s->shadow = (dt_train_target){
-        .struct_size = sizeof(s->shadow), .name = "slow", .model = s->critic, .tau = 0.05, .every = 1};
+    s->target = (dt_train_target){
+        .struct_size = sizeof(s->target), .name = "slow", .model = s->critic, .tau = 0.05, .every = 1};
     for (int i = 0; i < 2; i++) {
         s->group[i] = (dt_train_group){.struct_size = sizeof(s->group[i]),
                                        .n_roles = 1,
@@ -178,7 +178,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     d.before_pass = before_pass;
     d.after_pass = after_pass;
     d.transitions = 2;
-    d.target = &s->shadow;
+    d.target = &s->target;
     d.n_targets = 1;
     d.group = s->group;
     d.n_groups = 2;

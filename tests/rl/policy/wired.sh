@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Services dtrain.wiring/1 and dtrain.rounds/1 through a phase that is made of them alone (wired.c): models in their
-# order, a critic of its own and its shadow over the rows that come after, groups, rounds that end early; the same bits
+# order, a critic of its own and its target network over the rows that come after, groups, rounds that end early; the same bits
 # from threads, ranks and a resume; and what is refused, in which words.
 set -u
 

@@ -148,7 +148,7 @@ static void test_priorities_of_new_samples(void **state)
     const double most = p->most;
     assert_int_equal(dt_replay_set_priorities(p, errors, 36), DT_OK);
     assert_true(p->most == most);                      /* they come with the greatest so far, not with the last */
-    for (uint64_t i = 0; i < dt_replay_size(p); i++) { /* without history no age is told */
+    for (uint64_t i = 0; i < dt_replay_size(p); i++) { /* without history no age is reported */
         dt_replay_note note;
         memcpy(&note, dt_replay_slot_at(p, i) + p->n_sizes * sizeof(int32_t), sizeof(note));
         assert_int_equal(note.age, 0);

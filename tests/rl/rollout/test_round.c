@@ -231,7 +231,7 @@ static void test_normalised_rewards(void **state)
 }
 
 /* y_t = r_t + gamma ((1 - lambda) V_{t+1} + lambda y_{t+1}) for the rows that acted, in their order. */
-/* The sum begins anew at an end, also where an agent acts in the next step. */
+/* The sum starts again at an end, also where an agent acts in the next step. */
 static void test_running_returns_end(void **state)
 {
     static const uint8_t end[] = {TERMINATED, TRUNCATED};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A little training run for tests of checkpoints: all that it saves follows from the step, so that what is loaded can
- * be told to be whole. A test begins and ends with it.
+ * be recognised as complete. A test begins and ends with it.
  */
 #ifndef DTRAIN_TESTS_CHECKPOINT_SMALL_RUN_H
 #define DTRAIN_TESTS_CHECKPOINT_SMALL_RUN_H

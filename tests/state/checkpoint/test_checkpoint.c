@@ -142,7 +142,7 @@ static void test_another_model_is_refused(void **state)
     dt_ckpt_close(NULL);
 }
 
-static void test_none_and_none_valid_are_told_apart(void **state)
+static void test_none_and_none_valid_differ(void **state)
 {
     dt_ckpt *c = NULL;
     dt_ckpt_info info, *list = NULL;
@@ -178,7 +178,7 @@ static void test_none_and_none_valid_are_told_apart(void **state)
     assert_true(dt_fs_is_dir(small_run_path("step-000000000001"))); /* named by the user: it stays where it is */
 }
 
-/* Thousands of folders of nothing, as somebody else's run may hold them, are a few lines. */
+/* Thousands of folders of nothing, as a third-party run may hold them, are a few lines. */
 static void test_many_damaged_ones_are_counted(void **state)
 {
     enum { MANY = 300 };
@@ -197,7 +197,7 @@ static void test_many_damaged_ones_are_counted(void **state)
     for (const char *p = report.text; *p != '\0'; p++) {
         n_lines += *p == '\n';
     }
-    assert_int_equal(n_lines, DT_CKPT_SKIPS_TOLD + 1);
+    assert_int_equal(n_lines, DT_CKPT_MAX_SKIPS_LISTED + 1);
     assert_non_null(strstr(report.text, "\n292 more skipped\n"));
     dt_str_fini(&report);
 }
@@ -297,7 +297,7 @@ static void test_shards_are_one_checkpoint(void **state)
     assert_int_equal(small_run_save_apart(4, 0, &two), DT_OK); /* in the place of the whole one */
     run.n_shards = 3;                                          /* more than tensors: one is empty */
     assert_int_equal(small_run_save_apart(4, 0, &three), DT_OK);
-    assert_string_equal(two.state_hash, whole.state_hash); /* whoever wrote it */
+    assert_string_equal(two.state_hash, whole.state_hash); /* whatever wrote it */
     assert_string_equal(three.state_hash, whole.state_hash);
     assert_string_equal(three.weights_hash, whole.weights_hash);
     assert_int_equal(small_run_count("step-*"), 2);
@@ -622,7 +622,7 @@ int main(void)
         CASE(test_equal_hashes_mean_equal_bits),
         CASE(test_the_same_step_is_replaced),
         CASE(test_another_model_is_refused),
-        CASE(test_none_and_none_valid_are_told_apart),
+        CASE(test_none_and_none_valid_differ),
         CASE(test_many_damaged_ones_are_counted),
         CASE(test_damaged_ones_are_quarantined_and_reported),
         CASE(test_renamed_folders_and_other_formats_are_refused),

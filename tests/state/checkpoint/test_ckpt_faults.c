@@ -25,7 +25,7 @@
 
 /* ---- faults ---- */
 
-static void begin_anew(void)
+static void restart(void)
 {
     assert_int_equal(dt_fs_remove_tree(run.dir), DT_OK);
     assert_int_equal(dt_fs_mkdir(run.dir), DT_OK);
@@ -34,7 +34,7 @@ static void begin_anew(void)
 /* One save of step 2 over step 1 with this fault; what loads then is step 1 or 2, whole. Returns whether it fired. */
 static bool save_with_fault(const char *spec)
 {
-    begin_anew();
+    restart();
     assert_int_equal(small_run_save(1, NULL), DT_OK);
     const uint64_t live = dt_alloc_live_bytes();
     dt_fault_reset(spec);
@@ -111,7 +111,7 @@ static void test_killed_at_every_call_of_a_save(void **state)
 {
     int n_killed = 0, n_before = 0, n_after = 0;
     for (int n = 1;; n++) {
-        begin_anew();
+        restart();
         assert_int_equal(small_run_save(1, NULL), DT_OK);
         pid_t child = fork();
         assert_true(child >= 0);
@@ -176,7 +176,7 @@ static void test_killed_at_every_call_of_pruning(void **state)
 {
     const dt_ckpt_keep keep = {.last = 1};
     for (int n = 1;; n++) {
-        begin_anew();
+        restart();
         assert_int_equal(small_run_save(1, NULL), DT_OK);
         assert_int_equal(small_run_save(2, NULL), DT_OK);
         pid_t child = fork();

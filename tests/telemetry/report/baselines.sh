@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A policy beside controllers that learnt nothing: the run evaluates them at the end of a phase on the same seeds, and
+# A policy compared with rule-based controllers: the run evaluates them at the end of a phase on the same seeds, and
 # says so on the console, in evaluation/ and in the report; what was asked for wrongly is refused before anything runs.
 set -u
 

@@ -62,7 +62,7 @@ MEMORY = {"resident": ("mem/rss", "mem/planned"), "arenas": ("mem/arenas", "mem/
           "allocated on the device": ("gpu/mem_allocated", "gpu/mem_planned"),
           "held of the device by this process": ("gpu/mem_reserved", None),
           "in use on the device, by all": ("gpu/mem_used", None)}
-# not smoothed: numbers that somebody set, or that stand for themselves
+# not smoothed: numbers that a user set, or that stand for themselves
 PLAIN = re.compile("lr$|charts/horizon_s$|(limits|multipliers|mem|amp)/")
 
 

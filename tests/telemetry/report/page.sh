@@ -24,7 +24,7 @@ refuses() {
     done
 }
 
-# --- a run writes its own report, unless it is told not to ---
+# --- a run writes its own report, unless it is asked not to ---
 "$dtrain" --plugin phase1_world_model $tiny --set training.epochs=4 --set training.eval_interval=1 \
     --set world_lstm.futures=3 --set world_lstm.kinematic=true --set world_lstm.calibrated=true \
     --set phase1_world_model.calibration_folds=1 --run-dir "$work/a" 2>"$work/err.a" ||
@@ -78,7 +78,7 @@ grep -q '<li>world_lstm.dropout <b>0.4</b> <i>plugin world_lstm</i></li>' "$work
 grep -q 'data-x-name="environment steps"' "$work/b/report.html" || fail "a policy over training steps"
 ! grep -q 'data-x-name="training steps"' "$work/b/report.html" || fail "two axes in one phase"
 ! grep -q 'curriculum' "$work/b/report.html" || fail "a policy has no curriculum"
-grep -q '<p class="note">A policy&#39;s loss does not measure' "$work/b/report.html" || fail "what the loss of a policy tells"
+grep -q '<p class="note">A policy&#39;s loss does not measure' "$work/b/report.html" || fail "what the loss of a policy reports"
 grep -q '2.59 s' "$work/a/report.html" ||
     fail "the curriculum is not told"
 grep -q '2.59 s of 5 s' "$work/a/report.html" || fail "seconds never trained"
@@ -98,7 +98,7 @@ for run in "old", "new", "newer":
                 record["env_steps"] = (1000 if run == "new" else 3000) * step
             print(json.dumps(record), file=file)
 END
-# --- a resumed run that evaluates otherwise: what only earlier evaluations had is not told as the last one's ---
+# --- a resumed run that evaluates otherwise: what only earlier evaluations had is not reported as the last one's ---
 mkdir "$work/again"
 echo '{"start":"x"}' >"$work/again/meta.json"
 python3 - >"$work/again/metrics.jsonl" <<'END'
@@ -216,7 +216,7 @@ for round in range(1, 4):
                       "time/policy": 0.5, "time/learn": 2 + round / 4}))
 END
 "$dtrain" report "$work/time" --out "$work/time.html" >"$work/out" 2>&1 || fail "times: $(cat "$work/out")"
-# of 10 s between records and the 4.125 s that the first one tells of: 4.5, 1.5 and 7.5 s, and 0.625 s besides
+# of 10 s between records and the 4.125 s that the first one reports of: 4.5, 1.5 and 7.5 s, and 0.625 s besides
 for part in 'environments <b>31.9 %</b> <i>4.50 s</i> time/env_wait' 'policy <b>10.6 %</b> <i>1.50 s</i> time/policy' \
     'learning <b>53.1 %</b> <i>7.50 s</i> time/learn' 'everything else <b>4.4 %</b>'; do
     grep -qF "$part" "$work/time.html" || fail "no \"$part\": $(grep -o '<li><span class="dot[^/]*</b> <i>[^<]*</i>[^<]*' "$work/time.html")"

@@ -110,7 +110,7 @@ static void test_cut_by_a_resume(void **state)
     assert_int_equal(dt_records_poll(reader), DT_OK);
     assert_int_equal(dt_records_get(reader)->n, 1);
     assert_true(dt_series_last(dt_records_find(dt_records_get(reader), 0, "loss")) == 7);
-    /* it is longer than before: its last record was written anew */
+    /* it is longer than before: its last record was written again */
     put("metrics.jsonl", "w", "{\"step\":1,\"phase\":\"a\",\"wall_s\":1,\"eval/x\":5,\"loss\":8}\n");
     assert_int_equal(dt_records_poll(reader), DT_OK);
     assert_true(dt_records_get(reader)->n == 1 && dt_records_get(reader)->n_bad == 0);

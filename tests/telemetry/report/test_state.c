@@ -128,7 +128,7 @@ static void test_stopped_before_its_last_phase(void **state)
     assert_true(s.steps == 4 && s.progress == 1);
 }
 
-/* The rule that ends a phase is the one its progress is told by. */
+/* The rule that ends a phase is the one its progress is reported by. */
 static void test_stop_rules(void **state)
 {
     put("meta.json", "w", "{\"start\":\"2026-11-21T08:00:00Z\"}\n");

@@ -142,7 +142,7 @@ static void test_ranks(void **state)
     dt_watch_append_view(&l, &wide, &out);
     assert_null(strstr(dt_str_text(&out), "ranks:"));
     dt_logbook_close(&l);
-    put("meta.json", "w", "{\"ranks\":-7}\n"); /* anybody's */
+    put("meta.json", "w", "{\"ranks\":-7}\n"); /* foreign */
     assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
     assert_int_equal(l.state.ranks, 1);
     dt_logbook_close(&l);

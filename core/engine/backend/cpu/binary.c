@@ -54,15 +54,15 @@ static ALWAYS_INLINE void combine_elements(int64_t fn, const float *a, const flo
 /* One value per row of few elements: they are placed next to their rows, some rows at a time. */
 static void combine_columns(int64_t fn, const float *a, const float *b, float *y, int64_t R, int64_t D)
 {
-    float beside[FEW * AT_ONCE];
+    float repeated[FEW * AT_ONCE];
     for (int64_t r = 0; r < R; r += AT_ONCE) {
         const int64_t rows = R - r < AT_ONCE ? R - r : AT_ONCE;
         for (int64_t i = 0; i < rows; i++) {
             for (int64_t d = 0; d < D; d++) {
-                beside[i * D + d] = b[r + i];
+                repeated[i * D + d] = b[r + i];
             }
         }
-        combine_elements(fn, a + r * D, beside, 1, y + r * D, rows * D);
+        combine_elements(fn, a + r * D, repeated, 1, y + r * D, rows * D);
     }
 }
 

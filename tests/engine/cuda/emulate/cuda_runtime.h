@@ -3,7 +3,7 @@
  * CUDA on a CPU, for tests: as much of the language and of the runtime as core/engine/backend/cuda uses, so that its
  * sources run, unchanged but for the text of launches (launch.sed), where there is no GPU. Slow; made to find mistakes.
  *
- * Work (stream.cc, graph.cc) is done when somebody waits for it and not before, or long before: which stream goes on
+ * Work (stream.cc, graph.cc) is done when a caller waits for it and not before, or long before: which stream goes on
  * next, and how far, is drawn from DT_EMULATED_SEED wherever nothing orders them. The legacy stream knows nothing of
  * non-blocking ones. Copies read and write when they are done; what a copy to the host will overwrite is garbage until
  * then. Nodes of a graph run in any order that its edges allow. cudaFree and cudaMalloc wait for nothing.

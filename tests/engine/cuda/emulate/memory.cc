@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The memory of the emulated GPU: one range of addresses, in which blocks never touch each other and addresses come
- * back late. Beside it lies what is known of every byte (held, written) and of every two (who touched them last in this
+ * back late. Next to it lies what is known of every byte (held, written) and of every two (who touched them last in this
  * launch). The compiler calls __asan_* before each load and store of the module's code. See cuda_runtime.h.
  */
 #include "machine.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams and events on a CPU. A stream is a queue, and nothing in it is done before somebody waits for it, or the seed
+ * Streams and events on a CPU. A stream is a queue, and nothing in it is done before a caller waits for it, or the seed
  * says so: then any stream may go on that can, each with a weight of its own, so that some lag far behind. The legacy
  * stream waits for blocking ones and they for it; non-blocking ones know nothing of it. See cuda_runtime.h.
  */

@@ -230,7 +230,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_TRY_H(bind_net(s, "controller", &s->models[0]));
     DT_TRY_H(bind_net(s, "target", &s->models[1]));
     DT_TRY_H(create_memory(s));
-    /* Round: a rollout tells no rewards. Its target is r + gamma V(s'), which is r with gamma 0 and without a value. */
+    /* Round: a rollout reports no rewards. Its target is r + gamma V(s'), which is r with gamma 0 and without a value.
+     * */
     const dt_rollout_desc d = {
         .struct_size = sizeof(d), .steps = (uint32_t)s->config.collect_steps, .gamma = 0, .transitions = 1};
     return s->rollout->create(h, s->env, &d, &s->experience);
@@ -247,8 +248,8 @@ static dt_tensor *greatest(dt_graph *g, dt_tensor *q, int64_t choices)
 }
 
 /* Recorded over the memory to learn, and over the rollout's fields to act; both have the same names.
- * Round: which choices are allowed in s' is not told (the rollout has the mask of s alone), so all of them count. And
- * what depends on a step input cannot be taken out by `dtrain export`, so a temperature that falls costs that. */
+ * Round: which choices are allowed in s' is not reported (the rollout has the mask of s alone), so all of them count.
+ * And what depends on a step input cannot be taken out by `dtrain export`, so a temperature that falls costs that. */
 static dt_status record(void *user, dt_graph *g)
 {
     const state *s = user;

@@ -4,11 +4,11 @@
  *
  * The prey flees from those that it sees, slower than they are. A pursuer has fuel for some steps; when it is used up
  * the pursuer leaves, and its place holds another one after a while, elsewhere. So agents come and go, and who sees
- * whom changes in every step.
+ * which one changes in every step.
  *
  *   obs         "A 1" f32    fuel left, a share
  *   node        "N 2" f32    1 of the prey, else 0; fuel left. Pursuers in the order of their places, then the prey
- *   rowptr      "N+1" i32    CSR by the one who sees; everybody sees itself first
+ *   rowptr      "N+1" i32    CSR by the one who sees; every agent sees itself first
  *   col         "E"   i32    node that is seen
  *   edge        "E 3" f32    way to it over the radius of sight, along x and y; 1 / (1 + distance)
  *   agent_node  "A"   i32    node of the agent
@@ -52,7 +52,7 @@ typedef struct env_config {
 typedef struct pursuer {
     double x, y;
     double from;        /* the prey, before the step */
-    int64_t fuel, away; /* away: steps until the place holds somebody again; 0: it does */
+    int64_t fuel, away; /* away: steps until the place holds an agent again; 0: it does */
 } pursuer;
 
 typedef struct env_state {

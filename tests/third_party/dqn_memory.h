@@ -5,8 +5,8 @@
  *
  * Where the contract had to be gone round, a comment begins with "Round".
  */
-#ifndef STRANGERS_DQN_MEMORY_H
-#define STRANGERS_DQN_MEMORY_H
+#ifndef THIRD_PARTY_DQN_MEMORY_H
+#define THIRD_PARTY_DQN_MEMORY_H
 
 #include <dtrain/helpers.h>
 

@@ -3,8 +3,8 @@
  * What a plugin must never do, put into each of the plugins here by -DMISBEHAVE=n: `dtrain check` has to say so.
  *   1 ends the process   2 crashes   3 never returns   4 writes behind its own memory
  */
-#ifndef STRANGERS_MISBEHAVE_H
-#define STRANGERS_MISBEHAVE_H
+#ifndef THIRD_PARTY_MISBEHAVE_H
+#define THIRD_PARTY_MISBEHAVE_H
 
 #include <stdlib.h>
 #ifndef MISBEHAVE

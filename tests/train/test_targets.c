@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shadows: copies of parameters that follow them by a rule or when they are asked to. An actor and a critic learn from
- * a shadow of each; every move is checked against a second computation, element by element, and neither threads nor
- * ranks, resumes or skipped steps change a bit.
+ * Target networks: copies of parameters that follow them by a rule or when they are asked to. An actor and a critic
+ * learn from a target network of each; every move is checked against a second computation, element by element, and
+ * neither threads nor ranks, resumes or skipped steps change a bit.
  */
 #include <config.h>
 
@@ -21,9 +21,9 @@ enum { STEPS = 12, OUT = 2, EVERY = 3 };
 static void as_pair(toy *t)
 {
     t->is_pair = true;
-    t->shadow[0] = (dt_target_rule){.tau = 0.1, .every = 1};
-    t->shadow[1] = (dt_target_rule){.tau = 1, .every = EVERY};
-    t->shadow[2] = (dt_target_rule){.tau = 1, .every = 0};
+    t->target[0] = (dt_target_rule){.tau = 0.1, .every = 1};
+    t->target[1] = (dt_target_rule){.tau = 1, .every = EVERY};
+    t->target[2] = (dt_target_rule){.tau = 1, .every = 0};
 }
 
 static dt_status step(toy *t)
@@ -36,31 +36,31 @@ static dt_status step(toy *t)
 
 /* ---- the rule ---------------------------------------------------------------------------------------------------- */
 
-static float follow(float shadow, float model, float tau)
+static float follow(float target, float model, float tau)
 {
-    const volatile float way = model - shadow, part = tau * way; /* rounded twice, wherever this is compiled */
-    return shadow + part;
+    const volatile float way = model - target, part = tau * way; /* rounded twice, wherever this is compiled */
+    return target + part;
 }
 
-/* What the shadows must be, from what they were and what their models are now. */
+/* What the target networks must be, from what they were and what their models are now. */
 static void move(const toy *t, uint64_t update, float *expected)
 {
     const float *now = dt_trainer_params(t->trainer);
     for (uint32_t i = 0; i < t->params.n; i++) {
         const dt_param *p = &t->params.param[i];
-        if (!p->is_target || t->shadow[p->shadow].every == 0 || update % t->shadow[p->shadow].every != 0) {
+        if (!p->is_target || t->target[p->target].every == 0 || update % t->target[p->target].every != 0) {
             continue;
         }
         for (int64_t k = 0; k < p->count; k++) {
             float *s = &expected[p->offset + k];
             const float m = now[t->params.param[p->of].offset + k];
-            const double tau = t->shadow[p->shadow].tau;
+            const double tau = t->target[p->target].tau;
             *s = tau == 1 ? m : follow(*s, m, (float)tau);
         }
     }
 }
 
-static void same_shadows(const toy *t, const float *expected)
+static void same_targets(const toy *t, const float *expected)
 {
     const float *now = dt_trainer_params(t->trainer);
     for (uint32_t i = 0; i < t->params.n; i++) {
@@ -101,11 +101,11 @@ static void test_they_follow_their_models(void **state)
     toy_start(&t);
     float *expected = copy_of(&t), *first = copy_of(&t);
     dt_param_table_copy_targets(&t.params, NULL, expected); /* they begin as their models */
-    same_shadows(&t, expected);
+    same_targets(&t, expected);
     for (uint64_t i = 1; i <= STEPS; i++) {
         assert_int_equal(step(&t), DT_OK);
         move(&t, i, expected);
-        same_shadows(&t, expected);
+        same_targets(&t, expected);
     }
     assert_true(changed(&t, "actor@target.", first) > 0);
     assert_true(changed(&t, "critic@target.", first) > 0);
@@ -129,7 +129,7 @@ static void test_many_elements_follow(void **state)
     for (uint64_t i = 1; i <= EVERY; i++) {
         assert_int_equal(step(&t), DT_OK);
         move(&t, i, expected);
-        same_shadows(&t, expected);
+        same_targets(&t, expected);
     }
     assert_true(changed(&t, "critic@target.", first) > 130000);
     free(expected);
@@ -147,11 +147,11 @@ static void test_a_copy_is_exact(void **state)
     float *before = copy_of(&t);
     assert_int_equal(dt_trainer_copy_to_targets(t.trainer, "past"), DT_OK);
     dt_param_table_copy_targets(&t.params, "past", before);
-    same_shadows(&t, before);
+    same_targets(&t, before);
     assert_int_equal(changed(&t, "a", before) + changed(&t, "c", before), 0); /* nothing else */
     assert_int_equal(dt_trainer_copy_to_targets(t.trainer, "target"), DT_OK);
     dt_param_table_copy_targets(&t.params, "target", before); /* of both models */
-    same_shadows(&t, before);
+    same_targets(&t, before);
     assert_int_equal(dt_trainer_copy_to_targets(t.trainer, "ghost"), DT_EINVAL);
     assert_error_has("there is no target network \"ghost\"; there are target, target, past");
     free(before);
@@ -181,7 +181,7 @@ static void test_a_skipped_step_moves_nothing(void **state)
         if (now != before) {
             move(&t, now, expected);
         }
-        same_shadows(&t, expected);
+        same_targets(&t, expected);
     }
     assert_true(skipped > 0 && skipped < STEPS);
     free(expected);
@@ -190,24 +190,24 @@ static void test_a_skipped_step_moves_nothing(void **state)
 
 /* ---- in graphs --------------------------------------------------------------------------------------------------- */
 
-static void judged_by_target(toy *t)
+static void valued_by_target(toy *t)
 {
     as_pair(t);
-    t->shadow[0].every = t->shadow[1].every = 0;
-    t->is_judged_by_target = true;
+    t->target[0].every = t->target[1].every = 0;
+    t->is_valued_by_target = true;
 }
 
-/* The actor's gradient through the critic's shadow, against differences of the loss; nothing of it reaches the shadow,
- * nor the critic. */
+/* The actor's gradient through the critic's target network, against differences of the loss; nothing of it reaches the
+ * target, nor the critic. */
 static void test_gradients_flow_through(void **state)
 {
     const char *const names[] = {"actor"};
     toy t;
     toy_init(&t);
-    judged_by_target(&t);
+    valued_by_target(&t);
     toy_start(&t);
     const uint64_t n = dt_trainer_vector_size(t.trainer);
-    assert_int_equal(n, t.params.count); /* what is a shadow's is not in the vector */
+    assert_int_equal(n, t.params.count); /* what is a target network's is not in the vector */
     float *at = malloc(n * sizeof(*at)), *gradient = malloc(n * sizeof(*at));
     double value = 0;
     assert_int_equal(dt_trainer_vector_get(t.trainer, at), DT_OK);
@@ -278,7 +278,7 @@ static void test_they_act(void **state)
     toy_fini(&t);
 }
 
-/* What the actor's shadow "past" does on five rows, by a policy. */
+/* What the actor's target network "past" does on five rows, by a policy. */
 static void act_of_past(dt_policy *p, float *out)
 {
     float x[5 * 5];
@@ -293,8 +293,8 @@ static void act_of_past(dt_policy *p, float *out)
     memcpy(out, v->data, 5 * OUT * sizeof(*out));
 }
 
-/* A policy that is held, as while the next round is collected beside learning, keeps its shadows; saved and loaded, it
- * has them elsewhere. */
+/* A policy that is held, as while the next round is collected in parallel with learning, keeps its target networks;
+ * saved and loaded, it has them elsewhere. */
 static void test_a_policy_holds_them(void **state)
 {
     toy t, other;
@@ -306,7 +306,7 @@ static void test_a_policy_holds_them(void **state)
     for (int i = 0; i < 2; i++) {
         toy_init(both[i]);
         as_pair(both[i]);
-        both[i]->shadow[2].every = 1;
+        both[i]->target[2].every = 1;
         toy_start(both[i]);
         const dt_policy_desc d = {.source = &both[i]->source, .cap = cap, .pieces = 1, .places = 1};
         assert_int_equal(dt_policy_create(both[i]->trainer, &d, &p[i]), DT_OK);
@@ -315,7 +315,7 @@ static void test_a_policy_holds_them(void **state)
     assert_int_equal(step(&t), DT_OK);
     assert_int_equal(dt_policy_freeze_params(p[0]), DT_OK);
     act_of_past(p[0], held);
-    assert_int_equal(step(&t), DT_OK); /* the shadow goes on */
+    assert_int_equal(step(&t), DT_OK); /* the target continues */
     act_of_past(p[0], later);
     assert_memory_equal(held, later, sizeof(held));
     assert_int_equal(dt_policy_save(p[0], &saved), DT_OK);

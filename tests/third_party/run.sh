@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Plugins as somebody outside would write them, with nothing but an installed dtrain: each is built by pkg-config,
+# Plugins as a third party would write them, with nothing but an installed dtrain: each is built by pkg-config,
 # passes `dtrain check`, trains and resumes to the same bits; and each is built again so that it exits, crashes, hangs
 # or writes where it should not, and `dtrain check` says so.
-# usage: tests/strangers/run.sh PREFIX   (where dtrain is installed)
+# usage: tests/third_party/run.sh PREFIX   (where dtrain is installed)
 set -u
 prefix=$(cd "$1" && pwd) || exit 2
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,7 +17,7 @@ if ! { command -v pkg-config && command -v "${cxx%% *}"; } >/dev/null; then
     echo "skipped: no pkg-config or C++"
     exit 77
 fi
-work=$(mktemp -d "${TMPDIR:-/tmp}/strangers-XXXXXX") || exit 1
+work=$(mktemp -d "${TMPDIR:-/tmp}/third_party-XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 passed=0 failed=0
@@ -54,8 +54,8 @@ build() {
         exit 1
     fi
 }
-# stranger NAME SOURCE STEP...: built, checked, and misbehaving in the steps named
-stranger() {
+# check_plugin NAME SOURCE STEP...: built, checked, and misbehaving in the steps named
+check_plugin() {
     name=$1 source=$2
     shift 2
     build "$name" "$source" good
@@ -88,10 +88,10 @@ same_bits() { # NAME STEPS OPTION...
     fi
 }
 
-stranger conv_world conv_world.c forward
-stranger cliff cliff.cpp playing
-stranger pursuit pursuit.c "environment pursuit: playing" "model pursuit_controller: forward"
-stranger dqn dqn.c iterate
+check_plugin conv_world conv_world.c forward
+check_plugin cliff cliff.cpp playing
+check_plugin pursuit pursuit.c "environment pursuit: playing" "model pursuit_controller: forward"
+check_plugin dqn dqn.c iterate
 DTRAIN_PLUGIN_PATH=$work/good
 export DTRAIN_PLUGIN_PATH
 same_bits conv_world 4 --plugin phase1_world_model --set models.world=conv_world --set data.batch=16 \
@@ -104,10 +104,10 @@ same_bits pursuit 8 --plugin phase2_ppo --set env.id=pursuit --set models.contro
 same_bits dqn 40 --plugin dqn --set env.id=cartpole --set dqn.collect_steps=4 --set dqn.updates=4 \
     --set dqn.learning_starts=64 --set dqn.capacity=128 --set dqn.target_every=6 --set data.batch=16 \
     --set checkpoint.every_seconds=0
-# what it takes to look at a rollout's rows beside the memory's was planned as well
+# what it takes to look at a rollout's rows in addition to the memory's was planned as well
 expect 0 "within the plan" awk -F '"mem/arenas":|"mem/arenas_planned":' 'NF == 3 && $2 + 0 > $3 + 0 { over = 1 }
     NF == 3 { n++ } END { print n && !over ? "within the plan" : "beyond the plan" }' dqn-whole/metrics.jsonl
 expect 0 '"metrics"' dtrain eval --checkpoint cliff-whole --seeds 1,2 --episodes 1 --json
 
-echo "strangers: $passed passed, $failed failed"
+echo "third_party: $passed passed, $failed failed"
 test "$failed" -eq 0

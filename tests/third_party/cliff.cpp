@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cliff: an environment in C++. The cliff walk of Sutton and Barto (2018), example 6.6: from the lower left corner of a
-// grid to the lower right one; between them lies a cliff, and whoever steps into it is back at the start, 100 poorer.
+// grid to the lower right one; between them lies a cliff, and an agent that steps into it is back at the start, 100 poorer.
 //
 //   obs      "A 2" f32   column, row, both in 0..1
 //   action   0 up, 1 right, 2 down, 3 left; walls are forbidden by the mask
