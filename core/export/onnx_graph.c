@@ -13,8 +13,8 @@
 
 enum { GRAPH_NODE = 1, GRAPH_INITIALIZER = 5 };
 enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP = 4, NODE_ATTRIBUTE = 5 };
-enum { ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_S = 4, ATTR_TYPE = 20 };
-enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_STRING = 3 };
+enum { ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_S = 4, ATTR_INTS = 8, ATTR_TYPE = 20 };
+enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_STRING = 3, TYPE_INTS = 7 };
 enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9 };
 
 void dt_onnx_fini(dt_onnx *o)
@@ -49,6 +49,16 @@ void dt_onnx_int(dt_onnx *o, const char *name, int64_t v)
     dt_pb_text(&o->part, ATTR_NAME, name);
     dt_pb_int(&o->part, ATTR_I, v);
     dt_pb_int(&o->part, ATTR_TYPE, TYPE_INT);
+    dt_pb_message(&o->attr, NODE_ATTRIBUTE, &o->part);
+}
+
+void dt_onnx_ints(dt_onnx *o, const char *name, const int64_t *v, uint32_t n)
+{
+    dt_pb_text(&o->part, ATTR_NAME, name);
+    for (uint32_t i = 0; i < n; i++) {
+        dt_pb_int(&o->part, ATTR_INTS, v[i]);
+    }
+    dt_pb_int(&o->part, ATTR_TYPE, TYPE_INTS);
     dt_pb_message(&o->attr, NODE_ATTRIBUTE, &o->part);
 }
 

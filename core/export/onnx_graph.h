@@ -20,6 +20,7 @@ void dt_onnx_fini(dt_onnx *o);
 dt_status dt_onnx_status(const dt_onnx *o) DT_NODISCARD;
 
 void dt_onnx_int(dt_onnx *o, const char *name, int64_t v); /* attributes */
+void dt_onnx_ints(dt_onnx *o, const char *name, const int64_t *v, uint32_t n);
 void dt_onnx_float(dt_onnx *o, const char *name, float v);
 void dt_onnx_text(dt_onnx *o, const char *name, const char *v);
 

@@ -473,6 +473,57 @@ static const char *spell_gru(const speller *s)
     return all;
 }
 
+/* ---- maps -------------------------------------------------------------------------------------------------------- */
+
+/* Dimensions of the result in terms of those of x. */
+static const char *emit_transpose(const speller *s, const char *x, const int64_t *order, uint32_t n)
+{
+    dt_onnx_ints(s->o, "perm", order, n);
+    return emit_unary(s, "Transpose", x);
+}
+
+/* Channels come first in ONNX. */
+static const char *spell_conv2d(const speller *s)
+{
+    static const int64_t first[] = {0, 3, 1, 2}, last[] = {0, 2, 3, 1};
+    const dt_shape *x = operand_shape(s, 0), *w = operand_shape(s, 1);
+    const int64_t *attr = s->n->attr.i;
+    if (x->rank != 4) {
+        return NULL;
+    }
+    const char *maps = emit_transpose(s, s->in[0], first, 4), *kernel = emit_transpose(s, s->in[1], first, 4);
+    dt_onnx_ints(s->o, "strides", (const int64_t[]){attr[0], attr[0]}, 2);
+    dt_onnx_ints(s->o, "pads", (const int64_t[]){attr[1], attr[2], attr[1], attr[2]}, 4);
+    dt_onnx_ints(s->o, "dilations", (const int64_t[]){attr[3], attr[3]}, 2);
+    dt_onnx_int(s->o, "group", extent_at(x, 3) / extent_at(w, 3));
+    const char *y = dt_onnx_add_call(s->o, "Conv", maps, kernel, s->n->n_in > 2 ? s->in[2] : NULL);
+    return emit_transpose(s, y, last, 4);
+}
+
+static const char *spell_transpose(const speller *s)
+{
+    const uint32_t rank = operand_shape(s, 0)->rank;
+    int64_t order[DT_MAX_DIMS];
+    for (uint32_t i = 0; i < rank; i++) {
+        order[i] = i < rank - 2 ? i : 2 * (int64_t)rank - 3 - i;
+    }
+    return emit_transpose(s, s->in[0], order, rank);
+}
+
+/* the digits of the order name the last dimensions from 1 on */
+static const char *spell_permute(const speller *s)
+{
+    const int64_t rank = operand_shape(s, 0)->rank, digits = s->n->attr.i[0];
+    int64_t order[DT_MAX_DIMS], n = 0;
+    for (int64_t left = digits; left > 0; left /= 10) {
+        n++;
+    }
+    for (int64_t i = rank - 1, left = digits; i >= 0; i--, left /= 10) {
+        order[i] = i < rank - n ? i : rank - n + left % 10 - 1;
+    }
+    return emit_transpose(s, s->in[0], order, (uint32_t)rank);
+}
+
 /* ---- choices, numbers -------------------------------------------------------------------------------------------- */
 
 static const char *spell_select(const speller *s)
@@ -529,10 +580,8 @@ static const char *spell_constant(const speller *s)
 #define spell_ppo_clip     NULL
 #define spell_value_loss   NULL
 #define spell_noise        NULL
-#define spell_transpose    NULL
 #define spell_pick         NULL
 #define spell_unfold       NULL
-#define spell_permute      NULL
 
 const char *dt_onnx_write_op(dt_onnx *o, const dt_ir *ir, const dt_node *n, const char *const *in,
                              const char **second_p)

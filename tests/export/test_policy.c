@@ -561,6 +561,59 @@ static void test_axis_ops(void **state)
     end(&r);
 }
 
+/* Ops of maps and of choices, likewise, under DT_KEEP_ONNX_MAPS: a convolution of [A,2,2,2], its normal form, the
+ * greatest numbers of a row. */
+static void test_map_ops(void **state)
+{
+    enum { SIDE = 2, COLUMNS = SIDE + 1, OUT = 3, FLAT = 8, KERNEL = 12, SEEN = SIDE * COLUMNS * OUT };
+    static const double number[KERNEL] = {0.5, -1, 2, 0.25, -0.75, 1.5, -0.5, 1, 3, -2, 0.125, -0.25};
+    recorder r;
+    begin(&r);
+    dt_graph *g = r.graph;
+    dt_tensor *x = input(&r, F_OBS), *again[] = {x, x, x, x}, *index = NULL;
+    dt_tensor *row = dt_constant_row(g, number, FLAT), *flat = dt_mul(g, dt_concat(g, again, 4), row); /* [A,8] */
+    dt_tensor *map = dt_split(g, dt_split(g, flat, SIDE), SIDE);
+    dt_tensor *kernel = dt_split(g, dt_split(g, dt_split(g, dt_constant_row(g, number, KERNEL), OUT), 1), SIDE);
+    dt_tensor *seen = dt_conv2d(g, map, kernel, NULL, 1, 0, 1, 1); /* [A,2,3,3] */
+    dt_tensor *gamma = dt_constant_row(g, number, OUT), *normal = dt_group_norm_maps(g, seen, 1, gamma, gamma);
+    dt_tensor *top = dt_top_k(g, flat, 2, &index);
+    dt_tensor *wave = dt_select(g, dt_compare(g, DT_BIN_LESS, flat, row), dt_sin(g, flat), dt_cos(g, dt_abs(g, flat)));
+    dt_tensor *chosen[] = {top, dt_cast(g, index), dt_add(g, wave, dt_one_hot(g, index, 1, FLAT)),
+                           dt_reduce_columns(g, DT_REDUCE_MIN, flat)};
+    output(&r, "logits", heads(&r, x));
+    output(&r, "mean", dt_slice(g, x, 0, 1));
+    output(&r, "log_std", dt_slice(g, x, 1, 1));
+    output(&r, "seen", dt_merge(g, dt_merge(g, seen)));
+    output(&r, "normal", dt_merge(g, dt_merge(g, dt_permute_dims(g, normal, 312))));
+    output(&r, "chosen", dt_concat(g, chosen, 4));
+    dt_bundle b;
+    assert_int_equal(make(&r, &b), DT_OK);
+    const char *keep = getenv("DT_KEEP_ONNX_MAPS");
+    (void)unlink(path);
+    assert_int_equal(dt_onnx_write(&b, keep != NULL ? keep : path), DT_OK);
+    dt_bundle_fini(&b);
+    dt_policy *p = through_file(&r);
+    step s = {.obs = {1, 2, 5, 4, -7, -8, 0.5f, -1}};
+    dt_policy_io io = io_of(&s, p);
+    act(p, &io);
+    int64_t dim[DT_MAX_DIMS];
+    uint32_t rank = 0;
+    const float *y = dt_policy_output(p, "seen", dim, &rank);
+    for (int i = 0; i < PLACES * SEEN; i++) {
+        const int m = i % OUT, q = i / OUT % COLUMNS, h = i / (OUT * COLUMNS) % SIDE, place = i / SEEN;
+        double sum = 0;
+        for (int j = 0; j < SIDE; j++) {
+            for (int c = 0; c < SIDE && q + j >= 1 && q + j <= SIDE; c++) {
+                const int at = (h * SIDE + q + j - 1) * SIDE + c;
+                sum += number[at] * s.obs[SIDE * place + at % SIDE] * number[(m * SIDE + j) * SIDE + c];
+            }
+        }
+        assert_true(fabs(y[i] - sum) < 1e-5);
+    }
+    dt_policy_free(p);
+    end(&r);
+}
+
 /* What would be asked of a phase from step to step, and ops that ONNX has not; nothing is left half written. */
 static void test_refused_exports(void **state)
 {
@@ -603,11 +656,13 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_describe),        cmocka_unit_test(test_act),           cmocka_unit_test(test_normalised),
-        cmocka_unit_test(test_step_inputs),     cmocka_unit_test(test_shield),        cmocka_unit_test(test_squash),
-        cmocka_unit_test(test_index),           cmocka_unit_test(test_memory),        cmocka_unit_test(test_steady),
-        cmocka_unit_test(test_refused_steps),   cmocka_unit_test(test_refused_files), cmocka_unit_test(test_axis_ops),
-        cmocka_unit_test(test_refused_exports),
+        cmocka_unit_test(test_describe),      cmocka_unit_test(test_act),
+        cmocka_unit_test(test_normalised),    cmocka_unit_test(test_step_inputs),
+        cmocka_unit_test(test_shield),        cmocka_unit_test(test_squash),
+        cmocka_unit_test(test_index),         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_steady),        cmocka_unit_test(test_refused_steps),
+        cmocka_unit_test(test_refused_files), cmocka_unit_test(test_axis_ops),
+        cmocka_unit_test(test_map_ops),       cmocka_unit_test(test_refused_exports),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -216,7 +216,9 @@ def compare_phase1(name, folder, outputs):
 def compare_ops(build, path):
     """Ops that none of the shipped models records: the model of tests/export/test_policy.c, by its formula."""
     subprocess.run([os.path.join(build, "tests/export/test_policy")], check=True, cwd=os.path.dirname(path),
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "DT_KEEP_ONNX": path})
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "DT_KEEP_ONNX": path,
+                                                                    "DT_KEEP_ONNX_MAPS": path + ".maps"})
+    compare_maps(path + ".maps")
     onnx.checker.check_model(onnx.load(path), full_check=True)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     x = np.random.default_rng(3).standard_normal((7, 2)).astype(np.float32)
@@ -226,6 +228,29 @@ def compare_ops(build, path):
     worst = far(out["logits"][:, :2], (x[:, :, None] * y[:, None, :]).mean(1) + 0.5 * x)
     print(f"ops along an axis: {worst:.1e}")
     assert worst < TOLERANCE, worst
+
+
+def compare_maps(path):
+    """Likewise: a convolution of maps, group norm, choices."""
+    onnx.checker.check_model(onnx.load(path), full_check=True)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    x = np.random.default_rng(3).standard_normal((7, 2)).astype(np.float32)
+    feed = {i.name: x if i.name == "obs" else np.ones((7, 3), np.float32) for i in session.get_inputs()}
+    out = dict(zip([o.name for o in session.get_outputs()], session.run(None, feed)))
+    number = np.array([0.5, -1, 2, 0.25, -0.75, 1.5, -0.5, 1, 3, -2, 0.125, -0.25])
+    flat = np.tile(x.astype(np.float64), 4) * number[:8]
+    padded = np.pad(flat.reshape(7, 2, 2, 2), ((0, 0), (0, 0), (1, 1), (0, 0)))
+    kernel = number.reshape(3, 2, 2)
+    seen = np.stack([np.einsum("ahjc,mjc->ahm", padded[:, :, q:q + 2], kernel) for q in range(3)], 2)
+    mean, variance = (f(seen, axis=(1, 2, 3), keepdims=True) for f in (np.mean, np.var))
+    normal = (seen - mean) / np.sqrt(variance + 1e-5) * number[:3] + number[:3]
+    index = np.argsort(-flat, 1, kind="stable")[:, :2]
+    wave = np.where(flat < number[:8], np.sin(flat), np.cos(np.abs(flat))) + np.eye(8)[index[:, 1]]
+    chosen = np.concatenate([np.take_along_axis(flat, index, 1), index, wave, flat.min(1, keepdims=True)], 1)
+    want = {"seen": seen.reshape(7, -1), "normal": normal.transpose(0, 3, 1, 2).reshape(7, -1), "chosen": chosen}
+    worst = {name: far(out[name], value) for name, value in want.items()}
+    print("ops of maps and choices:", ", ".join(f"{name} {value:.1e}" for name, value in worst.items()))
+    assert max(worst.values()) < TOLERANCE, worst
 
 
 def main():

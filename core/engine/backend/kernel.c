@@ -102,6 +102,13 @@ dt_kernel *dt_kernel_find(uint32_t op, dt_kernel_set set)
     }
 }
 
+/* of CONV2D of x and w, or of its derivative by x */
+static size_t scratch_of_conv(const dt_view *x, const dt_view *w, bool is_dx)
+{
+    const int64_t groups = x->dim[x->rank - 1] / w->dim[3], M = w->dim[0] / groups, K = dt_view_count(w) / w->dim[0];
+    return is_dx ? dt_scratch_conv(K, groups, K, M) : dt_scratch_conv(K, groups, M, K);
+}
+
 size_t dt_kernel_scratch_bytes(uint32_t op, dt_kernel_set set, const dt_attr *attr, const dt_view *in,
                                const dt_view *out)
 {
@@ -121,6 +128,12 @@ size_t dt_kernel_scratch_bytes(uint32_t op, dt_kernel_set set, const dt_attr *at
         const dt_view *a = &in[0], *y = &out[0];
         return is_cpu ? dt_gemm_floats(y->dim[y->rank - 1], a->dim[a->rank - (attr->i[0] ? 2 : 1)]) * word : 0;
     }
+    case DT_OPX_CONV2D:
+        return is_cpu ? scratch_of_conv(&in[0], &in[1], false) * word : 0;
+    case DT_OPX_CONV2D_DX: /* reference: the sums of dx */
+        return (is_cpu ? scratch_of_conv(&out[0], &in[1], true) : (size_t)dt_view_count(&out[0])) * word;
+    case DT_OPX_CONV2D_DW:
+        return is_cpu ? dt_scratch_conv_dw(dt_view_count(&out[0]) / out[0].dim[0]) * word : 0;
     case DT_OPX_GAT:
     case DT_OPX_GAT_BWD: {
         const dt_view *h = op == DT_OPX_GAT ? in : in + 1;
@@ -154,8 +167,14 @@ size_t dt_kernel_kept_bytes(uint32_t op, dt_kernel_set set, const dt_view *in, u
 {
     enum { W = 1, LARGEST = 1 << 16 };
     const bool is_cpu = set == DT_KERNELS_CPU || set == DT_KERNELS_CPU_BF16;
-    if (!is_cpu || op != DT_OPX_LINEAR || (params >> W & 1) == 0 || dt_view_count(&in[W]) > LARGEST) {
+    if (!is_cpu || (op != DT_OPX_LINEAR && op != DT_OPX_CONV2D) || (params >> W & 1) == 0 ||
+        dt_view_count(&in[W]) > LARGEST) {
         return 0;
+    }
+    if (op == DT_OPX_CONV2D) {
+        const int64_t groups = in[0].dim[in[0].rank - 1] / in[W].dim[3];
+        return (size_t)groups * dt_gemm_packed_floats(in[W].dim[0] / groups, dt_view_count(&in[W]) / in[W].dim[0]) *
+               sizeof(float);
     }
     return dt_gemm_packed_floats(in[W].dim[0], in[W].dim[1]) * sizeof(float);
 }

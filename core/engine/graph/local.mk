@@ -11,6 +11,7 @@ core_libdtcore_la_SOURCES += \
 	core/engine/graph/op.c core/engine/graph/op.h \
 	core/engine/graph/op_attention.c \
 	core/engine/graph/op_axis.c \
+	core/engine/graph/op_conv.c \
 	core/engine/graph/op_elementwise.c \
 	core/engine/graph/op_layout.c \
 	core/engine/graph/op_linear.c \

@@ -423,6 +423,15 @@ static inline dt_tensor *dt_conv1d(dt_graph *g, dt_tensor *x, dt_tensor *w, dt_t
 {
     return dt_linear(g, dt_unfold(g, x, kernel, stride, padding, 0), w, b);
 }
+/* Two-dimensional convolution of x[...,H,W,C] with w[M,rows,columns,C / groups], b[M] or NULL -> [...,P,Q,M]. Maps that
+ * are stored [...,C,H,W] get their channels last by dt_permute_dims(g, x, 231). */
+static inline dt_tensor *dt_conv2d(dt_graph *g, dt_tensor *x, dt_tensor *w, dt_tensor *b, int64_t stride,
+                                   int64_t padding_rows, int64_t padding_columns, int64_t dilation)
+{
+    dt_tensor *in[3] = {x, w, b};
+    const dt_attr a = {{stride, padding_rows, padding_columns, dilation}, {0, 0, 0, 0}};
+    return g->api->op(g, DT_OP_CONV2D, in, 3, &a);
+}
 /* An action of a squashed Gaussian (Haarnoja et al. 2018, appendix C): tanh(u), u = mean + e^log_std noise, all
  * [...,P], and its log probability [...,1], sum_p of log N(u) - log(1 - tanh(u)^2) in the form that does not cancel,
  * 2 (log 2 - u - softplus(-2 u)). Gradients flow through the action as well. log_prob_p may be NULL. */
@@ -543,6 +552,21 @@ static inline dt_tensor *dt_group_norm(dt_graph *g, dt_tensor *x, int64_t groups
 {
     dt_tensor *like = dt_step(g, dt_split(g, gamma, groups), 0); /* [D / groups] */
     dt_tensor *y = dt_layernorm(g, dt_split(g, x, groups), dt_fill(g, like, 1), dt_fill(g, like, 0), NULL);
+    return dt_add(g, dt_mul(g, dt_merge(g, y), gamma), beta);
+}
+/* The same of maps x[...,H,W,C]: each of `groups` equal parts of the channels is normalised over all positions of a row
+ * (groups 1: layer norm of the map, C: instance norm). It reads nothing of other rows, so it evaluates as it trains. */
+static inline dt_tensor *dt_group_norm_maps(dt_graph *g, dt_tensor *x, int64_t groups, dt_tensor *gamma,
+                                            dt_tensor *beta)
+{
+    const uint32_t rank = x != NULL ? g->api->rank(x) : 0;
+    const int64_t H = rank < 3 ? 1 : g->api->dim(x, rank - 3), W = rank < 3 ? 1 : g->api->dim(x, rank - 2);
+    dt_tensor *parts = dt_permute_dims(g, dt_split(g, x, groups), 3124); /* [...,groups,H,W,C / groups] */
+    dt_tensor *flat = dt_merge(g, dt_merge(g, parts));
+    dt_tensor *centred = dt_sub(g, flat, dt_reduce_columns(g, DT_REDUCE_MEAN, flat));
+    dt_tensor *variance = dt_reduce_columns(g, DT_REDUCE_MEAN, dt_mul(g, centred, centred));
+    dt_tensor *normal = dt_div(g, centred, dt_sqrt(g, dt_affine(g, variance, 1, 1e-5)));
+    dt_tensor *y = dt_permute_dims(g, dt_split(g, dt_split(g, normal, H), W), 2314);
     return dt_add(g, dt_mul(g, dt_merge(g, y), gamma), beta);
 }
 

@@ -498,6 +498,10 @@ static inline void record_choices(dt_graph *g)
     dt_tensor *row = dt_slice(g, dt_constant_row(g, steps, 10), 1, 8);
     dt_tensor *turned = dt_permute_dims(g, dt_split(g, dt_add(g, h, row), 2), 21); /* [N,4,2] */
     dt_tensor *sums = dt_scatter_add(g, dt_linear(g, I(g, "edges"), P(g, "w_edge"), NULL), I(g, "col"), h); /* [N,4] */
+    dt_tensor *maps = dt_split(g, dt_split(g, dt_merge(g, turned), 2), 2); /* [N,2,2,2] */
+    maps = dt_group_norm_maps(g, maps, 1, dt_slice(g, P(g, "gamma"), 2, 2), dt_slice(g, P(g, "beta"), 2, 2));
+    dt_tensor *kernel = dt_split(g, dt_split(g, P(g, "w_map"), 2), 2);                   /* [3,2,2,2] */
+    dt_tensor *seen = dt_tanh(g, dt_conv2d(g, maps, kernel, P(g, "b_map"), 1, 1, 0, 1)); /* [N,3,1,3] */
     dt_tensor *normal = dt_group_norm(g, h, 2, P(g, "gamma"), P(g, "beta"));
     dt_tensor *least = dt_reduce(g, DT_REDUCE_MIN, turned); /* [N,2] */
     dt_tensor *draw = dt_softmax(g, dt_add(g, h, dt_gumbel_noise(g, I(g, "key"), 8, 1)));
@@ -509,10 +513,12 @@ static inline void record_choices(dt_graph *g)
     (void)g->api->loss(g, "least", dt_sum(g, dt_mul(g, least, dt_add(g, number, unread))), 1, "N");
     (void)g->api->loss(g, "sums", dt_sum(g, dt_mul(g, sums, dt_slice(g, normal, 3, 4))), 1, "N");
     (void)g->api->loss(g, "draw", dt_sum(g, dt_mul(g, draw, row)), 1, "N");
+    (void)g->api->loss(g, "seen", dt_sum(g, dt_mul(g, seen, seen)), 1, "N");
 }
 
-static const param_spec params_choices[] = {{"w0", 8, 5},    {"b0", 8, 0},   {"scale", 1, 0}, {"w_edge", 4, 3},
-                                            {"gamma", 8, 0}, {"beta", 8, 0}, {NULL, 0, 0}};
+static const param_spec params_choices[] = {{"w0", 8, 5},     {"b0", 8, 0},    {"scale", 1, 0},
+                                            {"w_edge", 4, 3}, {"gamma", 8, 0}, {"beta", 8, 0},
+                                            {"w_map", 3, 8},  {"b_map", 3, 0}, {NULL, 0, 0}};
 static const model model_choices = {params_choices, record_choices};
 
 static const struct {

@@ -181,6 +181,13 @@ static void test_shapes(void **state)
     assert_shape(dt_unfold(g, b, 2, 2, 0, 0), "2 6 f32");
     assert_shape(dt_unfold(g, b, 5, 1, 0, 0), "1 15 f32");
     assert_shape(dt_unfold(g, b, 3, 2, 5, 1), "7 9 f32"); /* (5 + 10 - 3) / 2 + 1 */
+    dt_tensor *map = dt_split(g, dt_split(g, h, 2), 2);   /* [N,2,2,2] */
+    dt_tensor *kernel = dt_split(g, dt_split(g, param(&f, "w8"), 2), 2);
+    dt_tensor *row = dt_slice(g, param(&f, "b"), 0, 2);
+    assert_shape(dt_group_norm_maps(g, map, 2, row, row), "N 2 2 2 f32");
+    assert_shape(dt_conv2d(g, map, kernel, param(&f, "b"), 1, 1, 0, 1), "N 3 1 8 f32");
+    assert_shape(dt_conv2d(g, map, kernel, NULL, 3, 1, 1, 2), "N 1 1 8 f32"); /* (2 + 2 - 2 - 1) / 3 + 1 */
+    assert_shape(dt_conv2d(g, map, dt_split(g, dt_split(g, param(&f, "w8"), 2), 4), NULL, 1, 0, 1, 1), "N 1 1 8 f32");
     assert_shape(g->api->step_input(g, "beta", 3), "3 f32");
     assert_ptr_equal(g->api->step_input(g, "beta", 3), g->api->step_input(g, "beta", 3));
     assert_int_equal(g->api->status(g), DT_OK);
@@ -289,6 +296,21 @@ static void test_shape_refusals(void **state)
     REFUSED(dt_unfold(f.g, param(&f, "five"), 6, 1, 0, 0), DT_EINVAL, "padding 0 on both sides of 5");
     REFUSED(dt_unfold(f.g, param(&f, "five"), 2, 1, -1, 0), DT_EINVAL, "padding -1 on both sides of 5");
     REFUSED(dt_unfold(f.g, param(&f, "five"), 2, 1, 6, 0), DT_EINVAL, "it must be 0 to 5");
+#define MAP()                        dt_split(f.g, dt_split(f.g, H(), 2), 2) /* [N,2,2,2] */
+#define KERNEL()                     dt_split(f.g, dt_split(f.g, param(&f, "w8"), 2), 2)
+#define CONV(w, stride, h, dilation) dt_conv2d(f.g, MAP(), w, NULL, stride, h, 0, dilation)
+    REFUSED(CONV(KERNEL(), 0, 0, 1), DT_EINVAL, "a stride of 0, a dilation of 1: both must be 1 to 2147483647");
+    REFUSED(CONV(KERNEL(), 1, 0, 0), DT_EINVAL, "a stride of 1, a dilation of 0");
+    REFUSED(CONV(KERNEL(), 1, 0, INT64_MAX), DT_EINVAL, "a dilation of 9223372036854775807");
+    REFUSED(CONV(KERNEL(), 1, -1, 1), DT_EINVAL, "conv2d: padding -1 on both sides of 2 rows: it must be at least 0");
+    REFUSED(CONV(KERNEL(), 1, INT64_MAX, 1), DT_EINVAL, "padding 9223372036854775807 on both sides of 2 rows");
+    REFUSED(CONV(KERNEL(), 1, 0, 2), DT_EINVAL, "make room for a kernel of 2 with dilation 2");
+    REFUSED(CONV(KERNEL(), 1, 1, 2), DT_EINVAL, "padding 0 on both sides of 2 columns");
+    REFUSED(CONV(dt_split(f.g, dt_split(f.g, param(&f, "w8"), 2), 1), 1, 0, 1), DT_ESHAPE,
+            "w is 8 2 1 4 f32, but the last dimension of w must divide the channels of x");
+    REFUSED(CONV(param(&f, "w8"), 1, 0, 1), DT_ESHAPE, "w is 8 8 f32, expected [M,I,J,G] f32");
+    REFUSED(dt_conv2d(f.g, dt_gather(f.g, H(), input(&f, "seq_row")), KERNEL(), NULL, 1, 0, 0, 1), DT_ESHAPE,
+            "must be numbers, at least 1");
     const dt_attr odd = {.i = {2, 1, 0, 2}};
     REFUSED(f.g->api->op(f.g, DT_OP_UNFOLD, (dt_tensor *[]){param(&f, "five")}, 1, &odd), DT_EINVAL,
             "i3 is 2; 1 is circular, 0 is not");

@@ -15,6 +15,8 @@
 #define EXTREME_ROW_D {{DT_OPX_EXTREME_BWD, "g i0 i1", "f0 s1"}}
 #define UNFOLD_D {{DT_OPX_UNFOLD_BWD, "g s0", "f0"}}
 #define SELECT_D {{DT_OP_SELECT, "i0 g -", "f1"}, {DT_OP_SELECT, "i0 - g", "f2"}}
+#define CONV_D {{DT_OPX_CONV2D_DX, "g i1 s0", "f0"}, {DT_OPX_CONV2D_DW, "i0 g s1", "a1"}, {DT_OPX_COLSUM, "g", "a2"}}
+#define CONV_D2 {{DT_OPX_CONV2D_DX, "g i1 s0", "f0"}, {DT_OPX_CONV2D_DW, "i0 g s1", "a1"}}
 #define TOP_K_D {{DT_OPX_TOP_K_BWD, "g o1", "f0"}}
 #define UNARY_OF_Y {{DT_OPX_UNARY_BWD, "g o0", "f0"}}
 #define UNARY_OF_X {{DT_OPX_UNARY_BWD, "g i0", "f0"}}
@@ -207,6 +209,28 @@ const op_case op_cases[] = {
     {"unfold round", DT_OP_UNFOLD, I4(5, 1, 2, 1), {"x N5 7 3"}, {"f N5 7 15"}, NULL, UNFOLD_D, 0, 0},
     {"unfold all round", DT_OP_UNFOLD, I4(6, 2, 4, 1), {"x N5 4 37"}, {"f N5 4 222"}, NULL, UNFOLD_D, 0, 0},
     {"unfold nothing", DT_OP_UNFOLD, I4(3, 1, 0, 0), {"x N0 11 4"}, {"f N0 9 12"}, NULL, UNFOLD_D, 0, 0},
+
+    {"conv2d", DT_OP_CONV2D, I4(1, 1, 1, 1), {"x N3 5 6 4", "x 7 3 3 4", "x 7"}, {"f N3 5 6 7"}, NULL, CONV_D, 0, 0},
+    {"conv2d by strides", DT_OP_CONV2D, I4(2, 0, 1, 1), {"x 2 N2 7 6 5", "x 3 3 2 5", "-"}, {"f 2 N2 3 4 3"}, NULL,
+     CONV_D2, 0, 0},
+    {"conv2d of rows", DT_OP_CONV2D, I4(1, 0, 2, 1), {"x N2 3 7 5", "x 19 1 5 5", "x 19"}, {"f N2 3 7 19"}, NULL,
+     CONV_D, 0, 0},
+    {"conv2d dilated", DT_OP_CONV2D, I4(1, 2, 3, 2), {"x N2 6 7 3", "x 5 3 3 3", "x 5"}, {"f N2 6 9 5"}, NULL, CONV_D,
+     0, 0},
+    {"conv2d in groups", DT_OP_CONV2D, I4(1, 1, 1, 1), {"x N2 4 5 6", "x 9 3 3 2", "x 9"}, {"f N2 4 5 9"}, NULL, CONV_D,
+     0, 0},
+    {"conv2d by channel", DT_OP_CONV2D, I4(3, 4, 4, 2), {"x N2 4 5 5", "x 5 3 3 1", "x 5"}, {"f N2 3 3 5"}, NULL,
+     CONV_D, 0, 0},
+    {"conv2d of pixels", DT_OP_CONV2D, I4(1, 0, 0, 1), {"x N3 4 5 33", "x 17 1 1 33", "x 17"}, {"f N3 4 5 17"}, NULL,
+     CONV_D, 0, 0},
+    {"conv2d of pixels in groups", DT_OP_CONV2D, I4(1, 0, 0, 1), {"x N3 2 3 8", "x 6 1 1 4", "x 6"}, {"f N3 2 3 6"},
+     NULL, CONV_D, 0, 0},
+    {"conv2d of every other pixel", DT_OP_CONV2D, I4(2, 0, 0, 1), {"x 3 5 8", "x 2 1 1 8", "-"}, {"f 2 3 2"}, NULL,
+     CONV_D2, 0, 0},
+    {"conv2d of many", DT_OP_CONV2D, I4(1, 0, 0, 1), {"x N20 8 8 2", "x 5 1 2 2", "x 5"}, {"f N20 8 7 5"}, NULL, CONV_D,
+     1120, 0},
+    {"conv2d nothing", DT_OP_CONV2D, I4(1, 1, 1, 1), {"x N0 5 6 4", "x 7 3 3 4", "x 7"}, {"f N0 5 6 7"}, NULL, CONV_D,
+     0, 0},
 
     {"layernorm", DT_OP_LAYERNORM, F2(1e-5, 0), {"x N5 7", "x 7", "x 7", "x N5 7"},
      {"f N5 7", "f N5 2"}, NULL, NORM_D, 0, 0},

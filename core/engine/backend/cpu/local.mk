@@ -13,6 +13,7 @@ cpu_isa_sources = core/engine/backend/cpu/attention.h core/engine/backend/cpu/cp
 	core/engine/backend/cpu/vmath.h \
 	core/engine/backend/cpu/axis.c \
 	core/engine/backend/cpu/binary.c \
+	core/engine/backend/cpu/conv.c \
 	core/engine/backend/cpu/copy.c \
 	core/engine/backend/cpu/dropout.c \
 	core/engine/backend/cpu/gat.c \
@@ -57,6 +58,7 @@ endif
 
 # The bf16 kernels of products: the same sources with another gemm, once with vectors and once with tiles.
 cpu_bf16_sources = \
+	core/engine/backend/cpu/conv.c \
 	core/engine/backend/cpu/gemm_bf16.c \
 	core/engine/backend/cpu/gru.c \
 	core/engine/backend/cpu/linear.c \

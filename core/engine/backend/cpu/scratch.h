@@ -63,4 +63,28 @@ static inline size_t dt_scratch_gru_bwd(int64_t T, int64_t S, int64_t H)
     return dt_scratch_recurrent_product(T, S, H, 3) + (size_t)(H + 4 * S * H + T * S * H) + dt_gemm_floats(H, S);
 }
 
+/* CONV2D: positions whose patches of K are copied at a time: a quarter of 2 MB of them, in whole tiles. */
+static inline int64_t dt_scratch_conv_positions(int64_t K)
+{
+    enum { FLOATS = 1 << 16, LEAST = 32, MOST = DT_GEMM_BLOCK };
+    const int64_t n = FLOATS / K / LEAST * LEAST;
+    return n < LEAST ? LEAST : n > MOST ? MOST : n;
+}
+
+static inline size_t dt_scratch_conv_patches(int64_t K)
+{
+    return (size_t)(dt_scratch_conv_positions(K) * K + DT_SCRATCH_PAD);
+}
+
+/* patches, w of all groups packed for products of N columns by sums of K, and what a product takes itself */
+static inline size_t dt_scratch_conv(int64_t patch, int64_t groups, int64_t N, int64_t K)
+{
+    return dt_scratch_conv_patches(patch) + (size_t)groups * dt_gemm_packed_floats(N, K) + dt_gemm_tile_floats(K);
+}
+
+static inline size_t dt_scratch_conv_dw(int64_t patch)
+{
+    return dt_scratch_conv_patches(patch) + dt_gemm_floats(patch, dt_scratch_conv_positions(patch));
+}
+
 #endif

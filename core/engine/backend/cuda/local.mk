@@ -5,6 +5,7 @@
 cuda_sources = \
 	core/engine/backend/cuda/axis.cu \
 	core/engine/backend/cuda/binary.cu \
+	core/engine/backend/cuda/conv.cu \
 	core/engine/backend/cuda/copy.cu \
 	core/engine/backend/cuda/cumsum.cu \
 	core/engine/backend/cuda/device.cu \

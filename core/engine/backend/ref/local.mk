@@ -4,6 +4,7 @@
 ref_sources = core/engine/backend/ref/ref.h \
 	core/engine/backend/ref/axis.c \
 	core/engine/backend/ref/binary.c \
+	core/engine/backend/ref/conv.c \
 	core/engine/backend/ref/copy.c \
 	core/engine/backend/ref/dropout.c \
 	core/engine/backend/ref/gat.c \
