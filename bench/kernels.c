@@ -99,7 +99,7 @@ static void bench_free(bench *b)
 }
 
 /* ns per call */
-static double time_kernel(uint32_t op, dt_kernel_set set, bench *b)
+static double time_kernel_of(uint32_t op, dt_kernel_set set, bench *b)
 {
     static const dt_kernel_run run = {.seed = 1, .training = 1};
     dt_kernel *kernel = dt_kernel_find(op, set);
@@ -124,7 +124,7 @@ static double time_kernel(uint32_t op, dt_kernel_set set, bench *b)
 
 static double time_kernel(uint32_t op, bench *b)
 {
-    return time_kernel(op, DT_KERNELS_CPU, b);
+    return time_kernel_of(op, DT_KERNELS_CPU, b);
 }
 
 /* ---- the library compared with: oneDNN's matmul primitive, made for exactly these sizes
@@ -220,8 +220,8 @@ static void product(int64_t R, int64_t K, int64_t M, dt_kernel_set set)
     in(&w, 2, R, M, 0);
     out(&w, 2, M, K, 0);
     w.out[0].accum = 1;
-    const double t[3] = {time_kernel(DT_OPX_LINEAR, set, &f), time_kernel(DT_OPX_LINEAR_DX, set, &x),
-                         time_kernel(DT_OPX_LINEAR_DW, set, &w)};
+    const double t[3] = {time_kernel_of(DT_OPX_LINEAR, set, &f), time_kernel_of(DT_OPX_LINEAR_DX, set, &x),
+                         time_kernel_of(DT_OPX_LINEAR_DW, set, &w)};
     const bool half = set == DT_KERNELS_CPU_BF16;
     const dnnl_data_type_t type = half ? dnnl_bf16 : dnnl_f32;
     void *left[3] = {f.in[0].data, x.in[0].data, w.in[1].data}, *right[3] = {f.in[1].data, x.in[1].data, w.in[0].data};
@@ -485,6 +485,68 @@ static void optimizer(const char *filter)
     bench_free(&b);
 }
 
+/* ---- convolutions next to LINEAR of what two UNFOLDs and a PERMUTE make of x ------------------------------------- */
+
+static dt_view view4(bench *b, int64_t d0, int64_t d1, int64_t d2, int64_t d3)
+{
+    dt_view v = {.rank = 4, .dim = {d0, d1, d2, d3}, .dtype = DT_F32};
+    v.data = values(b, dt_view_count(&v), 2);
+    return v;
+}
+
+/* forward alone: the four kernels one after the other */
+static double time_unfolded(int64_t N, int64_t H, int64_t C, int64_t M, int64_t taps)
+{
+    bench columns = {.attr = {{taps, 1, taps / 2, 0}, {0}}}, rows = columns, order = {.attr = {{213}, {0}}},
+          linear = {0};
+    in(&columns, 3, N * H, H, C);
+    out(&columns, 3, N * H, H, taps * C);
+    in(&rows, 3, N, H, H * taps * C);
+    out(&rows, 3, N, H, taps * H * taps * C);
+    order.in[order.n_in++] = view4(&order, N * H, taps, H, taps * C);
+    order.out[order.n_out++] = view4(&order, N * H, H, taps, taps * C);
+    in(&linear, 2, N * H * H, taps * taps * C, 0);
+    in(&linear, 2, M, taps * taps * C, 0);
+    in(&linear, 1, M, 0, 0);
+    out(&linear, 2, N * H * H, M, 0);
+    const double ns = time_kernel(DT_OPX_UNFOLD, &columns) + time_kernel(DT_OPX_UNFOLD, &rows) +
+                      time_kernel(DT_OPX_PERMUTE, &order) + time_kernel(DT_OPX_LINEAR, &linear);
+    bench_free(&columns);
+    bench_free(&rows);
+    bench_free(&order);
+    bench_free(&linear);
+    return ns;
+}
+
+static void convolutions(const char *filter)
+{
+    static const int64_t shapes[][5] = {
+        {64, 12, 32, 64, 3}, {16, 32, 16, 32, 3}, {256, 8, 7, 32, 3}, {16, 16, 64, 64, 5}};
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const int64_t N = shapes[i][0], H = shapes[i][1], C = shapes[i][2], M = shapes[i][3], taps = shapes[i][4];
+        const double flops = 2.0 * (double)(N * H * H * M * taps * taps * C);
+        bench f = {.attr = {{1, taps / 2, taps / 2, 1}, {0}}};
+        char name[64];
+        snprintf(name, sizeof(name), "conv2d, %lld x %lld x %lld x %lld to %lld by %lld", (long long)N, (long long)H,
+                 (long long)H, (long long)C, (long long)M, (long long)taps);
+        if (strstr(name, filter) == NULL) {
+            continue;
+        }
+        const dt_view x = view4(&f, N, H, H, C), w = view4(&f, M, taps, taps, C), y = view4(&f, N, H, H, M);
+        bench dx = {.attr = f.attr, .in = {y, w, x}, .out = {x}, .n_in = 3, .n_out = 1};
+        bench dw = {.attr = f.attr, .in = {x, y, w}, .out = {w}, .n_in = 3, .n_out = 1};
+        f.in[0] = x;
+        f.in[1] = w;
+        f.out[0] = y;
+        f.n_in = 2;
+        f.n_out = 1;
+        printf("%-40s %7.1f %7.1f %7.1f GF/s   unfolded, forward %7.1f GF/s\n", name,
+               flops / time_kernel(DT_OPX_CONV2D, &f), flops / time_kernel(DT_OPX_CONV2D_DX, &dx),
+               flops / time_kernel(DT_OPX_CONV2D_DW, &dw), flops / time_unfolded(N, H, C, M, taps));
+        bench_free(&f);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *filter = argc > 1 ? argv[1] : "";
@@ -496,6 +558,7 @@ int main(int argc, char **argv)
     printf("cpu kernels: %s, bf16: %s\n", dt_cpu_isa(), dt_cpu_bf16_isa());
     products(filter);
     attention(filter);
+    convolutions(filter);
     recurrence(filter);
     elements(filter);
     optimizer(filter);
