@@ -2,7 +2,7 @@
 # Programs that use what is installed: compiled here with everything else, and by installcheck with pkg-config alone.
 # Configurations: run for a few steps by tests/docs/examples.sh.
 exampledir = $(docdir)/examples
-dist_example_DATA = examples/drive_env_traffic.c examples/gumbel_softmax.c examples/qmix.c \
+dist_example_DATA = examples/drive_env_traffic.c examples/gumbel_softmax.c examples/qmix.c examples/dreamer.c \
 	examples/traci_policy.py examples/README.md \
 	examples/cartpole-ppo.cfg examples/native-signals.cfg examples/own-recordings.cfg examples/pendulum-sac.cfg \
 	examples/safe-merging.cfg examples/sumo-signals.cfg
@@ -16,8 +16,8 @@ noinst_PROGRAMS += examples/drive_env_traffic
 examples_drive_env_traffic_SOURCES = examples/drive_env_traffic.c
 examples_drive_env_traffic_CPPFLAGS = -I$(top_srcdir)/include
 examples_drive_env_traffic_LDADD = libdtrain-policy.la
-# Phases written against the installed headers, trained by tests/plugin/service/gumbel.sh and qmix.sh.
-check_LTLIBRARIES += examples/gumbel_softmax.la examples/qmix.la
+# Phases written against the installed headers, trained by gumbel.sh, qmix.sh and dreamer.sh of tests/plugin/service.
+check_LTLIBRARIES += examples/gumbel_softmax.la examples/qmix.la examples/dreamer.la
 examples_gumbel_softmax_la_SOURCES = examples/gumbel_softmax.c
 examples_gumbel_softmax_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=gumbel_softmax
 examples_gumbel_softmax_la_CFLAGS = $(PLUGIN_CFLAGS)
@@ -28,3 +28,7 @@ examples_qmix_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=qmix
 examples_qmix_la_CFLAGS = $(PLUGIN_CFLAGS)
 examples_qmix_la_LIBADD = -lm
 examples_qmix_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+examples_dreamer_la_SOURCES = examples/dreamer.c
+examples_dreamer_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=dreamer
+examples_dreamer_la_CFLAGS = $(PLUGIN_CFLAGS)
+examples_dreamer_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere

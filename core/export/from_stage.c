@@ -67,7 +67,7 @@ static void add_rollout_fields(dt_rollout *r, const dt_samples *source, dt_bundl
             how[i].kind = DT_BUNDLE_PRESENT;
         } else if (strcmp(x->name, "mask") == 0) {
             how[i].kind = DT_BUNDLE_MASK;
-        } else if (strstr(x->name, "_history") != NULL) {
+        } else if (strstr(x->name, "_history") != NULL && strcmp(x->name, "last_action_history") != 0) {
             how[i].kind = DT_BUNDLE_HISTORY;
             how[i].of = (int32_t)find_field(source->field, source->n_fields, b->field[x->port].name);
         }
@@ -111,8 +111,8 @@ static dt_status make_bundle(dt_stage *s, dt_stage_export *t)
     for (int32_t k = 0; k <= (int32_t)l->spec.n_symbols; k++) {
         most[k] = dt_layout_max_rows(l, k);
     }
-    most[source->n_symbols] = 1;   /* worlds */
-    d.outputs = dt_rollout_output; /* others may be made of what is known only after acting */
+    most[source->n_symbols] = 1; /* worlds */
+    d.outputs = r->ports.output; /* others may be made of what is known only after acting */
     d.actions = (dt_bundle_actions){.n_heads = l->spec.n_heads,
                                     .n_continuous = l->spec.n_continuous,
                                     .window = r->buffer.d.window,

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -121,6 +122,26 @@ static dt_status count_columns(const dt_port *p, const char *what, uint32_t most
     return DT_OK;
 }
 
+static dt_status add_carried_fields(dt_buffer *b)
+{
+    char dims[64];
+    for (uint32_t k = 0; k < b->d.n_carried; k++) {
+        const dt_port *p = &b->d.carried[k];
+        DT_TRY(count_columns(p, "carries", DT_ROLLOUT_MAX_CARRIED, &b->carried_columns[k]));
+        DT_TRY(add_field(b, FIELD_CARRIED, k, DT_F32, p->name, p->dims));
+    }
+    b->n_carried = b->d.n_carried;
+    if (!b->d.has_last_action) {
+        return DT_OK;
+    }
+    const uint32_t last = b->n_carried++, columns = b->l->n_choices + b->l->spec.n_continuous;
+    b->carried_columns[last] = columns;
+    snprintf(dims, sizeof(dims), "A %u", columns);
+    DT_TRY(add_field(b, FIELD_CARRIED, last, DT_F32, "last_action", dims));
+    snprintf(dims, sizeof(dims), "%u A %u", b->d.window, columns);
+    return b->d.window > 1 ? add_field(b, FIELD_CARRIED_HISTORY, last, DT_F32, "last_action_history", dims) : DT_OK;
+}
+
 static dt_status add_annotations(dt_buffer *b)
 {
     for (uint32_t k = 0; k < b->d.n_annotations; k++) {
@@ -161,6 +182,7 @@ static dt_status add_fields(dt_buffer *b)
     DT_TRY(add_field_of_columns(b, FIELD_COST_ADVANTAGE, DT_F32, "cost_advantage", s->n_costs));
     DT_TRY(add_field_of_columns(b, FIELD_COST_TARGET, DT_F32, "cost_target", s->n_costs));
     DT_TRY(add_field(b, FIELD_ROW_KEY, 0, DT_I64, "row_key", "A"));
+    DT_TRY(add_carried_fields(b));
     DT_TRY(b->d.transitions > 0 ? add_next_fields(b) : DT_OK);
     DT_TRY(b->d.transitions > 1 ? add_transition_fields(b) : DT_OK);
     DT_TRY(add_annotations(b));
@@ -203,6 +225,9 @@ static void lay_out_arrays(dt_buffer *b)
         } else {
             b->at[i] = (void *)take_memory(b, slots, sizeof(*b->at[i]));
         }
+    }
+    for (uint32_t k = 0; k < b->n_carried && !b->d.is_narrow; k++) {
+        b->carried[k] = (void *)take_memory(b, n, b->carried_columns[k] * sizeof(float));
     }
     b->mask = b->d.is_narrow ? NULL : (uint8_t *)take_memory(b, n, b->l->n_choices);
     b->act_i = (void *)take_memory(b, n, s->n_heads * sizeof(int32_t));
@@ -312,6 +337,10 @@ void dt_buffer_begin_round(dt_buffer *b, const dt_buffer *last)
         }
         b->used[i] = 0;
     }
+    for (uint32_t k = 0; k < b->n_carried; k++) {
+        const size_t columns = b->carried_columns[k];
+        memmove(b->carried[k], last->carried[k] + from * A * columns, n * A * columns * sizeof(float));
+    }
     b->key_base = last->key_base + (uint64_t)b->d.steps * (b->d.all > 0 ? b->d.all : b->d.instances);
 }
 
@@ -408,6 +437,25 @@ void dt_buffer_store(dt_buffer *b, uint32_t t, uint32_t i, const char *record)
     memcpy(b->mask + slot * choices, record + l->mask, choices);
 }
 
+void dt_buffer_carry_action(dt_buffer *b, size_t at, const int32_t *drawn_i, const float *executed_f)
+{
+    const dt_env_spec *s = &b->l->spec;
+    if (!b->d.has_last_action) {
+        return;
+    }
+    const size_t columns = b->carried_columns[b->d.n_carried];
+    float *out = b->carried[b->d.n_carried] + (at + (size_t)b->d.instances * s->n_agents) * columns;
+    memset(out, 0, columns * sizeof(*out));
+    for (uint32_t h = 0; h < s->n_heads; h++) {
+        out[drawn_i[h]] = 1;
+        out += s->choices[h];
+    }
+    for (uint32_t c = 0; c < s->n_continuous; c++) {
+        const float middle = 0.5f * s->low[c] + 0.5f * s->high[c], half = 0.5f * s->high[c] - 0.5f * s->low[c];
+        out[c] = isfinite(half) && half > 0 ? (executed_f[c] - middle) / half : executed_f[c];
+    }
+}
+
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
 uint32_t dt_buffer_list_arrays(const dt_buffer *b, dt_buffer_array *out)
@@ -496,6 +544,12 @@ uint32_t dt_buffer_list_wide_arrays(const dt_buffer *b, dt_buffer_wide *out)
                                         .row_bytes = b->kept_columns[k] * sizeof(float),
                                         .fields = fields_of_kinds(b, FIELD_KEPT, FIELD_KEPT, k)};
         }
+    }
+    for (uint32_t k = 0; k < b->n_carried; k++) {
+        dt_buffer_wide *w = &out[n++];
+        *w = (dt_buffer_wide){.data = (char *)b->carried[k], .row_bytes = b->carried_columns[k] * sizeof(float)};
+        w->before = fields_of_kinds(b, FIELD_CARRIED_HISTORY, FIELD_CARRIED_HISTORY, k);
+        w->fields = fields_of_kinds(b, FIELD_CARRIED, FIELD_CARRIED, k) | w->before;
     }
     return n;
 }

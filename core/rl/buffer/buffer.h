@@ -41,7 +41,11 @@ typedef struct dt_buffer_desc {
     uint32_t n_annotations;
     const dt_port *annotation;  /* fields that the phase makes itself; outlives the buffer */
     const uint8_t *is_opponent; /* [n_agents] of the places that opponents have; NULL: none; outlives the buffer */
+    uint32_t n_carried;
+    bool has_last_action;
+    const dt_port *carried; /* state that acting carries on: svc/rollout.h; outlives the buffer */
 } dt_buffer_desc;
+enum { DT_BUFFER_MAX_CARRIED = DT_ROLLOUT_MAX_CARRIED + 1 }; /* and the last action */
 
 typedef struct dt_buffer_scale { /* of a plain port: (x - mean) * scale, within +- clip; NULL: as they are */
     const float *mean, *scale;
@@ -97,6 +101,11 @@ typedef struct dt_buffer {
     size_t annotation_columns[DT_ROLLOUT_MAX_ANNOTATIONS];
     float *kept[DT_ROLLOUT_MAX_KEPT]; /* [places, columns]; NULL until dt_buffer_allocate_kept */
     size_t kept_columns[DT_ROLLOUT_MAX_KEPT];
+    /* [places, columns] what acting at the slot before left for this one, of no meaning where age is 0: desc.carried,
+     * then the last action */
+    float *carried[DT_BUFFER_MAX_CARRIED];
+    size_t carried_columns[DT_BUFFER_MAX_CARRIED];
+    uint32_t n_carried; /* arrays */
     void *arena[DT_ENV_MAX_OBS];
     size_t arena_bytes[DT_ENV_MAX_OBS];
 } dt_buffer;
@@ -116,6 +125,8 @@ void dt_buffer_begin_round(dt_buffer *b, const dt_buffer *last);
 /* Takes slot (t, i) from an instance's record: its observation, which agents act, the mask; and, for t > 0, what the
  * step before earned and which agents it ended. */
 void dt_buffer_store(dt_buffer *b, uint32_t t, uint32_t i, const char *record);
+/* The action of a place (slot * agents + a) becomes the last action of the next slot. */
+void dt_buffer_carry_action(dt_buffer *b, size_t at, const int32_t *drawn_i, const float *executed_f);
 static inline size_t dt_buffer_slot(const dt_buffer *b, uint32_t t, uint32_t i)
 {
     return (size_t)(t + b->d.window - 1) * b->d.instances + i;
@@ -158,7 +169,7 @@ typedef struct dt_buffer_wide {
     uint64_t fields;        /* of the data, that read it (bit f) */
     uint64_t before, after; /* those that read it window - 1 steps before, too; a step after */
 } dt_buffer_wide;
-enum { DT_BUFFER_MAX_WIDE = 1 + DT_ENV_MAX_OBS + DT_ROLLOUT_MAX_KEPT };
+enum { DT_BUFFER_MAX_WIDE = 1 + DT_ENV_MAX_OBS + DT_ROLLOUT_MAX_KEPT + DT_BUFFER_MAX_CARRIED };
 uint32_t dt_buffer_list_wide_arrays(const dt_buffer *b, dt_buffer_wide *out);
 
 #endif

@@ -159,6 +159,31 @@ static void read_history(const dt_buffer_reader *r, const dt_buffer_field *f, fl
     }
 }
 
+/* out[w][row], or of the current step alone, [row]: what came from the step before; zeros at an agent's first step. */
+static void read_carried(const dt_buffer_reader *r, const dt_buffer_field *f, float *out)
+{
+    const dt_buffer *b = r->b;
+    const uint32_t A = b->l->spec.n_agents;
+    const size_t columns = b->carried_columns[f->port];
+    for (size_t back = f->kind == FIELD_CARRIED ? 1 : b->d.window; back-- > 0;) {
+        for (uint32_t j = 0; j < r->n; j++) {
+            const size_t slot = dt_reader_slot(r, j);
+            for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+                if ((b->row[at] & r->which) == 0) {
+                    continue;
+                }
+                if (back < b->age[at]) {
+                    memcpy(out, b->carried[f->port] + (at - back * b->d.instances * A) * columns,
+                           columns * sizeof(*out));
+                } else {
+                    memset(out, 0, columns * sizeof(*out));
+                }
+                out += columns;
+            }
+        }
+    }
+}
+
 /* Rows of the step after, of agents that were not ended by this one; else zeros. Where more is wanted of transitions,
  * also of those that were truncated by it: there it is what they saw last. */
 static void read_next_rows(const dt_buffer_reader *r, const dt_buffer_field *f, float *out)
@@ -449,6 +474,10 @@ static void read_field(const dt_buffer_reader *r, const dt_buffer_field *f, void
     case FIELD_PRESENT:
         read_history(r, f, out);
         break;
+    case FIELD_CARRIED:
+    case FIELD_CARRIED_HISTORY:
+        read_carried(r, f, out);
+        break;
     case FIELD_ACTION_I:
         read_places(r, b->act_i, s->n_heads * sizeof(int32_t), out);
         break;
@@ -560,6 +589,8 @@ bool dt_buffer_is_observed(const dt_buffer *b, uint32_t f)
     case FIELD_ROW_KEY:
     case FIELD_PLACE:
     case FIELD_TEAM_ROWS:
+    case FIELD_CARRIED:
+    case FIELD_CARRIED_HISTORY:
         return true;
     default:
         return false;

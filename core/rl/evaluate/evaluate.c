@@ -178,6 +178,9 @@ static dt_status create_vector(evaluation *e)
                                .instances = e->n,
                                .window = r->buffer.d.window,
                                .transitions = r->buffer.d.transitions,
+                               .n_carried = r->buffer.d.n_carried,
+                               .has_last_action = r->buffer.d.has_last_action,
+                               .carried = r->buffer.d.carried,
                                .is_opponent = is_opponent};
     DT_TRY(dt_buffer_init(&e->buffer, &bd));
     dt_obs_stats_set_scale(&r->stats, &e->buffer);

@@ -235,7 +235,10 @@ static dt_status add_evaluation_bytes(dt_rollout *r, dt_trainer *t, dt_rollout_n
                                .steps = 1,
                                .instances = out->evaluated > 0 ? out->evaluated : 1,
                                .window = r->buffer.d.window,
-                               .transitions = r->buffer.d.transitions};
+                               .transitions = r->buffer.d.transitions,
+                               .n_carried = r->buffer.d.n_carried,
+                               .has_last_action = r->buffer.d.has_last_action,
+                               .carried = r->buffer.d.carried};
     dt_buffer b;
     const dt_status st = dt_buffer_init(&b, &bd);
     if (st == DT_OK) {

@@ -58,6 +58,7 @@ dt_status dt_acting_make_instances(dt_rollout *r)
         return dt_vector_step(r->acting.vector);
     }
     DT_TRY(dt_episode_logs_play(&r->episodes, r->acting.vector, &r->buffer, r->env->comp->desc.id));
+    dt_carried_restore(r);
     r->acting.is_restored = false;
     return DT_OK;
 }

@@ -36,6 +36,22 @@ static dt_status check_output(const dt_rollout *r, uint32_t o, uint32_t items, b
     return DT_OK;
 }
 
+/* Where acting finds what it carries on. */
+static dt_status find_carried_outputs(const dt_rollout *r, uint32_t place, dt_answer *x)
+{
+    for (uint32_t k = 0; k < r->d.n_carried; k++) {
+        const dt_view *v = dt_policy_output(r->acting.policy, place, r->ports.carried_output[k]);
+        x->carried[k] = v;
+        if (v == NULL || v->dtype != DT_F32 || v->rank != 2 || v->dim[1] != (int64_t)r->buffer.carried_columns[k]) {
+            return DT_FAIL(v == NULL ? DT_EPLUGIN : DT_ESHAPE,
+                           "the phase carries %s [%s] from step to step, and records %s output \"%s\"",
+                           r->ports.carried[k].name, r->ports.carried[k].dims, v == NULL ? "no" : "another shape as",
+                           r->ports.carried_output[k]);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status check_outputs(dt_rollout *r)
 {
     const dt_layout *l = &r->env->layout;
@@ -207,7 +223,7 @@ static dt_status create_policy(const dt_rollout *r, dt_trainer *t, const dt_samp
                               .places = r->acting.in_flight == 0 ? count_tracks(r)
                                         : is_opponent            ? 1
                                                                  : r->acting.in_flight,
-                              .outputs = dt_rollout_output,
+                              .outputs = is_opponent ? dt_rollout_output : r->ports.output,
                               .keep = is_opponent ? NULL : r->ports.read};
     return dt_policy_create(t, &d, out_p);
 }
@@ -248,6 +264,7 @@ dt_status dt_acting_create_policy(dt_rollout *r, dt_trainer *t)
     DT_TRY(check_fields(r, &want));
     for (uint32_t i = 0; i < places; i++) {
         DT_TRY(find_kept_outputs(r, i, answer_of_place(r, i)));
+        DT_TRY(find_carried_outputs(r, i, answer_of_place(r, i)));
     }
     for (uint32_t i = 0; i < r->acting.n_tracks; i++) {
         DT_TRY(make_track(r, cap, want, unit, i));

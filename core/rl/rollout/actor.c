@@ -37,6 +37,9 @@ static void set_outputs(dt_actor *a, const dt_answer *x)
     for (uint32_t i = 0; i < DT_ROLLOUT_MAX_KEPT; i++) {
         a->kept[i] = floats_of_view(x->kept[i]);
     }
+    for (uint32_t i = 0; i < DT_ROLLOUT_MAX_CARRIED; i++) {
+        a->carried[i] = floats_of_view(x->carried[i]);
+    }
 }
 
 dt_status dt_actor_run_policy(dt_actor *a, const int64_t *size)

@@ -26,6 +26,7 @@ extern const char *const dt_rollout_output[DT_ROLLOUT_OUTPUTS + 1]; /* what acti
 typedef struct dt_answer {                    /* of a place of the policy */
     const dt_view *view[DT_ROLLOUT_OUTPUTS];  /* the actor's outputs */
     const dt_view *kept[DT_ROLLOUT_MAX_KEPT]; /* and what it keeps; NULL: not this one */
+    const dt_view *carried[DT_ROLLOUT_MAX_CARRIED];
 } dt_answer;
 
 typedef struct dt_actor {
@@ -41,6 +42,7 @@ typedef struct dt_actor {
     /* of the answer that was taken last, all pieces row by row; NULL where the policy has none */
     const float *logits, *mean, *log_std, *value, *cost_value, *low, *high, *allow;
     const float *kept[DT_ROLLOUT_MAX_KEPT]; /* of the buffer's desc.kept */
+    const float *carried[DT_ROLLOUT_MAX_CARRIED];
 } dt_actor;
 
 /* Outputs of a place of the policy. */

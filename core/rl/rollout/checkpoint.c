@@ -3,7 +3,8 @@
  * Service "dtrain.rollout/1", what a checkpoint keeps. Environments save nothing: an episode that is being played is
  * its seed and the actions so far, and playing them again gives the same bits. Two blobs:
  *
- *   rollout     collects, per place the running discounted return, per instance its episode and the actions in it;
+ *   rollout     collects, per place the running discounted return, per instance its episode and the actions in it,
+ *               what acting carries from step to step;
  *               where a round is ahead of learning: by which parameters it is acted (train/policy.h: save)
  *   normaliser  statistics of observations and returns; taken over with weights alone, too
  */
@@ -46,6 +47,7 @@ dt_status dt_rollout_save(const dt_rollout *r, dt_str *out)
         write_u64(out, l->is_over);
         write_bytes(out, l->action, l->steps * r->episodes.action_bytes);
     }
+    write_bytes(out, r->carried, r->split.instances * r->carried_items * sizeof(float));
     if (r->ahead.restored != NULL) {
         write_bytes(out, r->ahead.restored, r->ahead.restored_bytes);
     } else if (r->ahead.is_begun) {
@@ -165,6 +167,13 @@ dt_status dt_rollout_load(dt_rollout *r, const void *data, size_t size)
     DT_TRY(check_finite(r->returns.running, r->split.instances * A, "a running return"));
     for (uint32_t i = 0; i < r->split.instances; i++) {
         DT_TRY(load_episode(r, &c, &r->episodes.log[i]));
+    }
+    DT_TRY(read_bytes(&c, r->carried, r->split.instances * r->carried_items * sizeof(float)));
+    for (size_t i = 0; i < r->split.instances * r->carried_items; i++) {
+        if (!isfinite(r->carried[i])) {
+            return DT_FAIL(DT_EDATA, "the checkpoint's state of the rollout carries a value that is %g",
+                           (double)r->carried[i]);
+        }
     }
     r->acting.is_restored = r->collects > 0;
     return load_ahead(r, &c);

@@ -61,6 +61,18 @@ static dt_status draw_action(const draw *d, const dt_actor *p, dt_instance *x, s
     return DT_OK;
 }
 
+/* What this row leaves for the next step of its agent. */
+static void carry_row(dt_buffer *b, const dt_actor *p, size_t at, size_t row)
+{
+    const dt_env_spec *s = &b->l->spec;
+    const size_t next = at + (size_t)b->d.instances * s->n_agents;
+    for (uint32_t k = 0; k < b->d.n_carried; k++) {
+        const size_t columns = b->carried_columns[k];
+        memcpy(b->carried[k] + next * columns, p->carried[k] + row * columns, columns * sizeof(float));
+    }
+    dt_buffer_carry_action(b, at, b->act_i + at * s->n_heads, b->executed_f + at * s->n_continuous);
+}
+
 /* Random numbers of an instance's actions. */
 static void set_random_stream(draw *d, const dt_instance *x, size_t slot)
 {
@@ -100,6 +112,7 @@ static dt_status draw_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
         }
         if (acts && (b->row[at] & DT_ROW_ACTS) != 0) {
             DT_TRY(draw_action(d, p, x, at, a, row));
+            carry_row(b, p, at, row);
         }
     }
     return DT_OK;

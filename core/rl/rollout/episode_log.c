@@ -87,7 +87,8 @@ static void shift_history(dt_buffer *b, uint32_t i, const char *record)
 {
     const size_t A = b->l->spec.n_agents, M = b->d.instances;
     const size_t last = dt_buffer_slot(b, b->d.steps, i);
-    for (size_t slot = last - (b->d.window - 1) * M; slot < last; slot += M) {
+    const size_t back = b->d.window > 1 ? b->d.window - 1 : 1; /* at least one, for age */
+    for (size_t slot = last - back * M; slot < last; slot += M) {
         memcpy(b->row + slot * A, b->row + (slot + M) * A, A);
         memcpy(b->flag + slot * A, b->flag + (slot + M) * A, A);
         memcpy(b->age + slot * A, b->age + (slot + M) * A, A * sizeof(*b->age));
@@ -97,6 +98,12 @@ static void shift_history(dt_buffer *b, uint32_t i, const char *record)
             if (o->symbol == 0 && !dt_obs_is_lists(o)) {
                 memcpy(b->obs[k] + slot * bytes, b->obs[k] + (slot + M) * bytes, bytes);
             }
+        }
+    }
+    for (uint32_t k = 0; k < b->n_carried; k++) {
+        const size_t items = A * b->carried_columns[k];
+        for (size_t slot = last - back * M; slot < last; slot += M) {
+            memcpy(b->carried[k] + slot * items, b->carried[k] + (slot + M) * items, items * sizeof(float));
         }
     }
     memset(b->used, 0, sizeof(b->used)); /* what is ragged has no history */
@@ -176,8 +183,14 @@ static dt_status replay_episode(const dt_episode_logs *logs, dt_vector *v, uint3
                            "had not before; the same seed and actions have to give the same episode",
                            id, x->number, (unsigned long long)l->episode, (unsigned long long)t);
         }
-        if (b->d.window > 1) {
+        if (b->d.window > 1 || b->n_carried > 0) {
             shift_history(b, i, x->record);
+        }
+        for (size_t a = 0; a < s->n_agents && t > 0; a++) {
+            const size_t before = dt_buffer_slot(b, b->d.steps - 1, i) * s->n_agents + a;
+            dt_buffer_carry_action(b, before,
+                                   (const int32_t *)(const void *)(x->record + layout->act_i) + a * s->n_heads,
+                                   (const float *)(const void *)(x->record + layout->act_f) + a * s->n_continuous);
         }
     }
     return DT_OK;

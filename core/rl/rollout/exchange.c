@@ -231,7 +231,10 @@ static dt_status allocate_batch(dt_exchange *x, uint64_t n, uint64_t sent)
                                .kept = d->kept,
                                .n_annotations = d->n_annotations,
                                .annotation = d->annotation,
-                               .is_opponent = d->is_opponent};
+                               .is_opponent = d->is_opponent,
+                               .n_carried = d->n_carried,
+                               .has_last_action = d->has_last_action,
+                               .carried = d->carried};
     x->room = x->sent = 0;
     dt_buffer_fini(&x->batch);
     DT_TRY(make_lists(x));

@@ -14,6 +14,7 @@ core_libdtcore_la_SOURCES += \
 	core/rl/rollout/episode_log.h \
 	core/rl/rollout/exchange.c \
 	core/rl/rollout/exchange.h \
+	core/rl/rollout/carried.c \
 	core/rl/rollout/gather.c \
 	core/rl/rollout/obs_stats.c \
 	core/rl/rollout/obs_stats.h \

@@ -59,6 +59,10 @@ static dt_status check_desc(const dt_rollout *r)
         return DT_FAIL(DT_EPLUGIN, "a rollout keeps %u values; at most %d are possible", d->n_kept,
                        DT_ROLLOUT_MAX_KEPT);
     }
+    if (d->n_carried > DT_ROLLOUT_MAX_CARRIED) {
+        return DT_FAIL(DT_EPLUGIN, "a rollout carries %u values; at most %d are possible", d->n_carried,
+                       DT_ROLLOUT_MAX_CARRIED);
+    }
     if (d->n_annotations > DT_ROLLOUT_MAX_ANNOTATIONS) {
         return DT_FAIL(DT_EPLUGIN, "a rollout has %u annotations; at most %d are possible", d->n_annotations,
                        DT_ROLLOUT_MAX_ANNOTATIONS);
@@ -74,6 +78,19 @@ static void copy_ports(const dt_port *from, uint32_t n, dt_port_text *text, dt_p
         snprintf(t->dims, sizeof(t->dims), "%s", from[k].dims);
         to[k] = (dt_port){t->name, t->dims, from[k].dtype, 0};
     }
+}
+
+static void list_outputs(dt_rollout *r)
+{
+    uint32_t n = 0;
+    for (; n < DT_ROLLOUT_OUTPUTS; n++) {
+        r->ports.output[n] = dt_rollout_output[n];
+    }
+    for (uint32_t k = 0; k < r->d.n_carried; k++) {
+        snprintf(r->ports.carried_output[k], sizeof(r->ports.carried_output[k]), "carry/%s", r->ports.carried[k].name);
+        r->ports.output[n++] = r->ports.carried_output[k];
+    }
+    r->ports.output[n] = NULL;
 }
 
 /* The buffer as the trainer sees it. */
@@ -105,8 +122,16 @@ static dt_status init_parts(dt_rollout *r)
                          .n_kept = r->d.n_kept,
                          .kept = r->ports.kept,
                          .n_annotations = r->d.n_annotations,
-                         .annotation = r->ports.annotation};
+                         .annotation = r->ports.annotation,
+                         .n_carried = r->d.n_carried,
+                         .has_last_action = r->d.has_last_action != 0,
+                         .carried = r->ports.carried};
     DT_TRY(dt_opponents_create(r, &r->opponents));
+    if (r->opponents != NULL && r->d.n_carried > 0) {
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "%s carries state from step to step, which opponents cannot; unset opponents.learner",
+                       r->stage->d.phase->desc.id);
+    }
     bd.is_opponent = r->opponents != NULL ? r->opponents->is_opponent : NULL;
     DT_TRY(dt_buffer_init(&r->buffer, &bd));
     DT_TRY(r->d.has_ahead ? dt_buffer_init(&r->next, &bd) : DT_OK);
@@ -125,6 +150,7 @@ static dt_status init_parts(dt_rollout *r)
         return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->split.instances);
     }
     DT_TRY(dt_episode_logs_init(&r->episodes, &l->spec, r->split.instances));
+    DT_TRY(dt_carried_allocate(r));
     DT_TRY(dt_obs_stats_init(&r->stats, l, r->d.normalise_obs != 0, (float)r->d.clip_obs));
     return dt_returns_init(&r->returns, (size_t)r->split.instances * l->spec.n_agents);
 }
@@ -151,6 +177,7 @@ void dt_rollout_destroy(dt_rollout *r)
     dt_obs_stats_fini(&r->stats);
     dt_returns_fini(&r->returns);
     dt_episode_logs_fini(&r->episodes);
+    dt_free(r->carried);
     dt_exchange_fini(&r->exchange);
     dt_buffer_fini(&r->rows);
     dt_buffer_fini(&r->next);
@@ -196,7 +223,10 @@ dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc
     if (st == DT_OK) {
         copy_ports(r->d.kept, r->d.n_kept, r->ports.kept_text, r->ports.kept);
         copy_ports(r->d.annotation, r->d.n_annotations, r->ports.annotation_text, r->ports.annotation);
+        copy_ports(r->d.carried, r->d.n_carried, r->ports.carried_text, r->ports.carried);
         r->d.kept = r->ports.kept;
+        r->d.carried = r->ports.carried;
+        list_outputs(r);
         r->d.annotation = r->ports.annotation;
         st = dt_partition_init(&r->split, s->d.comm, (uint32_t)env->opts.instances);
     }
@@ -312,6 +342,7 @@ static dt_status collect_round(dt_rollout *r, dt_train *t, dt_rollout_report *ou
         r->env_steps += dt_round_count_env_steps(r->all);
     }
     DT_TRY(dt_episode_logs_add_round(&r->episodes, r->all));
+    DT_TRY(dt_carried_gather(r));
     dt_round_mark_unfinished(r->all);
     DT_TRY(r->listener.self != NULL ? r->listener.collected(r->listener.self) : DT_OK);
     DT_TRY(dt_obs_stats_add_round(&r->stats, &r->split, &r->buffer));

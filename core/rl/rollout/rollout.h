@@ -65,8 +65,11 @@ typedef struct dt_port_text {
 } dt_port_text;
 
 typedef struct dt_rollout_ports { /* copies of what the description points to */
-    dt_port kept[DT_ROLLOUT_MAX_KEPT], annotation[DT_ROLLOUT_MAX_ANNOTATIONS];
+    dt_port kept[DT_ROLLOUT_MAX_KEPT], annotation[DT_ROLLOUT_MAX_ANNOTATIONS], carried[DT_ROLLOUT_MAX_CARRIED];
     dt_port_text kept_text[DT_ROLLOUT_MAX_KEPT], annotation_text[DT_ROLLOUT_MAX_ANNOTATIONS];
+    dt_port_text carried_text[DT_ROLLOUT_MAX_CARRIED];
+    char carried_output[DT_ROLLOUT_MAX_CARRIED][64];
+    const char *output[DT_ROLLOUT_OUTPUTS + DT_ROLLOUT_MAX_CARRIED + 1]; /* what acting computes, ends with NULL */
     const char *read[DT_ROLLOUT_MAX_KEPT + 1]; /* of kept those that learning reads, ends with NULL */
 } dt_rollout_ports;
 
@@ -94,6 +97,8 @@ struct dt_rollout {
     dt_obs_stats stats;
     dt_returns returns;
     dt_episode_logs episodes;
+    float *carried; /* [instances, columns of agents] of all ranks: what the next round begins with; NULL: none */
+    size_t carried_items;
     uint64_t collects;
     uint64_t env_steps;        /* of all collects together; DT_ENV_STEPS_UNKNOWN */
     uint32_t evaluation_steps; /* of an evaluated episode, in an environment without a limit of its own */
@@ -137,6 +142,11 @@ dt_status dt_rollout_annotate(dt_rollout *r, const char *name, const float *rows
 dt_status dt_rollout_compute_returns(dt_rollout *r, const float *value, const float *next_value, double gamma,
                                      double lambda, float *out, uint64_t n_rows);
 void dt_rollout_clear_annotations(dt_rollout *r); /* a new round has none */
+/* carried.c: of all arrays that a buffer carries, the values that the next round begins with: those of own instances to
+ * all ranks, and back. Errors: DT_ENOMEM, those of the exchange. */
+dt_status dt_carried_allocate(dt_rollout *r) DT_NODISCARD;
+dt_status dt_carried_gather(dt_rollout *r) DT_NODISCARD; /* [collective] */
+void dt_carried_restore(dt_rollout *r);
 /* gather.c: [collective] rows of own into those of all instances. Errors: DT_ENOMEM, those of the exchange. */
 dt_status dt_gather_rows_of_ranks(const dt_partition *split, const dt_buffer *own, dt_buffer *rows) DT_NODISCARD;
 

@@ -92,6 +92,111 @@ typedef struct dt_replay_api {
     dt_status (*stats)(const dt_replay *p, dt_replay_stats *out);
 } dt_replay_api;
 
+/* ---- rounds of off-policy training ------------------------------------------------------------------------------- */
+
+/* A round collects, adds, and makes `updates` steps, each of a draw of its own. A phase whose rounds are such has this
+ * as member of its state, and DT_REPLAY_OPS_DEFINE:
+ *
+ *   create    s->loop.rounds = ...; s->loop.updates = ...; dt_replay_loop_create(&s->loop, h, env, &rollout, capacity);
+ *   start     dt_replay_loop_start(&s->loop, &train), which sets data, epochs and trainer */
+typedef struct dt_replay_loop {
+    uint64_t rounds, updates;
+    const dt_host *h;
+    const dt_train_api *train;
+    const dt_rollout_api *rollout;
+    const dt_replay_api *replay;
+    dt_rollout *experience;
+    dt_replay *memory;
+    dt_train *trainer;        /* NULL before start */
+    dt_rollout_report report; /* of the last round */
+} dt_replay_loop;
+
+static inline dt_status dt_replay_loop_create(dt_replay_loop *x, const dt_host *h, dt_env *env,
+                                              const dt_rollout_desc *d, uint64_t capacity)
+{
+    dt_replay_desc p;
+    x->h = h;
+    x->train = (const dt_train_api *)h->service(h, DT_SVC_TRAIN);
+    x->rollout = (const dt_rollout_api *)h->service(h, DT_SVC_ROLLOUT);
+    x->replay = (const dt_replay_api *)h->service(h, DT_SVC_REPLAY);
+    if (x->train == NULL || x->rollout == NULL || x->replay == NULL) {
+        return (h->fail)(h, DT_EUNSUPPORTED, NULL, "this host has no service for training from a replay buffer");
+    }
+    memset(&p, 0, sizeof(p));
+    p.struct_size = (uint32_t)sizeof(p);
+    p.capacity = capacity;
+    p.gamma = d->gamma;
+    const dt_status st = x->rollout->create(h, env, d, &x->experience);
+    if (st < 0) {
+        return st;
+    }
+    return x->replay->create(h, x->experience, &p, &x->memory);
+}
+
+static inline dt_status dt_replay_loop_start(dt_replay_loop *x, dt_train_desc *d)
+{
+    d->data = x->replay->data(x->memory);
+    d->epochs = x->rounds * x->updates; /* a draw is an epoch */
+    return x->train->create(x->h, d, &x->trainer);
+}
+
+/* One update, of a draw of its own. */
+static inline dt_status dt_replay_loop_update(dt_replay_loop *x, dt_progress *out)
+{
+    const dt_status st = x->replay->draw(x->memory);
+    if (st < 0) {
+        return st;
+    }
+    return dt_train_iterate(x->train, x->trainer, out);
+}
+
+/* DT_DONE: it was the last round. */
+static inline dt_status dt_replay_loop_iterate(dt_replay_loop *x, dt_progress *out)
+{
+    const uint64_t round = x->replay->draws(x->memory) / x->updates; /* also in a resumed run */
+    memset(&x->report, 0, sizeof(x->report));
+    x->report.struct_size = (uint32_t)sizeof(x->report);
+    dt_status st = x->rollout->collect(x->experience, x->trainer, &x->report);
+    if (st >= 0) {
+        st = x->replay->add(x->memory);
+    }
+    for (uint64_t i = 0; i < x->updates && st >= 0; i++) {
+        st = dt_replay_loop_update(x, out);
+    }
+    if (st < 0) {
+        return st;
+    }
+    out->iterations = round + 1;
+    out->epoch = round;
+    out->epochs = x->rounds;
+    out->epoch_end = 1;
+    out->samples = x->report.agent_steps;
+    return round + 1 >= x->rounds ? DT_DONE : DT_OK;
+}
+
+/* iterate, evaluate and stop of a phase, as functions FN_iterate, FN_evaluate and FN_stop: of its state's member
+ * LOOP. */
+#define DT_REPLAY_OPS_DEFINE(FN, STATE, LOOP)                                                                          \
+    static dt_status FN##_iterate(void *self, dt_progress *out)                                                        \
+    {                                                                                                                  \
+        return dt_replay_loop_iterate(&((STATE *)self)->LOOP, out);                                                    \
+    }                                                                                                                  \
+    static dt_status FN##_evaluate(void *self, dt_progress *out)                                                       \
+    {                                                                                                                  \
+        dt_replay_loop *x_ = &((STATE *)self)->LOOP;                                                                   \
+        out->evaluated = 1;                                                                                            \
+        return x_->rollout->report(x_->experience, x_->trainer);                                                       \
+    }                                                                                                                  \
+    static void FN##_stop(void *self)                                                                                  \
+    {                                                                                                                  \
+        dt_replay_loop *x_ = &((STATE *)self)->LOOP;                                                                   \
+        if (x_->trainer != NULL) {                                                                                     \
+            x_->train->destroy(x_->trainer);                                                                           \
+            x_->trainer = NULL;                                                                                        \
+        }                                                                                                              \
+    }                                                                                                                  \
+    struct dt_define_needs_a_semicolon
+
 #ifdef __cplusplus
 }
 #endif

@@ -18,6 +18,13 @@
  *   target        "A"     f32  advantage before normalisation + value
  *   cost_value, cost_advantage, cost_target  "A costs"  f32  the same for every cost  (where it has costs)
  *   row_key       "A"     i64  names the row in the run: the key of dropout
+ * and for every port of desc.carried, state that acting carries from step to step, such as that of a recurrent network;
+ * known when an action is chosen
+ *   its name      its dims  f32  what acting computed at the agent's step before, as output "carry/NAME"; zeros at its
+ *                         first step
+ * and with desc.has_last_action, known when an action is chosen, too
+ *   last_action   "A P"   f32  what the agent did in the step before, in the form of a critic's action (roles.h); zeros
+ *                         at its first step. With window W > 1 also last_action_history "W A P", as P_history
  * and with window W > 1, for every port of dims "A D" named P:
  *   P_history     "W A D" f32  the W observations of the place up to now, zeros before the agent came
  *   present       "W A"   f32  1 where the agent was there
@@ -64,6 +71,7 @@
  *   its name      its dims  f32
  *
  * Outputs the phase records under these names (graph output), which the host reads to act:
+ *   carry/NAME    its dims        for every port of desc.carried: its value at the agent's next step
  *   logits        "A choices"     where there are discrete actions; each head is a softmax over its allowed choices
  *   mean, log_std "A continuous"  where there are continuous actions: independent Gaussians
  *   value         "A"     optional: 0 without it;     cost_value  "A costs"  optional
@@ -110,7 +118,7 @@ typedef struct dt_rollout dt_rollout;
 enum { DT_NORMALISE_NONE = 0, DT_NORMALISE_EACH, DT_NORMALISE_BY_REWARD, DT_NORMALISE_MEAN };
 
 #define DT_ROLLOUT_NEVER 1e6f /* of cost_in */
-enum { DT_ROLLOUT_MAX_KEPT = 4, DT_ROLLOUT_MAX_ANNOTATIONS = 8 };
+enum { DT_ROLLOUT_MAX_KEPT = 4, DT_ROLLOUT_MAX_ANNOTATIONS = 8, DT_ROLLOUT_MAX_CARRIED = 4 };
 
 typedef struct dt_rollout_desc {
     uint32_t struct_size;
@@ -133,6 +141,11 @@ typedef struct dt_rollout_desc {
     uint8_t reserved_end[2];
     uint32_t n_annotations;    /* at most DT_ROLLOUT_MAX_ANNOTATIONS */
     const dt_port *annotation; /* of dims "A D", f32; copied */
+    uint32_t n_carried;        /* at most DT_ROLLOUT_MAX_CARRIED */
+    uint8_t has_last_action;   /* 1: fields last_action and last_action_history */
+    uint8_t reserved_last[3];
+    const dt_port *carried; /* of dims "A D", f32; copied. Checkpoints have their values; evaluations begin with zeros.
+                             * Not together with opponents (DT_EUNSUPPORTED) */
 } dt_rollout_desc;
 
 typedef struct

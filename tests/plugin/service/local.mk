@@ -18,3 +18,5 @@ dt_scripts += tests/plugin/service/gumbel.sh
 tests/plugin/service/gumbel.log: dtrain $(plugin_LTLIBRARIES) examples/gumbel_softmax.la
 dt_scripts += tests/plugin/service/qmix.sh
 tests/plugin/service/qmix.log: dtrain $(plugin_LTLIBRARIES) examples/qmix.la
+dt_scripts += tests/plugin/service/dreamer.sh
+tests/plugin/service/dreamer.log: dtrain $(plugin_LTLIBRARIES) examples/dreamer.la

@@ -767,6 +767,8 @@ static void test_resume(void **state)
     static const char *const torque[] = {"env.id=torque",           "tiny.steps=9",
                                          "tiny.normalise_obs=true", "tiny.normalise_reward=true",
                                          "tiny.shield=true",        NULL};
+    static const char *const carried[] = {"env.id=relay", "tiny.carried=true", "tiny.steps=5", NULL};
+    static const char *const carried_history[] = {"env.id=counter", "tiny.carried=true", "tiny.window=3", NULL};
     static const char *const relay[] = {"env.id=relay", "tiny.steps=9", "tiny.transitions=2", "tiny.annotation=A 2",
                                         NULL};
     static const char *const squashed[] = {"env.id=torque", "tiny.steps=9", "tiny.transitions=2", "tiny.squash=true",
@@ -790,6 +792,8 @@ static void test_resume(void **state)
     resumed_equals_uninterrupted(crowd);
     resumed_equals_uninterrupted(torque);
     resumed_equals_uninterrupted(relay);
+    resumed_equals_uninterrupted(carried);
+    resumed_equals_uninterrupted(carried_history);
     resumed_equals_uninterrupted(squashed);
 }
 

@@ -22,7 +22,8 @@ static void begin(world *w, const char *env)
 {
     char id[64];
     snprintf(id, sizeof(id), "env.id=%s", env);
-    const char *const settings[] = {id, "tiny.steps=20", "tiny.transitions=2", NULL};
+    const char *const carried = strcmp(env, "relay") == 0 ? "tiny.carried=true" : NULL;
+    const char *const settings[] = {id, "tiny.steps=20", "tiny.transitions=2", carried, NULL};
     world_open(w, settings, NULL);
     world_start(w);
 }
@@ -129,10 +130,25 @@ static void look_at_others(const world *w, const sample *s, const char *field, i
     }
 }
 
+/* What acting left for the step after, of agents that were there. */
+static void look_at_carried(const world *w, const sample *s, const sample *after)
+{
+    for (int64_t r = 0; r < after->size[0]; r++) {
+        const int64_t before = row_of(w, s, i32(w, after, "place", r));
+        assert_is(w, after, "memory", r, before < 0 ? 0 : (double)f32(w, s, "memory", before) + 1);
+        for (int d = 0; d < 3; d++) {
+            assert_is(w, after, "last_action", 3 * r + d, before >= 0 && i32(w, s, "action_i", before) == d);
+        }
+    }
+}
+
 enum { N_ROWS, N_BOTH, N_WENT_ON, N_LEFT, N_DIED, N_CUT, N_RELAY };
 
 static void look_at_relay(const world *w, const sample *s, const sample *after, bool is_last, uint64_t *n)
 {
+    if (!is_last) {
+        look_at_carried(w, s, after);
+    }
     for (int64_t r = 0; r < s->size[0]; r++) {
         const int32_t place = i32(w, s, "place", r), action = i32(w, s, "action_i", r);
         const bool is_terminated = f32(w, s, "terminated", r) != 0, goes_on = f32(w, s, "next_present", r) != 0;

@@ -90,7 +90,7 @@ typedef struct tiny_config {
     int64_t replay, draw, n_step; /* samples; 0: it learns from each round alone */
     double alpha;
     const char *keep; /* a field of the rollout that the replay keeps alone; "" all */
-    uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, ahead, squash;
+    uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, ahead, squash, carried;
     const char *kept;       /* dims of what is kept */
     const char *annotation; /* dims of "note" */
     const char *leak;       /* a field that is not known yet when an action is chosen */
@@ -114,6 +114,7 @@ static const dt_option tiny_options[] = {
     DT_OPTION(tiny_config, alpha, DT_OPT_F64, "0", "1", -1, 100, NULL, "see svc/replay.h"),
     DT_OPTION(tiny_config, keep, DT_OPT_STR, "", NULL, 0, 0, NULL, "see svc/replay.h: field"),
     DT_OPTION(tiny_config, squash, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
+    DT_OPTION(tiny_config, carried, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "count an agent's steps while acting"),
     DT_OPTION(tiny_config, ahead, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "collect during learning"),
     DT_OPTION(tiny_config, kept, DT_OPT_STR, "", NULL, 0, 0, NULL, "dims of \"twice\", see svc/rollout.h"),
     DT_OPTION(tiny_config, annotation, DT_OPT_STR, "", NULL, 0, 0, NULL, "dims of \"note\", see svc/rollout.h"),
@@ -183,7 +184,7 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
                                    .n_offers = is_herd(s) ? 3 : 1};
     DT_TRY(s->bind->model(h, &want, &s->net));
     const dt_port kept[] = {{"twice", c->kept, DT_F32, 0}, {"learnt", "A 1", DT_F32, 0}};
-    const dt_port note = {"note", c->annotation, DT_F32, 0};
+    const dt_port note = {"note", c->annotation, DT_F32, 0}, carried = {"memory", "A 1", DT_F32, 0};
     s->desc = (dt_rollout_desc){.struct_size = sizeof(s->desc),
                                 .steps = (uint32_t)c->steps,
                                 .window = (uint32_t)c->window,
@@ -202,7 +203,10 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
                                 .has_ahead = c->ahead,
                                 .squash = c->squash,
                                 .n_annotations = c->annotation[0] != '\0',
-                                .annotation = &note};
+                                .annotation = &note,
+                                .n_carried = c->carried,
+                                .has_last_action = c->carried,
+                                .carried = &carried};
     DT_TRY(s->rollout->create(h, s->env, &s->desc, &s->r));
     return c->replay > 0 ? tiny_remember(s, c) : DT_OK;
 }
@@ -264,6 +268,11 @@ static dt_status tiny_record(void *user, dt_graph *g)
         if (config_of(s)->leak[0] != '\0') {
             dt_tensor *part[] = {dt_slice(g, logits, 0, M - 1), dt_split(g, api->input(g, config_of(s)->leak), 0)};
             logits = dt_concat(g, part, 2);
+        }
+        if (config_of(s)->carried) { /* the longer an agent is there the more it does what it did */
+            dt_tensor *memory = api->input(g, "memory");
+            api->output(g, "carry/memory", dt_affine(g, memory, 1, 1));
+            logits = dt_add(g, logits, dt_mul(g, api->input(g, "last_action"), dt_affine(g, memory, 0.1, 0)));
         }
         api->output(g, "logits", logits);
         if (config_of(s)->shield) { /* nothing but choices whose logit is above 0 */
