@@ -3,10 +3,10 @@
  * gumbel_softmax: a policy of discrete actions that learns through a differentiable action (Jang et al. 2017; Maddison
  * et al. 2017), written against installed headers only. In every round, per agent and step:
  *
- *   critic_loss   (Q(s, a) - target)^2                  a: the action taken, one-hot
+ *   critic_loss   (Q(s, a) - advantage)^2               a: the action taken, one-hot
  *   policy_loss   -Q(s, y)                              y: a draw of the relaxed policy,
  *                                                       softmax((log p + Gumbel noise) / temperature)
- *   value_loss    value_coef (V(s) - target)^2          V is the baseline of the targets
+ *   value_loss    value_coef (V(s) - target)^2          V is the baseline of the advantages
  *   entropy       -entropy_coef H(p(.|s))
  *
  * With straight_through the critic reads the one-hot of the greatest y, and the gradient is that of y. The critic's
@@ -49,7 +49,7 @@ static const dt_option options[] = {
     DT_OPTION(gumbel_config, temperature, DT_OPT_F64, "1", "1", 1e-3, 1e3, NULL, "of the relaxed policy, first round"),
     DT_OPTION(gumbel_config, temperature_end, DT_OPT_F64, "0.5", "1", 1e-3, 1e3, NULL, "in the last round"),
     DT_OPTION(gumbel_config, value_coef, DT_OPT_F64, "0.5", "1", 0, 1e6, NULL, "weight of the value loss"),
-    DT_OPTION(gumbel_config, entropy_coef, DT_OPT_F64, "0.02", "1", 0, 1e6, NULL, "weight of the entropy"),
+    DT_OPTION(gumbel_config, entropy_coef, DT_OPT_F64, "0.1", "1", 0, 1e6, NULL, "weight of the entropy"),
     DT_OPTION(gumbel_config, straight_through, DT_OPT_BOOL, "true", NULL, 0, 0, NULL,
               "the critic reads one-hot actions, with the gradient of the relaxed ones"),
     DT_OPTION_END};
@@ -88,7 +88,7 @@ static dt_status record(void *user, dt_graph *g, const dt_policy_tensors *p)
     dt_tensor *taken = record_q(s, g, dt_one_hot(g, api->input(g, "action_i"), 0, s->choices));
     dt_tensor *drawn = record_q(s, g, record_draw(s, g, p->logits));
     DT_TRY_H(api->status(g));
-    dt_tensor *critic = dt_value_loss(g, taken, target, NULL, DT_VALUE_PLAIN, 0);
+    dt_tensor *critic = dt_value_loss(g, taken, api->input(g, "advantage"), NULL, DT_VALUE_PLAIN, 0);
     dt_tensor *value = dt_value_loss(g, p->value, target, NULL, DT_VALUE_PLAIN, 0);
     DT_TRY_H(api->loss(g, "critic_loss", dt_sum(g, critic), 1.0, "A"));
     DT_TRY_H(api->loss(g, "policy_loss", dt_sum(g, drawn), -1.0, "A"));
@@ -143,8 +143,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 
 DT_ROUNDS_OPS_DEFINE(run, state);
 DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "models.critic=critic_mlp",
-                   "env.id=cartpole", ID ".train_batch=512", ID ".fragment=16", ID ".sgd_epochs=4", "data.batch=128",
-                   "data.shards=4", "training.optimizer=adam", "training.learning_rate=3e-3", "training.weight_decay=0",
+                   "env.id=cartpole", ID ".train_batch=1024", ID ".fragment=64", ID ".sgd_epochs=4", "data.batch=128",
+                   "data.shards=4", "training.optimizer=adam", "training.learning_rate=1e-3", "training.weight_decay=0",
                    "training.gradient_clip=0.5", "training.scheduler=linear", "training.warmup_epochs=0",
                    "training.eval_interval=50", "training.save_interval=50", "checkpoint.best_by=return/mean");
 DT_PHASE_DEFINE(component, ID, "a policy that learns through relaxed actions of its critic",
