@@ -15,7 +15,7 @@ cat >"$work/job.cfg" <<'END'
 models = { perception = ""; world = ""; controller = ""; net = "fitter_net"; };
 data = { batch = 16; shards = 8; };
 training = { epochs = 4; eval_interval = 0; save_interval = 0; warmup_epochs = 0; learning_rate = 0.05; };
-checkpoint = { every_seconds = 0; every_steps = 5; keep_last = 9; };
+checkpoint = { every_seconds = 0; every_steps = 5; mirror_seconds = 0; keep_last = 9; };
 metrics = { tensorboard = false; };
 report = { enabled = false; };
 phases = ( { plugin = "fitter"; } );

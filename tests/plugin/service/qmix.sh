@@ -14,7 +14,7 @@ export DTRAIN_PLUGIN_PATH
 cat >"$work/job.cfg" <<'END_OF_JOB'
 training = { eval_interval = 40; save_interval = 10; };
 evaluation = { seeds = "1"; episodes = 1; baselines = ""; };
-checkpoint = { every_seconds = 0; keep_last = 9; };
+checkpoint = { every_seconds = 0; mirror_seconds = 0; keep_last = 9; };
 metrics = { tensorboard = false; };
 report = { enabled = false; };
 qmix = { rounds = 40; };
