@@ -491,7 +491,11 @@ static inline void record_choices(dt_graph *g)
     static const double steps[10] = {-4, 3, -2, 1, 0.5, -0.25, 0.125, 7, -8, 9};
     dt_tensor *h = dt_linear(g, I(g, "nodes"), P(g, "w0"), P(g, "b0")); /* [N,8] */
     dt_tensor *waves = dt_select(g, dt_compare(g, DT_BIN_LESS, h, P(g, "b0")), dt_sin(g, h), dt_cos(g, dt_abs(g, h)));
-    dt_tensor *index = NULL, *scaled = dt_mul(g, waves, P(g, "scale"));
+    dt_tensor *index = NULL, *one = P(g, "scale"), *set = g->api->step_input(g, "set", 1); /* [1] over [N,8] */
+    dt_tensor *scaled = dt_div(g, dt_sub(g, dt_mul(g, waves, one), one), dt_affine(g, dt_mul(g, one, one), 1, 1));
+    scaled = dt_add(g, dt_max(g, dt_min(g, scaled, dt_affine(g, one, 1, 0.5)), dt_affine(g, one, 1, -2)), one);
+    scaled = dt_sub(g, dt_max(g, dt_mul(g, dt_add(g, scaled, set), set), dt_affine(g, set, -3, 0)), set);
+    scaled = dt_div(g, dt_min(g, scaled, dt_affine(g, set, 9, 0)), set);
     dt_tensor *top = dt_top_k(g, scaled, 3, &index); /* [N,3] */
     dt_tensor *best = dt_mul(g, dt_one_hot(g, dt_argmax(g, h), 0, 8), h);
     dt_tensor *number = dt_mul(g, dt_cast(g, I(g, "action")), dt_pick(g, h, index, 2));
