@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WINDOWS = 400, MAX_THREADS = 16, EPISODE = 200 };
+enum { MAX_WINDOWS = 20000, MAX_THREADS = 16, EPISODE = 200 };
 
 /* ---- the environment --------------------------------------------------------------------------------------------- */
 
@@ -150,10 +150,10 @@ static dt_vector *make_vector(bench *b, uint32_t workers, uint32_t groups)
 /* Rounds of all instances. */
 static void measure_rounds(bench *b, const char *how, uint32_t workers)
 {
-    double speed[MAX_WINDOWS];
+    static double speed[MAX_WINDOWS];
     int windows = 0;
     dt_vector *v = make_vector(b, workers, 2);
-    const int rounds = (int)(20000 / b->n) + 1;
+    const int rounds = (int)(4000 / b->n) + 1;
     const double begin = dt_clock_s();
     while (windows < MAX_WINDOWS && dt_clock_s() < begin + b->seconds) {
         const double from = dt_clock_s();
@@ -186,7 +186,7 @@ static void *run_track(void *arg)
 /* A thread for each group, as training threads step theirs. */
 static void measure_tracks(bench *b, const char *how, uint32_t threads)
 {
-    double speed[MAX_WINDOWS];
+    static double speed[MAX_WINDOWS];
     int windows = 0;
     dt_vector *v = make_vector(b, 0, threads);
     track t[MAX_THREADS];

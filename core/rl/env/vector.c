@@ -17,6 +17,7 @@
 #include <string.h>
 
 enum { SPINS = 2000, GROUPS = 2 }; /* spins: about 5 us, shorter than a wake-up */
+enum { LINE = 64 };                /* bytes that processors hand over together: instances share none that they write */
 
 typedef struct group {
     uint32_t begin, end, chunk; /* instances taken at once */
@@ -29,10 +30,10 @@ typedef struct group {
 struct dt_vector {
     dt_vector_desc d;
     dt_instance *instance;
-    uint8_t *acted; /* [n, n_agents] agents that act in the step to come */
-    double *earned; /* [n, items] */
-    char *record;   /* [n] */
-    char *kept;     /* [n] the same before a step; NULL: no kind is restarted */
+    char *counted; /* [n, counted_bytes] what instances earned, and then which agents act in the step to come */
+    size_t counted_bytes, acted_at;
+    char *record; /* [n] */
+    char *kept;   /* [n] the same before a step; NULL: no kind is restarted */
     size_t record_bytes;
     group *group;
     uint32_t n_groups;
@@ -49,7 +50,7 @@ struct dt_vector {
     uint32_t n_threads;
     pthread_mutex_t lock;
     pthread_cond_t go, done;
-    uint32_t n_sleeping; /* under the lock */
+    atomic_uint n_sleeping, n_waiting; /* changed under the lock */
     atomic_bool quit;
 };
 
@@ -99,11 +100,12 @@ static dt_status allocate_vector(dt_vector *v)
     const uint32_t n = v->d.n > 0 ? v->d.n : 1;
     void *record = NULL;
     v->instance = dt_alloc_n(n, sizeof(*v->instance));
-    v->acted = dt_alloc_n(n, s->n_agents);
-    v->earned = dt_alloc_n(n, (2 + s->n_costs + s->n_metrics) * sizeof(double));
+    v->acted_at = (2 + s->n_costs + s->n_metrics) * sizeof(double);
+    v->counted_bytes = (v->acted_at + s->n_agents + LINE - 1) / LINE * LINE;
+    v->counted = dt_alloc_n(n, v->counted_bytes);
     v->group = dt_alloc_n(v->d.groups > GROUPS ? v->d.groups : GROUPS, sizeof(*v->group));
     v->thread = dt_alloc_n(v->d.workers + 1, sizeof(*v->thread));
-    if (v->instance == NULL || v->acted == NULL || v->earned == NULL || v->group == NULL || v->thread == NULL ||
+    if (v->instance == NULL || v->counted == NULL || v->group == NULL || v->thread == NULL ||
         !dt_mul_size(n, v->d.layout->record_bytes, &v->record_bytes)) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u environments", v->d.n);
     }
@@ -146,7 +148,6 @@ static dt_status start_workers(dt_vector *v)
 
 dt_status dt_vector_create(const dt_vector_desc *d, dt_vector **out_p)
 {
-    const dt_env_spec *s = &d->layout->spec;
     dt_vector *v = dt_alloc(sizeof(*v));
     if (v == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u environments", d->n);
@@ -166,7 +167,7 @@ dt_status dt_vector_create(const dt_vector_desc *d, dt_vector **out_p)
         x->kept = v->kept != NULL ? v->kept + i * d->layout->record_bytes : NULL;
         x->number = d->first + i;
         x->is_over = true;
-        x->earned = v->earned + (size_t)i * (2 + s->n_costs + s->n_metrics);
+        x->earned = (double *)(void *)(v->counted + i * v->counted_bytes);
         dt_layout_get_io(d->layout, x->record, x->obs, &x->io);
     }
     if (st == DT_OK) {
@@ -204,8 +205,7 @@ void dt_vector_destroy(dt_vector *v)
     dt_arena_unmap(v->record, v->record_bytes);
     dt_free(v->thread);
     dt_free(v->group);
-    dt_free(v->earned);
-    dt_free(v->acted);
+    dt_free(v->counted);
     dt_free(v->instance);
     dt_free(v);
 }
@@ -412,7 +412,7 @@ static dt_status finish_step(dt_vector *v, dt_instance *x, const uint8_t *acted)
 
 static uint8_t *acted_of(const dt_vector *v, uint32_t i)
 {
-    return v->acted + (size_t)i * v->d.layout->spec.n_agents;
+    return (uint8_t *)v->counted + i * v->counted_bytes + v->acted_at;
 }
 
 static void begin_instance(dt_vector *v, uint32_t i)
@@ -529,7 +529,7 @@ static bool step_chunk(dt_vector *v, group *g)
         }
     }
     v->instance[begin].env_s += dt_clock_s() - from;
-    if (atomic_fetch_sub(&g->left, end - begin) == end - begin && v->n_threads > 0) {
+    if (atomic_fetch_sub(&g->left, end - begin) == end - begin && atomic_load(&v->n_waiting) > 0) {
         pthread_mutex_lock(&v->lock);
         pthread_cond_signal(&v->done);
         pthread_mutex_unlock(&v->lock);
@@ -568,18 +568,20 @@ static void *worker_main(void *arg)
         }
         if (!found) {
             pthread_mutex_lock(&v->lock);
-            v->n_sleeping++;
+            atomic_fetch_add(&v->n_sleeping, 1);
             while (!has_posted_work(v)) {
                 pthread_cond_wait(&v->go, &v->lock);
             }
-            v->n_sleeping--;
+            atomic_fetch_sub(&v->n_sleeping, 1);
             pthread_mutex_unlock(&v->lock);
         }
     }
     return NULL;
 }
 
-/* A thread that takes an instance sees what was written before: next is stored last, and taken from. */
+/* A thread that takes an instance sees what was written before: next is stored last, and taken from. A worker that goes
+ * to sleep counts itself before it looks for work, which is stored before sleepers are counted: one sees the other. So
+ * do those that wait. */
 void dt_vector_begin_step(dt_vector *v, uint32_t g)
 {
     group *p = &v->group[g];
@@ -592,11 +594,9 @@ void dt_vector_begin_step(dt_vector *v, uint32_t g)
     }
     atomic_store(&p->left, p->end - p->begin);
     atomic_store(&p->next, p->begin);
-    if (v->n_threads > 0) {
+    if (atomic_load(&v->n_sleeping) > 0) {
         pthread_mutex_lock(&v->lock);
-        if (v->n_sleeping > 0) {
-            pthread_cond_broadcast(&v->go);
-        }
+        pthread_cond_broadcast(&v->go);
         pthread_mutex_unlock(&v->lock);
     }
 }
@@ -610,9 +610,11 @@ dt_status dt_vector_wait(dt_vector *v, uint32_t g)
     }
     if (atomic_load(&p->left) > 0) {
         pthread_mutex_lock(&v->lock);
+        atomic_fetch_add(&v->n_waiting, 1);
         while (atomic_load(&p->left) > 0) {
             pthread_cond_wait(&v->done, &v->lock);
         }
+        atomic_fetch_sub(&v->n_waiting, 1);
         pthread_mutex_unlock(&v->lock);
     }
     return p->failed_at < p->end ? dt_error_restore(&p->error) : DT_OK;
