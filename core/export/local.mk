@@ -50,6 +50,7 @@ libdtrain_policy_la_SOURCES = \
 	core/engine/graph/op.c \
 	core/engine/graph/op_attention.c \
 	core/engine/graph/op_axis.c \
+	core/engine/graph/op_conv.c \
 	core/engine/graph/op_elementwise.c \
 	core/engine/graph/op_layout.c \
 	core/engine/graph/op_linear.c \
