@@ -9,6 +9,7 @@ dtraininclude_HEADERS = \
 	include/dtrain/plugin.h \
 	include/dtrain/policy.h \
 	include/dtrain/random.h \
+	include/dtrain/row_buffer.h \
 	include/dtrain/roles.h \
 	include/dtrain/status.h
 

@@ -228,7 +228,9 @@ uint64_t dt_stage_further_steps(const dt_stage *s)
 {
     uint64_t n = 0;
     for (uint32_t k = 1; k < s->n_trains; k++) {
-        n += s->train[k].trainer != NULL ? dt_trainer_step_number(s->train[k].trainer) : 0;
+        if (s->train[k].trainer != NULL) {
+            n += dt_trainer_step_number(s->train[k].trainer);
+        }
     }
     return n;
 }

@@ -102,8 +102,8 @@ static bool has_further_trainers(const dt_stage *s)
     return s->n_trains > 1;
 }
 
-/* Of each further trainer: name, step, updates, bypassed steps, scale of the loss in hexadecimal digits, counters of the
- * scaler, number of groups, and the name and the updates of each. */
+/* Of each further trainer: name, scale of the loss in hexadecimal digits, step, updates, bypassed steps, counters of
+ * the scaler, number of groups, and name and updates of each. */
 static void write_trainers(const dt_stage *s, dt_json_out *o)
 {
     char scale[32];

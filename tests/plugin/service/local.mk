@@ -20,3 +20,5 @@ dt_scripts += tests/plugin/service/qmix.sh
 tests/plugin/service/qmix.log: dtrain $(plugin_LTLIBRARIES) examples/qmix.la
 dt_scripts += tests/plugin/service/dreamer.sh
 tests/plugin/service/dreamer.log: dtrain $(plugin_LTLIBRARIES) examples/dreamer.la
+dt_scripts += tests/plugin/service/mbpo.sh
+tests/plugin/service/mbpo.log: dtrain $(plugin_LTLIBRARIES) examples/mbpo.la

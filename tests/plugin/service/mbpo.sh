@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The example examples/mbpo.c, a phase with two trainers: threads, ranks, processes and resumes end in the same bits,
+# those of both trainers, also after a run was killed; both learn.
+set -u
+
+name=mbpo
+. "${DT_SRCDIR:?}/tests/run/job.inc"
+has_mpi=$(. "$DT_SRCDIR/tests/mpi_job.sh" >/dev/null && echo yes) # it leaves where there is none
+DTRAIN_PLUGIN_PATH=$DT_BUILDDIR/examples/.libs
+export DTRAIN_PLUGIN_PATH
+cat >"$work/job.cfg" <<'END'
+models = { world = ""; };
+env = { id = "pendulum"; instances = 3; };
+controller_mlp = { hidden = 16; };
+critic_mlp = { hidden = 16; };
+mbpo = { iterations = 4; learning_starts = 24; members = 2; hidden = 16; model_updates = 4; model_batch = 64;
+         branches = 32; imagined_size = 150; updates = 4; batch = 32; };
+data = { shards = 8; };
+training = { eval_interval = 0; save_interval = 1; };
+evaluation = { seeds = "1"; episodes = 1; baselines = ""; };
+checkpoint = { every_seconds = 0; keep_last = 9; };
+metrics = { tensorboard = false; };
+report = { enabled = false; };
+phases = ( { plugin = "mbpo"; } );
+END
+
+train 0 whole --threads 1
+enough_states 4
+for n in 2 3; do
+    train 0 sim$n --threads 2 --set comm.backend=sim --set comm.ranks=$n --check-sync 1
+    same_all sim$n "$n virtual ranks of 2 threads"
+done
+if [ "$has_mpi" = yes ]; then
+    LSAN_OPTIONS=detect_leaks=0 # the library of MPI keeps what it has until the process ends
+    export LSAN_OPTIONS
+    train 0 processes --nproc 2 --check-sync 1
+    same_all processes "2 processes"
+fi
+train 0 cut --max-steps 8
+train 0 cut --resume "$work/cut" --threads 2
+same cut "stopped after 8 steps"
+# killed by SIGKILL once it has a checkpoint, it continues from the last one
+cases=$((cases + 1))
+"$dtrain" run --config "$work/job.cfg" --run-dir "$work/killed" -q --threads 1 >"$work/out" 2>"$work/err" &
+pid=$!
+await "$work/killed/checkpoints/LATEST"
+kill -9 "$pid" 2>/dev/null
+wait "$pid" 2>/dev/null
+train 0 killed --resume "$work/killed" --threads 1
+same killed "killed and resumed"
+finish
