@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The example examples/mbpo.c, a phase with two trainers: threads, ranks, processes and resumes end in the same bits,
-# those of both trainers, also after a run was killed; both learn.
+# those of both trainers, also after a run was killed.
 set -u
 
 name=mbpo
