@@ -141,7 +141,7 @@ $models
 data = { $data };
 training = { eval_interval = 0; save_interval = 0; warmup_epochs = 0; weight_decay = 0.1; };
 evaluation = { seeds = "1"; episodes = 1; baselines = ""; };
-checkpoint = { every_seconds = 0; every_steps = 2; };
+checkpoint = { every_seconds = 0; every_steps = 2; mirror_seconds = 0; };
 metrics = { tensorboard = false; };
 report = { enabled = false; };
 env = { id = "env_traffic"; instances = 2; };

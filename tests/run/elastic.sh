@@ -59,7 +59,8 @@ cases=$((cases + 1))
 
 # --- what a lost process costs is what followed the last mirror, here the last step ---
 DTRAIN_FAULT="comm.begin:90@$work/here,run.mirror:1+" timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" \
-    --run-dir "$work/mirrored" --threads 1 --nproc 2 --set checkpoint.every_steps=0 >"$work/out" 2>"$work/err" &
+    --run-dir "$work/mirrored" --threads 1 --nproc 2 --set checkpoint.every_steps=0 \
+    --set checkpoint.mirror_seconds=5 >"$work/out" 2>"$work/err" &
 job=$!
 await "$work/here"
 recorded=$(wc -l <"$work/mirrored/metrics.jsonl")

@@ -18,7 +18,7 @@ gumbel_softmax = { iterations = 4; train_batch = 128; fragment = 16; sgd_epochs 
 data = { batch = 64; shards = 4; };
 training = { eval_interval = 0; save_interval = 1; };
 evaluation = { seeds = "1"; episodes = 1; baselines = ""; };
-checkpoint = { every_seconds = 0; keep_last = 9; };
+checkpoint = { every_seconds = 0; mirror_seconds = 0; keep_last = 9; };
 metrics = { tensorboard = false; };
 report = { enabled = false; };
 phases = ( { plugin = "gumbel_softmax"; } );
