@@ -222,10 +222,9 @@ static dt_status bind_models(state *s)
 {
     const dt_env_spec *e = s->wiring->spec;
     const dt_dim sizes[] = {{"D", s->D}, {"P", s->C}, {"M", s->config.members}, {"H", s->config.hidden}};
-    const dt_port seen[] = {{"obs", "A D", DT_F32, 0}, {"action", "A P", DT_F32, 0}};
     const dt_port predicted[] = {{"prediction", "A Y", DT_F32, 0}}, q[] = {{"q", "A 2", DT_F32, 0}};
     const dt_dim critic[] = {{"P", s->C}, {"Q", 2}};
-    char columns[TEXT];
+    char columns[TEXT], numbers[TEXT];
     if (e->n_agents != 1 || e->n_heads != 0 || s->D < 1) {
         return DT_FAIL_H(s->h, DT_ESHAPE,
                          ID " requires one agent with continuous actions and an observation of numbers; "
@@ -233,7 +232,8 @@ static dt_status bind_models(state *s)
                          s->wiring->env_id, e->n_agents, e->n_heads);
     }
     (void)snprintf(columns, TEXT, "A %lld", (long long)s->C);
-    const dt_port acted[] = {{"action", columns, DT_F32, 0}};
+    (void)snprintf(numbers, TEXT, "A %lld", (long long)s->D);
+    const dt_port acted[] = {{"action", columns, DT_F32, 0}}, seen[] = {{"obs", numbers, DT_F32, 0}, acted[0]};
     dt_model_request of_critic = DT_MODEL_REQUEST("critic", acted, q),
                      of_model = DT_MODEL_REQUEST("dynamics", seen, predicted);
     of_critic.dims = critic;

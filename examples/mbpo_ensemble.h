@@ -15,10 +15,22 @@ static const char *const ensemble_loss[MAX_MEMBERS] = {"nll_0", "nll_1", "nll_2"
 enum { OBSERVED, ACTED, MEMBERS, HIDDEN, SIZES };
 typedef struct ensemble {
     int64_t size[SIZES]; /* from the phase */
+    char dims[3][TEXT];
+    dt_port port[3];
 } ensemble;
 
-DT_PORTS_DEFINE(ensemble_inputs, {"obs", "A D", DT_F32, 0}, {"action", "A P", DT_F32, 0});
-DT_PORTS_DEFINE(ensemble_outputs, {"prediction", "A Y", DT_F32, 0}); /* of each member: means, logarithms of spreads */
+static const dt_port *ensemble_inputs(const void *self, uint32_t *n_p)
+{
+    *n_p = 2;
+    return ((const ensemble *)self)->port;
+}
+
+/* Of each member: means, logarithms of spreads. */
+static const dt_port *ensemble_outputs(const void *self, uint32_t *n_p)
+{
+    *n_p = 1;
+    return ((const ensemble *)self)->port + 2;
+}
 
 static dt_status ensemble_create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
 {
@@ -26,6 +38,12 @@ static dt_status ensemble_create(void *self, const dt_host *h, const void *cfg, 
     (void)cfg;
     for (uint32_t i = 0; i < n_dims && i < SIZES; i++) {
         s->size[i] = dims[i].size;
+    }
+    const int64_t width[] = {s->size[OBSERVED], s->size[ACTED], s->size[MEMBERS] * (2 * s->size[OBSERVED] + 2)};
+    static const char *const name[] = {"obs", "action", "prediction"};
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(s->dims[i], TEXT, "A %lld", (long long)width[i]);
+        s->port[i] = (dt_port){name[i], s->dims[i], DT_F32, 0};
     }
     return n_dims >= SIZES && s->size[MEMBERS] <= MAX_MEMBERS
                ? DT_OK
