@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NO_RANK = UINT32_MAX, STACK_BYTES = 1 << 20, TEXT_BYTES = 400 };
+enum { NO_RANK = UINT32_MAX, STACK_BYTES = 1 << 20, TEXT_BYTES = DT_RENDEZVOUS_TEXT };
 #define POLL_S 1e-6 /* what a look takes that finds nothing; twice as long each time, up to a thousand times */
 
 typedef enum phase { BEFORE_START, STARTED, BEFORE_WAIT, WAITING, DONE } phase;
