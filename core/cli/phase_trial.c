@@ -4,6 +4,7 @@
 #include "cli/phase_trial.h"
 
 #include "base/err.h"
+#include "base/exit.h"
 #include "base/fs.h"
 #include "run/evaluate.h"
 #include "run/progress.h"
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +40,7 @@ typedef struct trial {
     char hash[17];  /* of the weights after all iterations */
     uint64_t steps; /* of training by then; 0: no checkpoint was possible */
     bool is_whole;  /* all iterations were done */
+    bool has_rollout;
 } trial;
 
 static void note(const trial *x, const char *what)
@@ -290,12 +293,14 @@ static void add_words(const dt_args *a, const char *ranks, const char *steps, co
     word[n] = NULL;
 }
 
-/* Waits, with a sign of life. */
+enum { APART_S = 120 }; /* of a run in a process of its own */
+
+/* Waits, with a sign of life; -1: it did not end. */
 static int wait_for(const trial *x, pid_t pid, const char *ranks)
 {
-    enum { MOST_S = 120, PER_S = 20 };
+    enum { PER_S = 20 };
     int status = -1;
-    for (int i = 0; i < MOST_S * PER_S; i++) {
+    for (int i = 0; i < APART_S * PER_S; i++) {
         if (waitpid(pid, &status, WNOHANG) == pid) {
             return status;
         }
@@ -307,58 +312,112 @@ static int wait_for(const trial *x, pid_t pid, const char *ranks)
     return -1;
 }
 
-/* hash: "" where such a run is not possible. */
+/* The last line that the run wrote, without its level. */
+static void read_last_line(int fd, char *out, size_t bytes)
+{
+    char text[1024];
+    const off_t end = lseek(fd, 0, SEEK_END), from = end > (off_t)sizeof(text) - 1 ? end - (off_t)sizeof(text) + 1 : 0;
+    ssize_t n = end > 0 ? pread(fd, text, sizeof(text) - 1, from) : 0;
+    for (; n > 0 && text[n - 1] == '\n'; n--) {
+    }
+    text[n > 0 ? n : 0] = '\0';
+    const char *line = strrchr(text, '\n');
+    line = line != NULL ? line + 1 : text;
+    line += strncmp(line, "error ", 6) == 0 ? 6 : 0;
+    snprintf(out, bytes, "%s", line[0] != '\0' ? line : "without a message");
+}
+
+static dt_status rate_end(const char *ranks, int status, const char *said)
+{
+    if (status == -1) {
+        return DT_FAIL(DT_EPLUGIN, "a run with %s did not end within %d s", ranks, APART_S);
+    }
+    if (WIFSIGNALED(status)) {
+        return DT_FAIL(DT_EPLUGIN, "a run with %s was ended by signal %d (%s): %s", ranks, WTERMSIG(status),
+                       strsignal(WTERMSIG(status)), said);
+    }
+    return WEXITSTATUS(status) == DT_EXIT_DONE
+               ? DT_OK
+               : DT_FAIL(DT_EPLUGIN, "a run with %s ended with code %d: %s", ranks, WEXITSTATUS(status), said);
+}
+
+static void exec_run(const char *const *word, int said)
+{
+    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)dup2(nothing, STDIN_FILENO);
+    (void)dup2(nothing, STDOUT_FILENO);
+    (void)dup2(said, STDERR_FILENO);
+    execv("/proc/self/exe", (char *const *)(uintptr_t)word);
+    _exit(127);
+}
+
 static dt_status run_apart(const trial *x, const char *ranks, char hash[17])
 {
     enum { MOST = 2 * (2 * DT_CLI_MAX_REPEAT) + 40 };
     const char *word[MOST];
-    char folder[96], steps[24];
+    char folder[192], text[200], steps[24], said[512];
     dt_ckpt_info info = {0};
-    snprintf(folder, sizeof(folder), "%s/%s", x->folder, ranks);
+    int fd = -1;
+    snprintf(folder, sizeof(folder), "%s/%s-%s", x->folder, x->model != NULL ? x->model : "phase", ranks);
+    snprintf(text, sizeof(text), "%s.txt", folder);
     snprintf(steps, sizeof(steps), "%llu", (unsigned long long)x->steps);
     add_words(x->a, ranks, steps, folder, word);
-    hash[0] = '\0';
+    DT_TRY(dt_fs_open(text, O_RDWR | O_CREAT | O_TRUNC, &fd));
     fflush(NULL);
     const pid_t pid = fork();
-    if (pid < 0) {
-        return DT_FAIL(DT_EUNSUPPORTED, "cannot start a process: %s", strerror(errno));
-    }
     if (pid == 0) {
-        const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-        (void)dup2(nothing, STDIN_FILENO);
-        (void)dup2(nothing, STDOUT_FILENO);
-        (void)dup2(nothing, STDERR_FILENO);
-        execv("/proc/self/exe", (char *const *)(uintptr_t)word);
-        _exit(127);
+        exec_run(word, fd);
     }
-    if (wait_for(x, pid, ranks) == 0 && dt_ckpt_inspect(folder, &info) == DT_OK) {
+    const int status = pid > 0 ? wait_for(x, pid, ranks) : 0;
+    dt_status st = pid > 0 ? DT_OK : DT_FAIL(DT_EUNSUPPORTED, "cannot start a process: %s", strerror(errno));
+    read_last_line(fd, said, sizeof(said));
+    close(fd);
+    if (st == DT_OK) {
+        st = rate_end(ranks, status, said);
+    }
+    if (st == DT_OK) {
+        st = dt_ckpt_inspect(folder, &info);
+    }
+    if (st == DT_OK) {
         memcpy(hash, info.weights_hash, sizeof(info.weights_hash));
     }
-    dt_error_clear();
-    return DT_OK;
+    return st;
+}
+
+/* Each rank needs a shard, and an instance of the environment where there is one. */
+static bool has_work_for_two(const trial *x)
+{
+    const dt_sections *o = &x->s->opts[x->s->first];
+    const bool has_shards = o->data.shards >= 2, has_instances = !x->has_rollout || o->env.instances >= 2;
+    if (!has_shards || !has_instances) {
+        note(x,
+             has_shards ? "not tried on 2 ranks, as env.instances is 1" : "not tried on 2 ranks, as data.shards is 1");
+    }
+    return has_shards && has_instances;
 }
 
 static dt_status try_apart(const trial *x)
 {
     char two[17], one[17];
-    DT_TRY(run_apart(x, "comm.ranks=2", two));
-    if (two[0] == '\0') {
-        return DT_OK; /* fewer shards than ranks, or an environment that is not deterministic elsewhere */
-    }
-    if (strcmp(two, x->hash) == 0) {
+    const bool has_two = has_work_for_two(x);
+    DT_TRY(has_two ? run_apart(x, "comm.ranks=2", two) : DT_OK);
+    if (has_two && strcmp(two, x->hash) == 0) {
         note(x, "the same weights in another process on 2 ranks");
         return DT_OK;
     }
     DT_TRY(run_apart(x, "comm.ranks=1", one));
-    return strcmp(one, x->hash) != 0
-               ? DT_FAIL(DT_EPLUGIN,
-                         "%d iterations in another process end in other weights: something depends on "
-                         "addresses, the time, or the process",
-                         ITERATIONS)
-               : DT_FAIL(DT_EPLUGIN,
-                         "%d iterations on 2 virtual ranks end in other weights than on 1: ranks must "
-                         "compute the same, or agree by dtrain.comm/1",
-                         ITERATIONS);
+    if (strcmp(one, x->hash) != 0) {
+        return DT_FAIL(DT_EPLUGIN,
+                       "%d iterations in another process end in other weights: something depends on addresses, the "
+                       "time, or the process",
+                       ITERATIONS);
+    }
+    return !has_two ? DT_OK
+                    : DT_FAIL(DT_EPLUGIN,
+                              "%d iterations on 2 virtual ranks end in other weights than on 1: ranks must compute the "
+                              "same, or agree by dtrain.comm/1",
+                              ITERATIONS);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
@@ -477,6 +536,7 @@ static dt_status try_first(trial *x, dt_ckpt_info *info, bool *has_checkpoint_p)
             st = run_through(x, l.stage, info, has_checkpoint_p);
         }
     }
+    x->has_rollout = l.stage->rollout != NULL;
     const bool has_evaluated = st >= 0 && *has_checkpoint_p && l.stage->d.phase->ops.phase.evaluate != NULL;
     if (has_evaluated && dt_trial_begin_step(x->t, "evaluating a checkpoint")) {
         st = try_acting(x, l.stage, info->path);

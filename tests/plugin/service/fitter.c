@@ -299,10 +299,11 @@ static dt_status check_ranks(const state *s)
     return is_wrong(s, "how") ? s->comm->reduce(s->h, 9, &word, 1) : DT_OK;
 }
 
-/* Where the option names it, the last rank fails before calls that the others make. */
+/* Where the option names it, the last of several ranks fails before calls that the others make. */
 static dt_status fail_on_last_rank(const state *s, const char *where)
 {
-    const bool is_last = s->comm->rank(s->h) + 1 == s->comm->size(s->h);
+    const uint32_t n = s->comm->size(s->h);
+    const bool is_last = n > 1 && s->comm->rank(s->h) + 1 == n;
     return is_last && is_wrong(s, where) ? DT_FAIL_H(s->h, DT_EPLUGIN, "fitter fails on its last rank") : DT_OK;
 }
 

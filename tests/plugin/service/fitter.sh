@@ -75,6 +75,9 @@ for what in 'last starts' 'last iterates'; do # the others are in calls that thi
     done
 done
 cases=$((cases + 1))
+"$dtrain" check fitter --config "$work/job.cfg" --set 'fitter.wrong=last starts' >"$work/said" 2>&1 && fail "check accepts a start that fails on rank 1"
+grep -q '^FAIL phase fitter: .*fitter fails on its last rank' "$work/said" || fail "check does not name what fails on rank 1"
+cases=$((cases + 1))
 "$dtrain" check fitter >"$work/said" 2>&1
 for op in 'fitter_bend: writes its outputs, its derivative is that of central differences' \
     'fitter_stiff: writes its outputs; it has no derivative'; do
