@@ -11,6 +11,7 @@
 #include "plan/fit.h"
 #include "plan/forecast.h"
 #include "run/run_start.h"
+#include "run/session_parts.h"
 #include "plugin/service/stage.h"
 
 #include <string.h>
@@ -47,6 +48,7 @@ static dt_status trial_phase(later_check *r, const dt_initial_weights_desc *firs
     DT_TRY(r->planned != NULL && !is_begin ? dt_initial_weights_find(first, d->index, f, &d->loaded) : DT_OK);
     DT_TRY(dt_stage_create(d, stage_p));
     DT_TRY(plan_later_phase(*stage_p, is_beyond_p));
+    DT_TRY((*stage_p)->rollout != NULL && !is_begin ? dt_session_check_instances(r->session, d->index) : DT_OK);
     if (r->planned != NULL && (*stage_p)->trainer == NULL) {
         dt_planned_shapes_remove(r->planned, *stage_p);
     } else if (r->planned != NULL) {

@@ -45,6 +45,17 @@ static uint32_t count_required_ranks(const dt_session *s)
     return least > 0 ? least : s->n_processes > s->ranks ? s->n_processes : s->ranks;
 }
 
+dt_status dt_session_check_instances(const dt_session *s, int64_t phase)
+{
+    const uint32_t ranks = count_required_ranks(s);
+    const int64_t instances = s->opts[phase].env.instances;
+    return instances >= ranks ? DT_OK
+                              : DT_FAIL(DT_ECONFIG,
+                                        "env.instances = %lld is less than the %u ranks; every rank needs at least "
+                                        "one: raise env.instances, or use fewer ranks",
+                                        (long long)instances, ranks);
+}
+
 /* A rank with nothing to compute could only wait. */
 static dt_status check_shards(const dt_session *s, int64_t phase, uint32_t ranks)
 {

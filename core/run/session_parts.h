@@ -11,6 +11,8 @@
  * begins, so that comm.backend = "mpi" in one process is a mistake; what continues a run of several, or looks at it,
  * may be one. */
 dt_status dt_session_check(const dt_session *s, bool needs_several) DT_NODISCARD;
+/* Of a phase with an environment: an instance for each rank that has to take part. Errors: DT_ECONFIG. */
+dt_status dt_session_check_instances(const dt_session *s, int64_t phase) DT_NODISCARD;
 /* Of a session that trains: does comm.shard_weights deal leaves to its ranks? */
 dt_status dt_session_check_shard_weights(const dt_session *s) DT_NODISCARD;
 /* What a later phase names is looked for before the first one begins. A run that is resumed may have lost what its

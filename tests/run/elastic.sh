@@ -106,6 +106,12 @@ says 1 "continuing with 2 processes instead of 3"
 # --- rejected ---
 train 2 crowded --nproc 4 --phase 2
 says 1 "env.instances = 3 is less than the 4 ranks" # their number is fixed
+for ranks in '--nproc 4' '--nproc 4:5' '--set comm.backend=sim --set comm.ranks=4'; do
+    train 2 crowded-later $ranks
+    says 1 "phase 2, tried before phase 1 begins: env.instances = 3 is less than the 4 ranks"
+    cases=$((cases + 1))
+    [ ! -e "$work/crowded-later/checkpoints" ] || fail "$ranks: phase 1 was trained"
+done
 train 2 bad --nproc 4:2
 says 1 "--nproc 4:2: the minimum 4 is larger than the maximum 2; use --nproc 2:4"
 train 2 bad --nproc 2 --nnodes 3:1 --hostfile "$work/hosts"

@@ -502,11 +502,25 @@ static dt_status check_stored(const dt_train *t)
                    d->n_stored > 0 ? "without saying what to record of it" : "and takes no sample of it");
 }
 
-/* A further trainer's name, batch and schedule. */
 static dt_status check_desc(const dt_train *t)
 {
     const char *id = t->stage->d.phase->desc.id;
     const dt_train_desc *d = &t->desc;
+    if (d->data == NULL || d->record == NULL || (d->models == NULL && d->n_models > 0)) {
+        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer no %s", id,
+                       d->data == NULL     ? "data"
+                       : d->record == NULL ? "record"
+                                           : "models");
+    }
+    if (d->n_models > DT_STAGE_MAX_MODELS) {
+        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer %u models; at most %d are possible", id, d->n_models,
+                       DT_STAGE_MAX_MODELS);
+    }
+    for (uint32_t i = 0; i < d->n_models; i++) {
+        if (d->models[i] == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "%s gives its trainer no model at place %u of %u", id, i, d->n_models);
+        }
+    }
     if (d->schedule > DT_TRAIN_SCHEDULE_STEP) {
         return DT_FAIL(DT_EPLUGIN, "%s gives its trainer the schedule %u; DT_TRAIN_SCHEDULE_* end at %d", id,
                        d->schedule, DT_TRAIN_SCHEDULE_STEP);
@@ -589,6 +603,10 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
     dt_stage *s = dt_stage_of(h);
     dt_train_desc whole = {0}; /* what was compiled with an older header is shorter */
     dt_train *t = NULL;
+    if (desc == NULL || out == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s creates a trainer without a %s", s->d.phase->desc.id,
+                       desc == NULL ? "description" : "place for its handle");
+    }
     memcpy(&whole, desc, desc->struct_size < sizeof(whole) ? desc->struct_size : sizeof(whole));
     DT_TRY(add_trainer(s, whole.name, &t));
     t->desc = whole;

@@ -9,7 +9,9 @@ dt_status dt_partition_init(dt_partition *p, dt_comm *comm, uint32_t instances)
 {
     *p = (dt_partition){.comm = comm, .instances = instances};
     if (instances < dt_comm_size(comm)) {
-        return DT_FAIL(DT_ECONFIG, "env.instances = %u is less than the %u ranks; every rank needs at least one",
+        return DT_FAIL(DT_ECONFIG,
+                       "env.instances = %u is less than the %u ranks; every rank needs at least one: raise "
+                       "env.instances, or use fewer ranks",
                        instances, dt_comm_size(comm));
     }
     p->first = dt_partition_first_of(p, dt_comm_rank(comm));

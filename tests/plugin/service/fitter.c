@@ -311,8 +311,13 @@ static dt_status start(void *self)
 {
     state *s = self;
     DT_TRY_H(fail_on_last_rank(s, "last starts"));
-    const dt_train_desc desc = DT_TRAIN_DESC(s, record, s->data, &s->model, 1);
-    DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
+    dt_model *none = NULL;
+    dt_train_desc desc = DT_TRAIN_DESC(s, record, s->data, &s->model, 1);
+    desc.data = is_wrong(s, "no data") ? NULL : desc.data;
+    desc.record = is_wrong(s, "no record") ? NULL : desc.record;
+    desc.models = is_wrong(s, "no models") ? NULL : is_wrong(s, "no model") ? &none : desc.models;
+    desc.n_models = is_wrong(s, "many models") ? UINT32_MAX : desc.n_models;
+    DT_TRY_H(s->train->create(s->h, is_wrong(s, "no desc") ? NULL : &desc, &s->trainer));
     DT_TRY_H(check_parameters(s));
     DT_TRY_H(check_statistics(s));
     return check_ranks(s);

@@ -53,6 +53,12 @@ wrong() { # CODE TEXT WHAT
 }
 wrong 3 'fitter: data of its own requires fields, symbols, count, sizes and read' 'no read'
 wrong 3 'fitter: data of its own requires fields, symbols, count, sizes and read' 'small'
+wrong 3 'gives its trainer no data' 'no data'
+wrong 3 'gives its trainer no record' 'no record'
+wrong 3 'gives its trainer no models' 'no models'
+wrong 3 'gives its trainer no model at place 0 of 1' 'no model'
+wrong 3 'gives its trainer 4294967295 models; at most 8' 'many models'
+wrong 3 'creates a trainer without a description' 'no desc'
 wrong 2 'broadcast from rank 1; there are 1, from 0 on' 'root'
 wrong 2 'reduce by 9; expected DT_RANKS_SUM' 'how'
 wrong 3 "column 0 of x: 3 values, least -1, greatest 1, mean 2, deviation 0.5; these are inconsistent" 'mean'
