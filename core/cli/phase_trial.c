@@ -323,7 +323,9 @@ static void read_last_line(int fd, char *out, size_t bytes)
     text[n > 0 ? n : 0] = '\0';
     const char *line = strrchr(text, '\n');
     line = line != NULL ? line + 1 : text;
-    line += strncmp(line, "error ", 6) == 0 ? 6 : 0;
+    if (strncmp(line, "error ", 6) == 0) {
+        line += 6;
+    }
     snprintf(out, bytes, "%s", line[0] != '\0' ? line : "without a message");
 }
 
