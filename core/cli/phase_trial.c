@@ -293,7 +293,7 @@ static void add_words(const dt_args *a, const char *ranks, const char *steps, co
     word[n] = NULL;
 }
 
-enum { APART_S = 120 }; /* of a run in a process of its own */
+enum { APART_S = 120, SAID_BYTES = 512 }; /* of a run in a process of its own: time, end of its messages */
 
 /* Waits, with a sign of life; -1: it did not end. */
 static int wait_for(const trial *x, pid_t pid, const char *ranks)
@@ -313,9 +313,9 @@ static int wait_for(const trial *x, pid_t pid, const char *ranks)
 }
 
 /* The last line that the run wrote, without its level. */
-static void read_last_line(int fd, char *out, size_t bytes)
+static void read_last_line(int fd, char out[SAID_BYTES])
 {
-    char text[1024];
+    char text[SAID_BYTES];
     const off_t end = lseek(fd, 0, SEEK_END), from = end > (off_t)sizeof(text) - 1 ? end - (off_t)sizeof(text) + 1 : 0;
     ssize_t n = end > 0 ? pread(fd, text, sizeof(text) - 1, from) : 0;
     for (; n > 0 && text[n - 1] == '\n'; n--) {
@@ -326,7 +326,7 @@ static void read_last_line(int fd, char *out, size_t bytes)
     if (strncmp(line, "error ", 6) == 0) {
         line += 6;
     }
-    snprintf(out, bytes, "%s", line[0] != '\0' ? line : "without a message");
+    snprintf(out, SAID_BYTES, "%s", line[0] != '\0' ? line : "without a message");
 }
 
 static dt_status rate_end(const char *ranks, int status, const char *said)
@@ -358,7 +358,7 @@ static dt_status run_apart(const trial *x, const char *ranks, char hash[17])
 {
     enum { MOST = 2 * (2 * DT_CLI_MAX_REPEAT) + 40 };
     const char *word[MOST];
-    char folder[192], text[200], steps[24], said[512];
+    char folder[192], text[200], steps[24], said[SAID_BYTES];
     dt_ckpt_info info = {0};
     int fd = -1;
     snprintf(folder, sizeof(folder), "%s/%s-%s", x->folder, x->model != NULL ? x->model : "phase", ranks);
@@ -373,7 +373,7 @@ static dt_status run_apart(const trial *x, const char *ranks, char hash[17])
     }
     const int status = pid > 0 ? wait_for(x, pid, ranks) : 0;
     dt_status st = pid > 0 ? DT_OK : DT_FAIL(DT_EUNSUPPORTED, "cannot start a process: %s", strerror(errno));
-    read_last_line(fd, said, sizeof(said));
+    read_last_line(fd, said);
     close(fd);
     if (st == DT_OK) {
         st = rate_end(ranks, status, said);
