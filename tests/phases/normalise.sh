@@ -7,7 +7,6 @@
 set -u
 name=normalise
 . "${DT_SRCDIR:?}/tests/run/job.inc"
-has_mpi=$(. "$DT_SRCDIR/tests/mpi_job.sh" >/dev/null && echo yes) # it leaves where there is none
 models='risk_gnn = { hidden = 8; heads = 1; layers = 1; normalise = "store"; };
 world_lstm = { hidden = 8; head = 8; layers = 1; };
 controller_mlp = { hidden = 8; };'
@@ -43,7 +42,7 @@ train 0 threads --threads 3
 same_all threads "3 threads"
 train 0 ranks --set comm.backend=sim --set comm.ranks=2 --check-sync 1
 same_all ranks "2 ranks"
-if [ "$has_mpi" = yes ]; then
+if has_mpi; then
     LSAN_OPTIONS=detect_leaks=0 # the library of MPI keeps what it has until the process ends
     export LSAN_OPTIONS
     train 0 processes --nproc 2 --check-sync 1

@@ -1,13 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The example examples/dreamer.c on CartPole: returns rise in 40 rounds, from 22 of a random policy to 164 to 500 with
-# seeds 1 to 6. Threads, ranks, processes and a run killed with SIGKILL within an episode, whose latent state is carried
+# The example examples/dreamer.c on CartPole: returns rise from 9 to 61 after 10 rounds to 166 to 500 after 40 (seeds 1
+# to 6). Threads, ranks, processes and a run killed with SIGKILL within an episode, whose latent state is carried
 # on, end in the same bits. An exported policy has what it carries among its inputs and outputs.
 set -u
 
 name=dreamer
-has_mpi=$(. "$DT_SRCDIR/tests/mpi_job.sh" >/dev/null && echo yes) # it leaves where there is none
 . "${DT_SRCDIR:?}/tests/run/job.inc"
 DTRAIN_PLUGIN_PATH=$DT_BUILDDIR/examples/.libs
 export DTRAIN_PLUGIN_PATH
@@ -26,16 +25,7 @@ train 0 whole --threads 1
 enough_states 3
 train 0 threads --threads 2
 same_all threads "2 threads"
-for n in 2 3; do
-    train 0 sim$n --set comm.backend=sim --set comm.ranks=$n --check-sync 1
-    same_all sim$n "$n virtual ranks"
-done
-if [ "$has_mpi" = yes ]; then
-    LSAN_OPTIONS=detect_leaks=0 # the library of MPI keeps what it has until the process ends
-    export LSAN_OPTIONS
-    train 0 processes --nproc 2 --check-sync 1
-    same_all processes "2 processes"
-fi
+same_ranks --threads 1
 DTRAIN_FAULT=fs.rename:5!
 export DTRAIN_FAULT
 train 137 cut
@@ -43,17 +33,13 @@ unset DTRAIN_FAULT
 train 0 cut --set comm.backend=sim --set comm.ranks=2 --resume "$work/cut"
 same cut "killed, then continued on 2 virtual ranks"
 
-cases=$((cases + 1))
-"$dtrain" export --checkpoint "$work/whole" --format onnx --out "$work/policy.onnx" -q >"$work/out" 2>"$work/err" ||
-    fail "dtrain export: exit code $?"
+exports whole
 for text in '"name":"last_action"' '"name":"h"' '"carry/h"' '"carry/z"'; do
     cases=$((cases + 1))
-    grep -qF "$text" "$work/policy.onnx.json" || fail "an exported policy has no $text"
+    grep -qF "$text" "$work/whole.onnx.json" || fail "an exported policy has no $text"
 done
 
 train 0 learnt --set env.instances=8 --set dreamer.rounds=40 --set dreamer.steps=16 --set dreamer.updates=16 \
     --set dreamer.window=6 --set dreamer.horizon=12 --set training.eval_interval=40
-cases=$((cases + 1))
-got=$(tail -n 1 "$work/learnt/metrics.jsonl" | grep -o '"eval/return/mean":[0-9]*')
-[ "${got#*:}" -ge 100 ] 2>/dev/null || fail "a return of ${got#*:} after 40 rounds, expected at least 100"
+returns learnt 100
 finish

@@ -8,7 +8,6 @@ set -u
 
 name=duel
 . "${DT_SRCDIR:?}/tests/run/job.inc"
-has_mpi=$(. "$DT_SRCDIR/tests/mpi_job.sh" >/dev/null && echo yes) # it leaves where there is none
 DTRAIN_PLUGIN_PATH=$DT_BUILDDIR/tests/plugin/service/.libs
 export DTRAIN_PLUGIN_PATH
 cat >"$work/job.cfg" <<'END'
@@ -28,16 +27,7 @@ for delay in 0 2; do
     enough_states 4
     train 0 threads$delay --threads 4 --set duel.delay=$delay
     same_all threads$delay "4 threads"
-    for n in 2 3; do
-        train 0 sim$delay$n --set comm.backend=sim --set comm.ranks=$n --check-sync 1 --set duel.delay=$delay
-        same_all sim$delay$n "$n virtual ranks"
-    done
-    if [ "$has_mpi" = yes ]; then
-        LSAN_OPTIONS=detect_leaks=0 # the library of MPI keeps what it has until the process ends
-        export LSAN_OPTIONS
-        train 0 processes$delay --nproc 2 --check-sync 1 --set duel.delay=$delay
-        same_all processes$delay "2 processes"
-    fi
+    same_ranks --set duel.delay=$delay
     for n in 7 10; do
         train 0 cut$delay$n --max-steps $n --threads 2 --set duel.delay=$delay
         train 0 cut$delay$n --resume "$work/cut$delay$n"

@@ -8,7 +8,6 @@ set -u
 
 name=fitter
 . "${DT_SRCDIR:?}/tests/run/job.inc"
-has_mpi=$(. "$DT_SRCDIR/tests/mpi_job.sh" >/dev/null && echo yes) # it leaves where there is none
 DTRAIN_PLUGIN_PATH=$DT_BUILDDIR/tests/plugin/service/.libs
 export DTRAIN_PLUGIN_PATH
 cat >"$work/job.cfg" <<'END'
@@ -25,16 +24,7 @@ train 0 whole --threads 1 --set data.prefetch=0
 enough_states 4
 train 0 ahead --threads 3 --set data.prefetch=8 --set data.workers=3
 same_all ahead "3 threads, 8 batches ahead"
-for n in 2 3; do
-    train 0 sim$n --set comm.backend=sim --set comm.ranks=$n --check-sync 1
-    same_all sim$n "$n virtual ranks"
-done
-if [ "$has_mpi" = yes ]; then
-    LSAN_OPTIONS=detect_leaks=0 # the library of MPI keeps what it has until the process ends
-    export LSAN_OPTIONS
-    train 0 processes --nproc 2 --check-sync 1
-    same_all processes "2 processes"
-fi
+same_ranks --threads 1
 for n in 5 7; do # at an epoch's end, and within one
     train 0 cut$n --max-steps $n
     train 0 cut$n --resume "$work/cut$n"
@@ -72,7 +62,7 @@ wrong 2 'no loaded plugin has an op named fitter_none; there are fitter_bend, fi
 wrong 5 'op fitter_stiff has no derivative' 'stiff'
 for what in 'last starts' 'last iterates'; do # the others are in calls that this rank will not make
     for ranks in '--set comm.backend=sim --set comm.ranks=3' '--nproc 2'; do
-        [ "$ranks" != '--nproc 2' ] || [ "$has_mpi" = yes ] || continue
+        [ "$ranks" != '--nproc 2' ] || has_mpi || continue
         rm -rf "${work:?}/wrong"
         # shellcheck disable=SC2086
         train 3 wrong $ranks --set comm.timeout_s=60 --set "fitter.wrong=$what"

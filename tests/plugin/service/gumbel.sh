@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The example examples/gumbel_softmax.c: threads, ranks and resumes end in the same bits, an exported policy acts
-# without noise. On CartPole returns of 10 evaluations rise from 9 to 131, 254, 396 and 431 in 40 rounds (four seeds).
+# without noise. On CartPole returns after 40 rounds are 131 to 431 with seeds 1 to 4, for which settings were chosen, and
+# 31, 99, 146 and 205 with seeds 5 to 8.
 set -u
 
 name=gumbel
@@ -32,14 +33,10 @@ train 0 cut --max-steps 8
 train 0 cut --resume "$work/cut"
 same cut "stopped after 8 steps"
 train 0 relaxed --set gumbel_softmax.straight_through=false
-cases=$((cases + 1))
-"$dtrain" export --checkpoint "$work/whole" --format onnx --out "$work/policy.onnx" -q >"$work/out" 2>"$work/err" ||
-    fail "dtrain export: exit code $?"
+exports whole
 
 train 0 learnt --set gumbel_softmax.iterations=40 --set gumbel_softmax.train_batch=1024 --set env.instances=8 \
     --set gumbel_softmax.fragment=64 --set gumbel_softmax.sgd_epochs=4 --set controller_mlp.hidden=64 \
     --set critic_mlp.hidden=64 --set data.batch=128 --set training.eval_interval=40 --set evaluation.seeds=1,2,3,4,5
-cases=$((cases + 1))
-got=$(tail -n 1 "$work/learnt/metrics.jsonl" | grep -o '"eval/return/mean":[0-9]*')
-[ "${got#*:}" -ge 60 ] 2>/dev/null || fail "a return of ${got#*:} after 40 rounds, expected at least 60"
+returns learnt 60
 finish

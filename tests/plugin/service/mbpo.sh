@@ -7,7 +7,6 @@ set -u
 
 name=mbpo
 . "${DT_SRCDIR:?}/tests/run/job.inc"
-has_mpi=$(. "$DT_SRCDIR/tests/mpi_job.sh" >/dev/null && echo yes) # it leaves where there is none
 DTRAIN_PLUGIN_PATH=$DT_BUILDDIR/examples/.libs
 export DTRAIN_PLUGIN_PATH
 cat >"$work/job.cfg" <<'END'
@@ -20,7 +19,7 @@ mbpo = { iterations = 4; learning_starts = 24; members = 2; hidden = 16; model_u
 data = { shards = 8; };
 training = { eval_interval = 0; save_interval = 1; };
 evaluation = { seeds = "1"; episodes = 1; baselines = ""; };
-checkpoint = { every_seconds = 0; keep_last = 9; };
+checkpoint = { every_seconds = 0; mirror_seconds = 0; keep_last = 9; };
 metrics = { tensorboard = false; };
 report = { enabled = false; };
 phases = ( { plugin = "mbpo"; } );
@@ -28,16 +27,7 @@ END
 
 train 0 whole --threads 1
 enough_states 4
-for n in 2 3; do
-    train 0 sim$n --threads 2 --set comm.backend=sim --set comm.ranks=$n --check-sync 1
-    same_all sim$n "$n virtual ranks of 2 threads"
-done
-if [ "$has_mpi" = yes ]; then
-    LSAN_OPTIONS=detect_leaks=0 # the library of MPI keeps what it has until the process ends
-    export LSAN_OPTIONS
-    train 0 processes --nproc 2 --check-sync 1
-    same_all processes "2 processes"
-fi
+same_ranks --threads 2
 train 0 cut --max-steps 8
 train 0 cut --resume "$work/cut" --threads 2
 same cut "stopped after 8 steps"

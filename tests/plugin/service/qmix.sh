@@ -7,7 +7,6 @@
 set -u
 
 name=qmix
-has_mpi=$(. "$DT_SRCDIR/tests/mpi_job.sh" >/dev/null && echo yes) # it leaves where there is none
 . "${DT_SRCDIR:?}/tests/run/job.inc"
 DTRAIN_PLUGIN_PATH=$DT_BUILDDIR/examples/.libs
 export DTRAIN_PLUGIN_PATH
@@ -36,23 +35,12 @@ for mixing in sum none; do
 done
 train 0 threads --threads 2
 same_all threads "2 threads"
-for n in 2 3; do
-    train 0 sim$n --set comm.backend=sim --set comm.ranks=$n --check-sync 1
-    same_all sim$n "$n virtual ranks"
-done
-if [ "$has_mpi" = yes ]; then
-    LSAN_OPTIONS=detect_leaks=0 # the library of MPI keeps what it has until the process ends
-    export LSAN_OPTIONS
-    train 0 processes --nproc 2 --check-sync 1
-    same_all processes "2 processes"
-fi
+same_ranks --threads 1
 DTRAIN_FAULT=fs.rename:5!
 export DTRAIN_FAULT
 train 137 cut
 unset DTRAIN_FAULT
 train 0 cut --resume "$work/cut"
 same cut "killed"
-cases=$((cases + 1))
-"$dtrain" export --checkpoint "$work/whole" --format onnx --out "$work/policy.onnx" -q >"$work/out" 2>"$work/err" ||
-    fail "dtrain export: exit code $?"
+exports whole
 finish
