@@ -129,15 +129,10 @@ typedef struct qmix_config {
 typedef struct state {
     const dt_host *h;
     qmix_config config;
-    const dt_train_api *train;
-    const dt_rollout_api *rollout;
-    const dt_replay_api *replay;
+    dt_replay_loop loop;
     const dt_metrics_api *metrics;
     dt_wiring *wiring;
     dt_model *mixer;
-    dt_rollout *experience;
-    dt_replay *memory;
-    dt_train *trainer;
 } state;
 
 /* clang-format off */
@@ -255,9 +250,6 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     s->config = *(const qmix_config *)cfg;
     DT_SERVICE_H(h, wiring, DT_SVC_WIRING, ID);
     DT_SERVICE_H(h, bind, DT_SVC_BIND, ID);
-    DT_SERVICE_H(h, s->train, DT_SVC_TRAIN, ID);
-    DT_SERVICE_H(h, s->rollout, DT_SVC_ROLLOUT, ID);
-    DT_SERVICE_H(h, s->replay, DT_SVC_REPLAY, ID);
     DT_SERVICE_H(h, s->metrics, DT_SVC_METRICS, ID);
     dt_wiring_desc w = DT_WIRING_DESC(ID, &s->config.wiring);
     w.flags = DT_WIRING_NO_VALUE | DT_WIRING_NO_OUTPUTS | DT_WIRING_AGENT_ROWS;
@@ -271,10 +263,9 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     const dt_rollout_desc r =
         DT_DESC_(dt_rollout_desc, DT_OPS(DT_SET(steps, (uint32_t)s->config.steps), DT_SET(transitions, 2),
                                          DT_SET(gamma, s->config.gamma), DT_SET(lambda, 1)));
-    DT_TRY_H(s->rollout->create(h, s->wiring->env, &r, &s->experience));
-    const dt_replay_desc p = {
-        .struct_size = (uint32_t)sizeof(p), .capacity = (uint64_t)s->config.capacity, .gamma = s->config.gamma};
-    return s->replay->create(h, s->experience, &p, &s->memory);
+    s->loop.rounds = (uint64_t)s->config.rounds;
+    s->loop.updates = (uint64_t)s->config.updates;
+    return dt_replay_loop_create(&s->loop, h, s->wiring->env, &r, (uint64_t)s->config.capacity);
 }
 
 static dt_status start(void *self)
@@ -290,48 +281,30 @@ static dt_status start(void *self)
         target[i].model = i == 0 ? s->wiring->controller : s->mixer;
         target[i].every = (uint64_t)c->sync;
     }
-    dt_train_desc d = DT_TRAIN_DESC(s, record, s->replay->data(s->memory), models, n);
-    d.epochs = (uint64_t)(c->rounds * c->updates); /* a draw is an epoch */
+    dt_train_desc d = DT_TRAIN_DESC(s, record, NULL, models, n);
     d.target = target;
     d.n_targets = s->mixer != NULL ? 2 : 1;
-    DT_TRY_H(s->train->create(s->h, &d, &s->trainer));
-    DT_TRY_H(s->train->set_acting(s->trainer, "epsilon", &none, 1));
-    return s->train->set(s->trainer, "epsilon", &epsilon, 1);
+    DT_TRY_H(dt_replay_loop_start(&s->loop, &d));
+    DT_TRY_H(s->loop.train->set_acting(s->loop.trainer, "epsilon", &none, 1));
+    return s->loop.train->set(s->loop.trainer, "epsilon", &epsilon, 1);
 }
+
+DT_REPLAY_OPS_DEFINE(replay, state, loop);
 
 static dt_status iterate(void *self, dt_progress *out)
 {
     state *s = (state *)self;
     const qmix_config *c = &s->config;
-    const uint64_t round = s->replay->draws(s->memory) / (uint64_t)c->updates;
+    const uint64_t round = s->loop.replay->draws(s->loop.memory) / s->loop.updates;
     const double share = fmin(1, 2 * (double)round / (double)c->rounds);
     const float epsilon = (float)(c->epsilon + share * (c->epsilon_end - c->epsilon));
-    dt_rollout_report r = {.struct_size = (uint32_t)sizeof(r)};
-    DT_TRY_H(s->train->set(s->trainer, "epsilon", &epsilon, 1));
-    DT_TRY_H(s->rollout->collect(s->experience, s->trainer, &r));
-    DT_TRY_H(s->replay->add(s->memory));
-    for (int64_t i = 0; i < c->updates; i++) {
-        DT_TRY_H(s->replay->draw(s->memory));
-        const dt_status st = dt_train_iterate(s->train, s->trainer, out);
-        DT_TRY_H(st == DT_DONE ? DT_OK : st);
-    }
-    s->metrics->scalar(s->h, "charts/episodic_return", r.episode_return);
+    DT_TRY_H(s->loop.train->set(s->loop.trainer, "epsilon", &epsilon, 1));
+    const dt_status st = replay_iterate(self, out);
+    s->metrics->scalar(s->h, "charts/episodic_return", s->loop.report.episode_return);
     s->metrics->scalar(s->h, "charts/epsilon", (double)epsilon);
-    out->iterations = out->epoch = round + 1;
-    out->epochs = (uint64_t)c->rounds;
-    out->epoch_end = 1;
-    out->samples = r.agent_steps;
-    return round + 1 >= (uint64_t)c->rounds ? DT_DONE : DT_OK;
+    return st;
 }
 
-static dt_status evaluate(void *self, dt_progress *out)
-{
-    state *s = (state *)self;
-    out->evaluated = 1;
-    return s->rollout->report(s->experience, s->trainer);
-}
-
-DT_STOP_DEFINE(stop, state);
 DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "models.mixer=qmix_mixer",
                    "controller_mlp.policy_gain=1", "env.id=env_matrix", "env_matrix.game=two_step",
                    "env_matrix.repeats=1", "env.instances=8", "data.batch=32", "data.shards=4",
@@ -341,6 +314,6 @@ DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controlle
 DT_PHASE_DEFINE(phase, ID, "Q-learning of a team whose value rises with that of each agent",
                 "Rashid et al. 2018, arXiv 1803.11485", qmix_config, state, options,
                 DT_OPS(DT_SET(create, create), DT_SET(start, start), DT_SET(iterate, iterate),
-                       DT_SET(evaluate, evaluate), DT_SET(stop, stop), DT_SET(destroy, dt_no_op)),
+                       DT_SET(evaluate, replay_evaluate), DT_SET(stop, replay_stop), DT_SET(destroy, dt_no_op)),
                 DT_SET(flags, DT_COMP_DETERMINISTIC), DT_SET(extension, extension));
 DT_PLUGIN_DEFINE_OF(ID, "0.1", "dtrain", "Apache-2.0", &phase, &mixing);
