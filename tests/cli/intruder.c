@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What nobody should open: it leaves a mark the moment the dynamic loader has it, before it can be asked what it is.
+ * A plugin that must not be opened: it leaves a mark when the dynamic loader loads it, before its descriptor is read.
  */
 #include <fcntl.h>
 #include <stdlib.h>

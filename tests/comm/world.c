@@ -100,7 +100,7 @@ static void note(world_rank *r, const char *what, uint64_t number)
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
-/* Those whose time has come; where nobody is ready, time goes on. A rank that waits for ever continues when all others
+/* Those whose time has come; where no rank is ready, time goes on. A rank that waits for ever continues when all others
  * do. */
 static uint32_t wake_some(world *w)
 {

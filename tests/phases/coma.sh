@@ -98,7 +98,7 @@ grep -q "4 updates of 60" "$work/selfish/train.log" ||
     fail "agents of opponents are counted: $(grep "updates of" "$work/selfish/train.log")"
 ! grep -q "phase_coma.batch_number" "$work/selfish/train.log" || fail "a minibatch of 3 snakes is not 60"
 
-# a role that no agent can play, or nobody can be, is known before anything is played
+# a role that no agent can have is rejected before the first round
 team="--dry-run --set env.id=snakes --set env_snakes.max_steps=16 --set env_snakes.self_play=1 --set env.instances=2"
 refused 2 "opponents.target" $team --set opponents.target=nosuch
 refused 2 "opponents.target" $team --set opponents.target=target

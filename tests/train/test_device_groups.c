@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Groups of losses and target networks on a device made of host memory (tests/engine/device/host_device.h): a pair that
- * learns in turns ends in the bits of the CPU, captured or not, one step behind or not, on any ranks and after resumes.
+ * learns in turns ends in the bits of the CPU, captured or not, a step delayed or not, on any ranks and after resumes.
  */
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/config/port: memory that runs out anywhere in an import is reported and given back; what nobody has
- * declared is taken as it stands; options are written as a configuration would be.
+ * Tests of core/config/port: memory that runs out anywhere in an import is reported and freed; undeclared options are
+ * taken as they stand; options are written as a configuration would be.
  */
 #include <config.h>
 

@@ -100,7 +100,7 @@ static uint32_t chance(const herd *s, uint64_t what)
     return r[0];
 }
 
-/* The agent at the place, or nobody. In some steps nobody's list has a row. */
+/* The agent at the place, or none. In some steps no agent's list has a row. */
 static int32_t length_at(const herd *s, int32_t a)
 {
     const bool is_empty = strcmp(s->lists, "none") == 0 || s->step % 4 == 2;

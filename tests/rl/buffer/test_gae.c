@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Advantages against numbers computed elsewhere (double precision, by hand and in another language), in the layout that
- * rollouts have: the row after the step that ended an agent holds its last observation, and nobody acts there.
+ * rollouts have: the row after the step that ended an agent holds its last observation, and no agent acts there.
  */
 #include <config.h>
 

@@ -405,7 +405,7 @@ static void test_squash(void **state)
 enum { PLACES = 3, MOST = M * STEPS * PLACES };
 
 typedef struct place_values { /* of each place at each step of each instance, what the fields say */
-    int64_t row;              /* -1: nobody acts */
+    int64_t row;              /* -1: no agent acts */
     double reward, value;
     bool is_terminated, is_truncated;
 } place_values;

@@ -214,7 +214,7 @@ static void test_ranks(void **state)
 
 /* ---- episodes that do not end ------------------------------------------------------------------------------------ */
 
-/* One that goes on behind the last step of its spec is truncated there, whichever thread steps it. */
+/* One that continues past the last step of its spec is truncated there, whichever thread steps it. */
 static void test_max_steps_are_held(void **state)
 {
     static const char *const given[] = {
