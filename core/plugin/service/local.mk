@@ -20,4 +20,5 @@ core_libdtcore_la_SOURCES += \
 	core/plugin/service/stage.c core/plugin/service/stage.h \
 	core/plugin/service/stream.c core/plugin/service/stream.h \
 	core/plugin/service/train.c \
+	core/plugin/service/train_create.c core/plugin/service/train_create.h \
 	core/plugin/service/user_ops.c core/plugin/service/user_ops.h
