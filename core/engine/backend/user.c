@@ -3,6 +3,8 @@
 
 #include "engine/backend/user.h"
 
+#include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { ALIGN = 64 };
@@ -13,32 +15,27 @@ typedef struct user_kernel {
 } user_kernel;
 
 static user_kernel kernels[2 * DT_USER_OP_MOST];
-static uint32_t n_kernels;
+static _Atomic uint32_t n_kernels; /* those below it are complete */
 
-uint32_t dt_user_op_add(const dt_user_op *op)
+void dt_user_op_add(const dt_user_op *op)
 {
-    if (n_kernels == 2 * DT_USER_OP_MOST) {
-        return 0;
-    }
-    kernels[n_kernels++] = (user_kernel){op, op->forward};
-    kernels[n_kernels++] = (user_kernel){op, op->backward};
-    return DT_USER_OP_FIRST + n_kernels - 2;
+    const uint32_t n = atomic_load_explicit(&n_kernels, memory_order_relaxed);
+    assert(n + 2 <= 2 * DT_USER_OP_MOST);
+    kernels[n] = (user_kernel){op, op->forward};
+    kernels[n + 1] = (user_kernel){op, op->backward};
+    atomic_store_explicit(&n_kernels, n + 2, memory_order_release);
 }
 
 static const user_kernel *find(uint32_t op)
 {
-    return op >= DT_USER_OP_FIRST && op - DT_USER_OP_FIRST < n_kernels ? &kernels[op - DT_USER_OP_FIRST] : NULL;
+    const uint32_t n = atomic_load_explicit(&n_kernels, memory_order_acquire);
+    return op >= DT_USER_OP_FIRST && op - DT_USER_OP_FIRST < n ? &kernels[op - DT_USER_OP_FIRST] : NULL;
 }
 
 const dt_user_op *dt_user_op_at(uint32_t op)
 {
     const user_kernel *k = find(op);
     return k != NULL ? k->op : NULL;
-}
-
-uint32_t dt_user_op_count(void)
-{
-    return n_kernels / 2;
 }
 
 const void *dt_user_kernel_data(uint32_t op)

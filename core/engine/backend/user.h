@@ -2,7 +2,7 @@
  *
  * Ops of plugins (dtrain/ext/ops.h): their descriptors by number, and the kernels that call their functions. Forward
  * has number DT_USER_OP_FIRST + 2 k, its derivative the next. Numbers hold within a process; no file names an op of a
- * plugin. Entries are added while plugins are loaded and never removed. Threads: adding [main], the rest any.
+ * plugin. Entries are added while plugins are loaded and never removed. Threads: any; adding, one at a time.
  */
 #ifndef DTRAIN_CORE_ENGINE_BACKEND_USER_H
 #define DTRAIN_CORE_ENGINE_BACKEND_USER_H
@@ -12,11 +12,10 @@
 
 enum { DT_USER_OP_FIRST = 0x10000, DT_USER_OP_MOST = 128 };
 
-/* Number of its forward; 0 when there are DT_USER_OP_MOST already. The descriptor must stay. */
-uint32_t dt_user_op_add(const dt_user_op *op);
+/* DT_USER_OP_MOST at most, which the caller ensures. The descriptor must stay. */
+void dt_user_op_add(const dt_user_op *op);
 /* Of a forward or its derivative; NULL: of no plugin. */
 const dt_user_op *dt_user_op_at(uint32_t op);
-uint32_t dt_user_op_count(void);
 
 dt_kernel *dt_user_kernel_find(uint32_t op, dt_kernel_set set);
 /* What dt_kernel_args.user must be for the op. */

@@ -13,6 +13,7 @@
 #include "engine/backend/user.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,28 +44,25 @@ typedef struct user_row {
     uint32_t multiples, attrs; /* of outputs */
 } user_row;
 
+/* Rows are added under a lock and never change or leave; a reader, which takes none, sees those that are complete. */
 static user_row *table[DT_USER_OP_MOST];
-static uint32_t n_rows;
+static _Atomic uint32_t n_rows;
+
+static uint32_t complete_rows(void)
+{
+    return atomic_load_explicit(&n_rows, memory_order_acquire);
+}
 
 static user_row *row_of(uint32_t op)
 {
     const uint32_t k = (op - DT_USER_OP_FIRST) / 2;
-    return op >= DT_USER_OP_FIRST && k < n_rows ? table[k] : NULL;
-}
-
-static user_row *row_named(const char *name)
-{
-    for (uint32_t i = 0; i < n_rows; i++) {
-        if (strcmp(table[i]->op.name, name) == 0) {
-            return table[i];
-        }
-    }
-    return NULL;
+    return op >= DT_USER_OP_FIRST && k < complete_rows() ? table[k] : NULL;
 }
 
 uint32_t dt_user_op_find(const char *name)
 {
-    for (uint32_t i = 0; i < n_rows; i++) {
+    const uint32_t n = complete_rows();
+    for (uint32_t i = 0; i < n; i++) {
         if (strcmp(table[i]->op.name, name) == 0) {
             return DT_USER_OP_FIRST + 2 * i;
         }
@@ -72,9 +70,15 @@ uint32_t dt_user_op_find(const char *name)
     return 0;
 }
 
+static user_row *row_named(const char *name)
+{
+    return row_of(dt_user_op_find(name));
+}
+
 void dt_user_op_names(dt_str *out)
 {
-    for (uint32_t i = 0; i < n_rows; i++) {
+    const uint32_t n = complete_rows();
+    for (uint32_t i = 0; i < n; i++) {
         dt_str_addf(out, "%s%s", i > 0 ? ", " : "", table[i]->op.name);
     }
 }
@@ -400,7 +404,8 @@ static dt_status fill_row(user_row *r)
 
 static dt_status register_under_lock(const dt_user_op *op, const char *plugin)
 {
-    for (uint32_t i = 0; i < n_rows; i++) {
+    const uint32_t n = complete_rows();
+    for (uint32_t i = 0; i < n; i++) {
         if (table[i]->original == op) {
             return DT_OK;
         }
@@ -413,7 +418,7 @@ static dt_status register_under_lock(const dt_user_op *op, const char *plugin)
     memcpy(&r->op, op, known);
     r->original = op;
     (void)snprintf(r->plugin, sizeof(r->plugin), "%s", plugin);
-    dt_status st = n_rows < DT_USER_OP_MOST
+    dt_status st = n < DT_USER_OP_MOST
                        ? fill_row(r)
                        : DT_FAIL(DT_EPLUGIN, "plugin %s: more than %d ops of plugins", plugin, DT_USER_OP_MOST);
     if (st < 0) {
@@ -422,8 +427,9 @@ static dt_status register_under_lock(const dt_user_op *op, const char *plugin)
         dt_free(r);
         return st;
     }
-    table[n_rows++] = r;
-    (void)dt_user_op_add(&r->op);
+    table[n] = r;
+    dt_user_op_add(&r->op);
+    atomic_store_explicit(&n_rows, n + 1, memory_order_release);
     return DT_OK;
 }
 
