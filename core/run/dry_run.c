@@ -20,6 +20,7 @@
 #include "plan/roofline.h"
 #include "run/run.h"
 #include "run/run_start.h"
+#include "run/session_parts.h"
 #include "plugin/service/stage.h"
 
 #include <math.h>
@@ -189,7 +190,7 @@ static dt_status set_up_and_plan(dry_plan *p, const dt_initial_weights_desc *fir
     return dt_planned_shapes_add(p->planned, *stage_p);
 }
 
-static dt_status plan_phase_at(dry_plan *p, int64_t index)
+static dt_status plan_phase_on(dry_plan *p, int64_t index, uint32_t ranks)
 {
     dt_session *s = p->d->session;
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -198,10 +199,9 @@ static dt_status plan_phase_at(dry_plan *p, int64_t index)
     dt_initial_weights f = {0};
     bool is_beyond = false;
     p->is_printed = false;
-    DT_TRY(dt_session_enter_phase(s, index));
     const bool is_virtual = s->n_processes == 1;
-    DT_TRY(dt_comm_create_planned(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
-                                  is_virtual ? s->ranks : s->n_local, &comm));
+    const uint32_t local = is_virtual || s->n_local > ranks ? ranks : s->n_local;
+    DT_TRY(dt_comm_create_planned(ranks, is_virtual ? ranks : 1, local, &comm));
     dt_stage_desc d = dt_session_describe_stage(s, index, comm, &lock);
     d.run_dir = p->d->run_dir;
     const dt_initial_weights_desc first = {.session = s,
@@ -216,6 +216,21 @@ static dt_status plan_phase_at(dry_plan *p, int64_t index)
     st = is_beyond || st == DT_ENOMEM ? dt_fit_advise(&d, st) : st;
     dt_comm_destroy(comm);
     return st;
+}
+
+/* Of MIN:MAX processes no more are planned than the run continues with: that the phase collects rollouts, and so needs
+ * instances, is known once it is created (rank_phase.c). */
+static dt_status plan_phase_at(dry_plan *p, int64_t index)
+{
+    dt_session *s = p->d->session;
+    DT_TRY(dt_session_enter_phase(s, index));
+    const uint32_t n = dt_session_count_ranks(s, index, false), fewer = dt_session_count_ranks(s, index, true);
+    const dt_status st = plan_phase_on(p, index, n);
+    if (st != DT_ECONFIG || fewer == n || p->is_printed) {
+        return st;
+    }
+    dt_error_clear();
+    return plan_phase_on(p, index, fewer);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */

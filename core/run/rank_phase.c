@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "comm/processes.h"
 #include "run/baselines.h"
-#include "run/rank_processes.h"
+#include "run/session_parts.h"
 #include "telemetry/tensorboard/event_files.h"
 #include "run/initial_weights.h"
 #include "plan/fit.h"
@@ -166,36 +166,34 @@ static uint32_t count_earlier(const dt_run_context *r, int64_t index)
 }
 
 /* Of MIN:MAX processes no more take part than have work in a phase. Before its first step its state is that of the last
- * checkpoint: with too many processes all stop, and the launcher continues on `most`, if that is allowed. */
-static dt_status stop_for_fewer_processes(dt_rank *k, int64_t index, uint32_t most)
+ * checkpoint: with too many processes all stop, and the launcher continues on fewer, if that is allowed. */
+static dt_status stop_for_fewer_processes(dt_rank *k, int64_t index, bool collects)
 {
     const dt_run_desc *d = k->r->d;
-    const uint32_t least = d->processes != NULL ? dt_processes_least() : 0; /* 0: their number is fixed */
-    if (least == 0 || most < least || dt_comm_size(k->comm) <= most) {
+    const uint32_t n = dt_session_count_ranks(d->session, index, collects);
+    if (d->processes == NULL || dt_comm_size(k->comm) <= n) {
         return DT_OK;
     }
     *d->resized_p = true;
     if (dt_rank_is_first(k)) {
-        dt_board_limit_ranks(dt_processes_board(k->comm), most);
+        dt_board_limit_ranks(dt_processes_board(k->comm), n);
         dt_board_mark_resized(dt_processes_board(k->comm));
         dt_log(DT_LOG_WARN, "phase %lld (%s) has work for %u processes: continuing with these", (long long)index + 1,
-               d->session->phase[index]->desc.id, most);
+               d->session->phase[index]->desc.id, n);
     }
     return DT_FAIL(DT_EINTERRUPTED, "stopped for fewer processes");
 }
 
-/* Each rank needs a shard, and an instance where the phase has rollouts, which is known once they are made: st. */
+/* Whether a phase collects rollouts is known once they are made: st. */
 static dt_status limit_processes(dt_rank *k, int64_t index, dt_status st)
 {
-    const dt_sections *o = &k->r->d->session->opts[index];
-    const int64_t shards = o->data.shards, instances = o->env.instances;
-    const uint32_t most = (uint32_t)(instances < shards ? instances : shards);
     if (st == DT_ECONFIG) {
-        const dt_status stopped = stop_for_fewer_processes(k, index, most);
+        const dt_status stopped = stop_for_fewer_processes(k, index, true);
         return stopped < 0 ? stopped : st;
     }
     if (st >= 0 && k->r->d->processes != NULL) {
-        dt_board_limit_ranks(dt_processes_board(k->comm), k->stage->rollout != NULL ? most : (uint32_t)shards);
+        dt_board_limit_ranks(dt_processes_board(k->comm),
+                             dt_session_most_ranks(k->r->d->session, index, k->stage->rollout != NULL));
     }
     return st;
 }
@@ -208,7 +206,7 @@ static dt_status create_phase(dt_rank *k, int64_t index)
         (void)dt_fault("run.begin"); /* tests kill here */
     }
     k->enter_s = index == r->start.begin ? r->start_s : dt_clock_s();
-    DT_TRY(stop_for_fewer_processes(k, index, (uint32_t)r->d->session->opts[index].data.shards));
+    DT_TRY(stop_for_fewer_processes(k, index, false));
     const dt_status st = set_up_phase(k, index);
     DT_TRY(limit_processes(k, index, st));
     if (k->stage->trainer == NULL) {

@@ -45,6 +45,20 @@ static uint32_t count_required_ranks(const dt_session *s)
     return least > 0 ? least : s->n_processes > s->ranks ? s->n_processes : s->ranks;
 }
 
+uint32_t dt_session_most_ranks(const dt_session *s, int64_t phase, bool collects)
+{
+    const int64_t shards = s->opts[phase].data.shards, instances = s->opts[phase].env.instances;
+    return (uint32_t)(collects && instances < shards ? instances : shards);
+}
+
+uint32_t dt_session_count_ranks(const dt_session *s, int64_t phase, bool collects)
+{
+    const uint32_t all = s->n_processes > s->ranks ? s->n_processes : s->ranks;
+    const uint32_t least = s->is_job ? dt_processes_least() : 0; /* 0: their number is fixed */
+    const uint32_t most = dt_session_most_ranks(s, phase, collects);
+    return least > 0 && most >= least && most < all ? most : all;
+}
+
 dt_status dt_session_check_instances(const dt_session *s, int64_t phase)
 {
     const uint32_t ranks = count_required_ranks(s);

@@ -11,6 +11,10 @@
  * begins, so that comm.backend = "mpi" in one process is a mistake; what continues a run of several, or looks at it,
  * may be one. */
 dt_status dt_session_check(const dt_session *s, bool needs_several) DT_NODISCARD;
+/* Ranks that a phase has work for: each needs a shard and, where the phase collects rollouts, an instance. */
+uint32_t dt_session_most_ranks(const dt_session *s, int64_t phase, bool collects);
+/* Those that take part in it: all, or of MIN:MAX processes as many as have work, if MIN allows that. */
+uint32_t dt_session_count_ranks(const dt_session *s, int64_t phase, bool collects);
 /* Of a phase with an environment: an instance for each rank that has to take part. Errors: DT_ECONFIG. */
 dt_status dt_session_check_instances(const dt_session *s, int64_t phase) DT_NODISCARD;
 /* Of a session that trains: does comm.shard_weights deal leaves to its ranks? */

@@ -99,6 +99,9 @@ train 0 limited --nproc 1:4 --max-restarts 0
 says 1 "phase 2 (phase2_ppo) has work for 3 processes" # env.instances
 says 1 "continuing with 3 processes instead of 4"
 same_all limited "as many processes as instances"
+train 0 planned --nproc 1:4 --dry-run
+train 0 planned --nproc 1:3 --set data.shards=2 --phase 1 --dry-run
+train 2 planned --nproc 4:5 --phase 2 --dry-run
 train 0 sharded --nproc 1:3 --max-restarts 0 --set data.shards=2 --phase 1 --max-steps 1
 says 1 "phase 1 (phase1_world_model) has work for 2 processes"
 says 1 "continuing with 2 processes instead of 3"
