@@ -61,6 +61,7 @@ static const char *path_below_room(const char *file)
 static dt_status write_record(dt_status st, const char *file, int line, const char *text)
 {
     record.status = st;
+    record.is_breach = false;
     memcpy(record.text, text, strlen(text) + 1);
     snprintf(record.where, sizeof(record.where), "%s:%d", path_below_room(file), line);
     return st;
@@ -109,6 +110,22 @@ dt_status dt_error_add_context(dt_status st, const char *fmt, ...)
     return st;
 }
 
+dt_status dt_error_mark_breach(dt_status st)
+{
+    record.is_breach = st < 0;
+    return st;
+}
+
+dt_status dt_error_blame_plugin(dt_status st)
+{
+    const bool is_recorded = record.is_breach && record.status == st;
+    if (st != DT_EINVAL && (st >= 0 || !is_recorded)) {
+        return st;
+    }
+    record.status = DT_EPLUGIN;
+    return DT_EPLUGIN;
+}
+
 const char *dt_error_text(void)
 {
     return record.text;
@@ -127,6 +144,7 @@ const char *dt_error_where(void)
 void dt_error_clear(void)
 {
     record.status = DT_OK;
+    record.is_breach = false;
     record.text[0] = '\0';
     record.where[0] = '\0';
 }

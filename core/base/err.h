@@ -12,6 +12,8 @@
 
 #include "dtrain/status.h"
 
+#include <stdbool.h>
+
 enum { DT_ERROR_TEXT_BYTES = 8192 }; /* twenty errors of a configuration, a line each */
 
 /* Record a new error (replaces the old record) and return st. Message: lower case, value and limit, what to do; one
@@ -27,6 +29,13 @@ dt_status dt_fail_lines(dt_status st, const char *file, int line, const char *fm
 dt_status dt_error_add_context(dt_status st, const char *fmt, ...) DT_PRINTF(2, 3);
 #define DT_CONTEXT(st, ...) dt_error_add_context((st), __VA_ARGS__)
 
+/* Marks the record as a breach of a plugin's contract, whatever the status is that the plugin gets and may handle:
+ * where it ends the run, it is DT_EPLUGIN (dt_error_blame_plugin). Returns st. */
+dt_status dt_error_mark_breach(dt_status st);
+#define DT_BREACH(st, ...) dt_error_mark_breach(DT_FAIL((st), __VA_ARGS__))
+/* What a callback failed with: a breach, and DT_EINVAL, which no user's value causes, become DT_EPLUGIN. */
+dt_status dt_error_blame_plugin(dt_status st);
+
 const char *dt_error_text(void);  /* the record of this thread, "" when empty */
 dt_status dt_error_status(void);  /* the code it was made with, DT_OK when empty */
 const char *dt_error_where(void); /* "file:line" of the DT_FAIL that made it, "" when empty */
@@ -37,6 +46,7 @@ typedef struct dt_error {
     dt_status status;
     char text[DT_ERROR_TEXT_BYTES];
     char where[128];
+    bool is_breach; /* dt_error_mark_breach */
 } dt_error;
 void dt_error_save(dt_error *out_p, dt_status st); /* copies this thread's record */
 dt_status dt_error_restore(const dt_error *e);     /* makes it this thread's record, returns e->status */

@@ -33,7 +33,7 @@ static const dt_exit_row dt_exit_rows[] = {
     {DT_EXIT_DONE, "done", false},
     {DT_EXIT_FAILED, "the run failed", false},
     {DT_EXIT_USAGE, "usage or configuration", true},
-    {DT_EXIT_PLUGIN, "plugin rejected", true},
+    {DT_EXIT_PLUGIN, "plugin rejected, or it broke its contract", true},
     {DT_EXIT_DATA, "data rejected", true},
     {DT_EXIT_DEVICE, "environment or device missing", true},
     {DT_EXIT_PEER, "a peer lost, or a collective timed out", false},
@@ -59,7 +59,8 @@ static inline bool dt_exit_is_rejection(int code)
     return row != NULL && row->is_rejection;
 }
 
-/* DT_ENOTFOUND becomes 2: a search for plugins or data turns it into DT_EABI or DT_EDATA first. */
+/* Of a phase's callbacks, DT_EINVAL and breaches of the contract are DT_EPLUGIN by then (err.h). DT_ENOTFOUND becomes 2:
+ * a search for plugins or data turns it into DT_EABI or DT_EDATA first. */
 static inline int dt_exit_code(dt_status st)
 {
     switch (st) {

@@ -61,7 +61,7 @@ dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c)
                            name[i]);
         }
         if ((int64_t)v->n != count[i]) {
-            return DT_FAIL(DT_ESHAPE, "step input %s was recorded with %lld values and set with %u", name[i],
+            return DT_BREACH(DT_ESHAPE, "step input %s was recorded with %lld values and set with %u", name[i],
                            (long long)count[i], v->n);
         }
         DT_TRY(t->state.is_acting ? record_evaluated(t, v) : DT_OK);
@@ -106,7 +106,7 @@ static dt_status set_value(dt_trainer *t, const char *name, bool is_acting, cons
         DT_TRY(add_value(t, name, n, is_acting, &v));
     }
     if (v->n != n) {
-        return DT_FAIL(DT_ESHAPE, "step input %s has %u values, not %u", name, v->n, n);
+        return DT_BREACH(DT_ESHAPE, "step input %s has %u values, not %u", name, v->n, n);
     }
     memcpy(v->value, value, n * sizeof(float));
     if (!t->state.has_started) {

@@ -126,9 +126,31 @@ static void test_every_code_has_a_name(void **state)
     assert_string_equal(dt_status_name(-99), "DT_?");
 }
 
+static void test_blame(void **state)
+{
+    assert_int_equal(dt_error_blame_plugin(DT_FAIL(DT_EINVAL, "rank 7 of 2")), DT_EPLUGIN);
+    assert_string_equal(dt_error_text(), "rank 7 of 2");
+    assert_int_equal(dt_error_status(), DT_EPLUGIN);
+    assert_int_equal(DT_BREACH(DT_ESHAPE, "3 values, not 2"), DT_ESHAPE);
+    assert_int_equal(dt_error_blame_plugin(DT_CONTEXT(DT_ESHAPE, "start")), DT_EPLUGIN);
+    assert_string_equal(dt_error_text(), "start: 3 values, not 2");
+    dt_error kept; /* from one thread to another */
+    dt_error_save(&kept, DT_BREACH(DT_ENOTFOUND, "no constant"));
+    dt_error_clear();
+    assert_int_equal(dt_error_blame_plugin(dt_error_restore(&kept)), DT_EPLUGIN);
+    static const dt_status others[] = {DT_OK,    DT_DONE, DT_ECONFIG,      DT_ESHAPE, DT_ENOTFOUND,
+                                       DT_EDATA, DT_EIO,  DT_EUNSUPPORTED, DT_EBROKEN};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        assert_int_equal(dt_error_blame_plugin(others[i] < 0 ? DT_FAIL(others[i], "other") : others[i]), others[i]);
+    }
+    (void)DT_BREACH(DT_ESHAPE, "handled");
+    assert_int_equal(dt_error_blame_plugin(DT_ECONFIG), DT_ECONFIG); /* of another cause */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blame),
         cmocka_unit_test(test_fail_records_text_and_place),
         cmocka_unit_test(test_context_goes_in_front),
         cmocka_unit_test(test_record_may_quote_itself),

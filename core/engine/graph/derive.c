@@ -135,10 +135,10 @@ static void derive_nodes(dt_derive *d)
         }
         const dt_op_info *info = dt_op_find(n.op);
         if (info->vjp == NULL) {
-            d->ir->status = DT_FAIL(DT_EUNSUPPORTED,
-                                    "op %s has no derivative, and is between a loss and a trained parameter; give it "
-                                    "one, or record stop before it",
-                                    dt_op_name(n.op));
+            d->ir->status = DT_BREACH(DT_EUNSUPPORTED,
+                                      "op %s has no derivative, and is between a loss and a trained parameter; give it "
+                                      "one, or record stop before it",
+                                      dt_op_name(n.op));
             return;
         }
         info->vjp(d, &n, d->grad[n.out[0]]);

@@ -34,6 +34,9 @@ static dt_status record_failure(dt_recorder *r, dt_status st)
         if (r->scope[0] != '\0') {
             st = DT_CONTEXT(st, "%s", r->scope);
         }
+        if (st == DT_ESHAPE || st == DT_ENOTFOUND || st == DT_EUNSUPPORTED) { /* no user's value, no machine */
+            st = dt_error_mark_breach(st);
+        }
         dt_error_save(&r->error, st);
         r->ir.status = st;
     }

@@ -206,21 +206,22 @@ dt_status dt_bind_data_statistics(const dt_data *d, const char *field, dt_field_
     const char *who = d->comp != NULL ? d->comp->desc.id : "the phase's data";
     const dt_port *port = dt_bind_data_field(d, field);
     if (port == NULL) {
-        return DT_FAIL(DT_ENOTFOUND, "%s has no field %s", who, field);
+        return DT_BREACH(DT_ENOTFOUND, "%s has no field %s", who, field);
     }
     const char *last = strrchr(port->dims, ' ');
     const long columns = last != NULL ? strtol(last, NULL, 10) : 0;
     if (port->dtype != DT_F32 || columns != (long)n || n == 0) {
-        return DT_FAIL(DT_ESHAPE, "field %s of %s is \"%s\" of %s, not %u columns of f32", field, who, port->dims,
-                       dt_dtype_name(port->dtype), n);
+        return DT_BREACH(DT_ESHAPE, "field %s of %s is \"%s\" of %s, not %u columns of f32", field, who, port->dims,
+                         dt_dtype_name(port->dtype), n);
     }
     if (ops->statistics == NULL) {
-        return DT_FAIL(DT_EUNSUPPORTED, "%s keeps no statistics of its fields", who);
+        return DT_BREACH(DT_EUNSUPPORTED, "%s keeps no statistics of its fields", who);
     }
     memset(out, 0, n * sizeof(*out));
     const dt_status st = ops->statistics(self, field, out, n);
     if (st < 0) {
-        return DT_CONTEXT(st, "statistics of field %s of %s", field, who);
+        (void)DT_CONTEXT(st, "statistics of field %s of %s", field, who);
+        return st == DT_EUNSUPPORTED ? dt_error_mark_breach(st) : st; /* of a field without them */
     }
     for (uint32_t i = 0; i < n; i++) {
         DT_TRY(dt_bind_check_stat(who, field, i, &out[i]));

@@ -32,7 +32,7 @@ static dt_status create_phase(dt_stage *s)
     }
     s->created = true;
     DT_FP_GUARD(p->desc.id, "create", st = p->ops.phase.create(s->self, &s->host, s->config));
-    return st;
+    return dt_error_blame_plugin(st);
 }
 
 static dt_status create_parts(dt_stage *s)
@@ -77,6 +77,7 @@ dt_status dt_stage_start(dt_stage *s)
     for (uint32_t i = 0; st >= 0 && i < s->n_trains; i++) {
         st = s->train[i].trainer != NULL ? dt_trainer_check_started(s->train[i].trainer) : DT_OK;
     }
+    st = dt_error_blame_plugin(st);
     return st < 0 ? DT_CONTEXT(st, "starting %s", s->d.phase->desc.id) : st;
 }
 
@@ -98,7 +99,7 @@ dt_status dt_stage_iterate(dt_stage *s, dt_progress *out)
         return DT_FAIL(DT_EPLUGIN, "iterate of phase %s returned %d, which is not a valid code", s->d.phase->desc.id,
                        (int)st);
     }
-    st = st == DT_AGAIN ? DT_OK : st; /* it is called again; progress.h bounds how often */
+    st = st == DT_AGAIN ? DT_OK : dt_error_blame_plugin(st); /* it is called again; progress.h bounds how often */
     if (st < 0 || s->trainer == NULL || dt_trainer_vector_updates(s->trainer) == moves ||
         dt_trainer_step_number(s->trainer) > step) {
         return st;
@@ -131,7 +132,7 @@ dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out)
     DT_FP_GUARD(s->d.phase->desc.id, "evaluate", st = s->d.phase->ops.phase.evaluate(s->self, out));
     mark_acting(s, dt_trainer_acting_end);
     s->is_evaluating = false;
-    return st;
+    return dt_error_blame_plugin(st);
 }
 
 dt_status dt_stage_finish(dt_stage *s)
@@ -140,7 +141,7 @@ dt_status dt_stage_finish(dt_stage *s)
     if (s->d.phase->ops.phase.finish != NULL) {
         DT_FP_GUARD(s->d.phase->desc.id, "finish", st = s->d.phase->ops.phase.finish(s->self));
     }
-    return st <= 0 ? st
+    return st <= 0 ? dt_error_blame_plugin(st)
                    : DT_FAIL(DT_EPLUGIN, "finish of phase %s returned %d, which is not a valid code",
                              s->d.phase->desc.id, (int)st);
 }

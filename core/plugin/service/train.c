@@ -198,7 +198,7 @@ static dt_status train_parameter(const dt_train *t, uint64_t i, dt_train_param *
 {
     const uint32_t bytes = out->struct_size < sizeof(*out) ? out->struct_size : (uint32_t)sizeof(*out);
     if (i >= t->params->n) {
-        return DT_FAIL(DT_ENOTFOUND, "parameter %llu of %u", (unsigned long long)i, t->params->n);
+        return DT_BREACH(DT_ENOTFOUND, "parameter %llu of %u", (unsigned long long)i, t->params->n);
     }
     const dt_param *p = &t->params->param[i];
     dt_train_param is = {.struct_size = out->struct_size, .n_dims = p->n_dims, .name = p->name};
@@ -219,11 +219,11 @@ static dt_status find_constant(const dt_train *t, const char *name, uint64_t n, 
         if (strcmp(p->name, name) == 0 && p->is_constant && !p->is_target) {
             *i_p = i;
             return n == (uint64_t)p->count ? DT_OK
-                                           : DT_FAIL(DT_ESHAPE, "constant %s has %lld numbers, not %llu", name,
-                                                     (long long)p->count, (unsigned long long)n);
+                                           : DT_BREACH(DT_ESHAPE, "constant %s has %lld numbers, not %llu", name,
+                                                       (long long)p->count, (unsigned long long)n);
         }
     }
-    return DT_FAIL(DT_ENOTFOUND, "no model of this phase has a constant \"%s\"", name != NULL ? name : "");
+    return DT_BREACH(DT_ENOTFOUND, "no model of this phase has a constant \"%s\"", name != NULL ? name : "");
 }
 
 static dt_status train_constant_get(dt_train *t, const char *name, float *out, uint64_t n)

@@ -29,9 +29,10 @@ static dt_status check_output(const dt_rollout *r, uint32_t o, uint32_t items, b
     const bool is_per_row = o == DT_OUT_VALUE ? v->rank == 1 : v->rank == 2 && v->dim[1] == items;
     const bool is_shared = o == DT_OUT_LOG_STD && v->rank == 1 && v->dim[0] == items;
     if (v->dtype != DT_F32 || (!is_per_row && !is_shared)) {
-        return DT_FAIL(DT_ESHAPE, "the phase's output \"%s\" has %d dimensions, the last of %lld; expected [A%s%u] f32",
-                       dt_rollout_output[o], v->rank, v->rank > 0 ? (long long)v->dim[v->rank - 1] : 0,
-                       o == DT_OUT_VALUE ? "] or 1 of " : " ", items);
+        return DT_BREACH(DT_ESHAPE,
+                         "the phase's output \"%s\" has %d dimensions, the last of %lld; expected [A%s%u] f32",
+                         dt_rollout_output[o], v->rank, v->rank > 0 ? (long long)v->dim[v->rank - 1] : 0,
+                         o == DT_OUT_VALUE ? "] or 1 of " : " ", items);
     }
     return DT_OK;
 }
@@ -43,10 +44,10 @@ static dt_status find_carried_outputs(const dt_rollout *r, uint32_t place, dt_an
         const dt_view *v = dt_policy_output(r->acting.policy, place, r->ports.carried_output[k]);
         x->carried[k] = v;
         if (v == NULL || v->dtype != DT_F32 || v->rank != 2 || v->dim[1] != (int64_t)r->buffer.carried_columns[k]) {
-            return DT_FAIL(v == NULL ? DT_EPLUGIN : DT_ESHAPE,
-                           "the phase carries %s [%s] from step to step, and records %s output \"%s\"",
-                           r->ports.carried[k].name, r->ports.carried[k].dims, v == NULL ? "no" : "another shape as",
-                           r->ports.carried_output[k]);
+            return DT_BREACH(v == NULL ? DT_EPLUGIN : DT_ESHAPE,
+                             "the phase carries %s [%s] from step to step, and records %s output \"%s\"",
+                             r->ports.carried[k].name, r->ports.carried[k].dims, v == NULL ? "no" : "another shape as",
+                             r->ports.carried_output[k]);
         }
     }
     return DT_OK;
@@ -137,8 +138,8 @@ static dt_status find_kept_outputs(const dt_rollout *r, uint32_t place, dt_answe
         x->kept[k] = r->buffer.kept[k] != NULL ? v : NULL;
         if (r->buffer.kept[k] != NULL &&
             (v == NULL || v->dtype != DT_F32 || v->rank != 2 || v->dim[1] != (int64_t)r->buffer.kept_columns[k])) {
-            return DT_FAIL(DT_ESHAPE, "what the phase records as kept \"%s\" is not [%s] f32", r->ports.kept[k].name,
-                           r->ports.kept[k].dims);
+            return DT_BREACH(DT_ESHAPE, "what the phase records as kept \"%s\" is not [%s] f32", r->ports.kept[k].name,
+                             r->ports.kept[k].dims);
         }
     }
     return DT_OK;

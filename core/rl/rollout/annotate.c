@@ -32,7 +32,7 @@ static dt_status find_annotation(const dt_rollout *r, const char *name, uint32_t
             return DT_OK;
         }
     }
-    return DT_FAIL(DT_ENOTFOUND, "the rollout was created without an annotation %s", name);
+    return DT_BREACH(DT_ENOTFOUND, "the rollout was created without an annotation %s", name);
 }
 
 static dt_status check_finite(const char *name, const float *rows, uint64_t n_rows, size_t columns)

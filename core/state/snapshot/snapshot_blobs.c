@@ -49,7 +49,7 @@ static dt_status save_phase(dt_stage *s, dt_str *out)
     dt_writer face = {.struct_size = sizeof(face), .priv = out, .write = write_bytes};
     dt_status st = DT_OK;
     DT_FP_GUARD(s->d.phase->desc.id, "save", st = s->d.phase->ops.phase.save(s->self, &face));
-    DT_TRY_PLUGIN(st, "save");
+    DT_TRY_PLUGIN(dt_error_blame_plugin(st), "save");
     return DT_OK;
 }
 
@@ -61,7 +61,7 @@ static dt_status load_phase(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blob *b
     if (s->d.phase->ops.phase.load != NULL) {
         DT_FP_GUARD(s->d.phase->desc.id, "load", st = s->d.phase->ops.phase.load(s->self, &m.face, blob->version));
     }
-    return st;
+    return dt_error_blame_plugin(st);
 }
 
 /* ---- the rollout's ----------------------------------------------------------------------------------------------- */
