@@ -47,7 +47,7 @@ plugins_traffic_libdttraffic_la_SOURCES = \
 	plugins/traffic/import/motion_check.c plugins/traffic/import/motion_check.h \
 	plugins/traffic/import/recording_meta.c plugins/traffic/import/recording_meta.h plugins/traffic/import/rows.c \
 	plugins/traffic/import/rows.h plugins/traffic/import/rows_names.c plugins/traffic/import/rows_report.c \
-	plugins/traffic/import/sort.c plugins/traffic/import/sort.h plugins/traffic/import/units.c \
+	plugins/traffic/import/sort.c plugins/traffic/import/sort.h plugins/traffic/import/units.c plugins/traffic/import/units_doubts.c \
 	plugins/traffic/import/units.h \
 	plugins/traffic/hdf5/hdf5_file.h plugins/traffic/hdf5/hdf5_roads.c plugins/traffic/hdf5/hdf5_roads.h \
 	plugins/traffic/hdf5/open_module.c \

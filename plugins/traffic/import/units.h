@@ -15,17 +15,22 @@
 #include "traffic/store/tracker.h"
 
 enum { DT_UNITS_SPEED, DT_UNITS_HEADING, DT_UNITS_ACCEL, DT_UNITS_N };
+enum { DT_UNITS_SIGNED, DT_UNITS_PLAIN }; /* speeds as they are; their magnitudes */
 enum { DT_UNITS_TURNS = 16, DT_UNITS_BINS = 1600, DT_UNITS_DEGREES = 360, DT_UNITS_PAIRED = 64 };
+
+#define DT_UNITS_SPEED_SHARE  0.05 /* by so much of its distance a window may be off, besides 0.2 m a second */
+#define DT_UNITS_CHANGE_SHARE 0.1  /* of a change of speed */
+#define DT_UNITS_FAST_MPS     50.0 /* mean speed of what moves: 180 km/h */
+#define DT_UNITS_STEEP_MPS2   5.0  /* no car gets faster than that for a second */
 
 typedef struct dt_units {                         /* of one file, or of a store; zeroed at first */
     int64_t checked[DT_UNITS_N], off[DT_UNITS_N]; /* rows: compared, and inconsistent */
     int64_t n_windows, n_turns;                   /* with a distance, with headings */
     uint32_t bin[DT_UNITS_BINS];                  /* windows by the logarithm of path over distance */
     double bin_path[DT_UNITS_BINS], bin_distance[DT_UNITS_BINS];
-    int64_t turn[DT_UNITS_TURNS]; /* windows whose headings would be right if they were turned so */
-    double along[DT_UNITS_TURNS]; /* sums of cosines between them and the direction of travel */
-    int64_t without_sign;         /* the same, if speeds were magnitudes */
-    int64_t n_backwards;          /* windows of negative speeds without a heading */
+    int64_t turn[2][DT_UNITS_TURNS]; /* windows whose headings would be right if they were turned so; [1]: and if */
+    double along[2][DT_UNITS_TURNS]; /* speeds were magnitudes; sums of cosines to the direction of travel */
+    int64_t n_backwards;             /* windows of negative speeds without a heading */
     double accel_product, accel_square, change_square;
     int64_t n_jumps, jump_line, jump_id; /* the line of the table, negative: there is none; the vehicle */
     double jump_m, jump_s;
