@@ -206,7 +206,7 @@ static bool is_as_written(const dt_columns *c, int role)
     return c->at[role] < 0 || fabs(c->by[role].factor) == 1;
 }
 
-/* Positions and speeds that agree may both be in feet: unless one is converted already, or lanes are those of metres. */
+/* Positions and speeds that agree may both be in feet, unless one is converted already or lanes are those of metres. */
 static bool may_motion_be_feet(const dt_units *u, const dt_columns *c)
 {
     static const int role[] = {DT_ROLE_X, DT_ROLE_Y, DT_ROLE_SPEED, DT_ROLE_VX, DT_ROLE_VY};
