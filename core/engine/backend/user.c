@@ -26,7 +26,7 @@ void dt_user_op_add(const dt_user_op *op)
     atomic_store_explicit(&n_kernels, n + 2, memory_order_release);
 }
 
-static const user_kernel *find(uint32_t op)
+static const user_kernel *find_kernel(uint32_t op)
 {
     const uint32_t n = atomic_load_explicit(&n_kernels, memory_order_acquire);
     return op >= DT_USER_OP_FIRST && op - DT_USER_OP_FIRST < n ? &kernels[op - DT_USER_OP_FIRST] : NULL;
@@ -34,13 +34,13 @@ static const user_kernel *find(uint32_t op)
 
 const dt_user_op *dt_user_op_at(uint32_t op)
 {
-    const user_kernel *k = find(op);
+    const user_kernel *k = find_kernel(op);
     return k != NULL ? k->op : NULL;
 }
 
 const void *dt_user_kernel_data(uint32_t op)
 {
-    return find(op);
+    return find_kernel(op);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ typedef struct call_room {
     dt_op_call call;
 } call_room;
 
-static dt_op_tensor tensor_of(const dt_view *v)
+static dt_op_tensor make_op_tensor(const dt_view *v)
 {
     dt_op_tensor t = {.data = v->data, .rank = (uint32_t)v->rank, .dtype = (uint32_t)v->dtype};
     memcpy(t.dim, v->dim, sizeof(t.dim));
@@ -61,10 +61,10 @@ static void make_call(call_room *r, const dt_attr *attr, const dt_view *in, uint
                       uint32_t n_out)
 {
     for (uint32_t i = 0; i < n_in; i++) {
-        r->in[i] = tensor_of(&in[i]);
+        r->in[i] = make_op_tensor(&in[i]);
     }
     for (uint32_t i = 0; i < n_out; i++) {
-        r->out[i] = tensor_of(&out[i]);
+        r->out[i] = make_op_tensor(&out[i]);
     }
     r->call = (dt_op_call){.struct_size = (uint32_t)sizeof(r->call),
                            .n_in = n_in,
@@ -74,25 +74,25 @@ static void make_call(call_room *r, const dt_attr *attr, const dt_view *in, uint
                            .attr = attr};
 }
 
-static size_t room_for(const dt_view *v)
+static size_t float_copy_bytes(const dt_view *v)
 {
     return ((size_t)dt_view_count(v) * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 /* Where it is stored as double, or unused, an op of a plugin works on floats in scratch. */
-static bool is_apart(const dt_view *v, bool is_double)
+static bool needs_float_copy(const dt_view *v, bool is_double)
 {
     return v->data == NULL || (is_double && v->dtype == DT_F32);
 }
 
-static void run(const dt_kernel_args *a, bool is_double)
+static void run_user_op(const dt_kernel_args *a, bool is_double)
 {
     const user_kernel *k = a->user;
     call_room r;
     char *at = a->scratch;
     make_call(&r, a->attr, a->in, a->n_in, a->out, a->n_out);
     for (uint32_t i = 0; i < a->n_in; i++) {
-        if (a->in[i].data == NULL || !is_apart(&a->in[i], is_double)) {
+        if (a->in[i].data == NULL || !needs_float_copy(&a->in[i], is_double)) {
             continue;
         }
         const int64_t n = dt_view_count(&a->in[i]);
@@ -100,18 +100,18 @@ static void run(const dt_kernel_args *a, bool is_double)
             ((float *)(void *)at)[e] = (float)((const double *)a->in[i].data)[e];
         }
         r.in[i].data = at;
-        at += room_for(&a->in[i]);
+        at += float_copy_bytes(&a->in[i]);
     }
     for (uint32_t i = 0; i < a->n_out; i++) {
-        if (is_apart(&a->out[i], is_double)) {
+        if (needs_float_copy(&a->out[i], is_double)) {
             r.out[i].data = at;
-            at += room_for(&a->out[i]);
+            at += float_copy_bytes(&a->out[i]);
         }
     }
     r.call.scratch = at;
     k->run(&r.call);
     for (uint32_t i = 0; i < a->n_out; i++) {
-        if (a->out[i].data == NULL || !is_apart(&a->out[i], is_double)) {
+        if (a->out[i].data == NULL || !needs_float_copy(&a->out[i], is_double)) {
             continue;
         }
         const int64_t n = dt_view_count(&a->out[i]);
@@ -123,17 +123,17 @@ static void run(const dt_kernel_args *a, bool is_double)
 
 static void run_float(const dt_kernel_args *a)
 {
-    run(a, false);
+    run_user_op(a, false);
 }
 
 static void run_double(const dt_kernel_args *a)
 {
-    run(a, true);
+    run_user_op(a, true);
 }
 
 dt_kernel *dt_user_kernel_find(uint32_t op, dt_kernel_set set)
 {
-    const user_kernel *k = find(op);
+    const user_kernel *k = find_kernel(op);
     if (k == NULL || k->run == NULL || set == DT_KERNELS_DEVICE) {
         return NULL;
     }
@@ -143,18 +143,18 @@ dt_kernel *dt_user_kernel_find(uint32_t op, dt_kernel_set set)
 size_t dt_user_scratch_bytes(uint32_t op, dt_kernel_set set, const dt_attr *attr, const dt_view *in, uint32_t n_in,
                              const dt_view *out, uint32_t n_out)
 {
-    const user_kernel *k = find(op);
+    const user_kernel *k = find_kernel(op);
     size_t bytes = 0;
     call_room r;
     make_call(&r, attr, in, n_in, out, n_out);
     for (uint32_t i = 0; i < n_in; i++) {
         if (set == DT_KERNELS_REF64 && in[i].rank > 0) {
-            bytes += room_for(&in[i]);
+            bytes += float_copy_bytes(&in[i]);
         }
         r.in[i].data = NULL;
     }
     for (uint32_t i = 0; i < n_out; i++) {
-        bytes += room_for(&out[i]);
+        bytes += float_copy_bytes(&out[i]);
         r.out[i].data = NULL;
     }
     return bytes + (k->op->scratch_bytes != NULL ? k->op->scratch_bytes(&r.call) : 0);
@@ -163,7 +163,7 @@ size_t dt_user_scratch_bytes(uint32_t op, dt_kernel_set set, const dt_attr *attr
 double dt_user_flops(uint32_t op, const dt_attr *attr, const dt_view *in, uint32_t n_in, const dt_view *out,
                      uint32_t n_out)
 {
-    const user_kernel *k = find(op);
+    const user_kernel *k = find_kernel(op);
     const bool is_backward = (op - DT_USER_OP_FIRST) % 2 != 0;
     call_room r;
     if (k->op->flops == NULL || is_backward) {

@@ -99,7 +99,7 @@ static const char *parse_arg(const char *at, arg *out)
     return at;
 }
 
-static const char *outputs_of(const char *rule)
+static const char *rule_outputs(const char *rule)
 {
     return strstr(rule, "->") + 2;
 }
@@ -219,7 +219,7 @@ static bool match_extent(dt_infer *q, const token *t, dt_extent e)
     return dt_extent_equal(e, dt_infer_get(q, t->var));
 }
 
-static bool match_lead(dt_infer *q, int64_t which, const dt_extent *dim, uint32_t n)
+static bool match_leading_dims(dt_infer *q, int64_t which, const dt_extent *dim, uint32_t n)
 {
     dt_shape lead = {.rank = n};
     memcpy(lead.dim, dim, n * sizeof(*dim));
@@ -244,7 +244,7 @@ static bool match_arg(dt_infer *q, const arg *a, const dt_shape *s)
     uint32_t at = 0;
     for (uint32_t i = 0; i < a->n_tokens; i++) {
         if (a->tok[i].kind == TOKEN_LEAD) {
-            if (!match_lead(q, a->tok[i].number, &s->dim[at], s->rank - n_fixed)) {
+            if (!match_leading_dims(q, a->tok[i].number, &s->dim[at], s->rank - n_fixed)) {
                 return false;
             }
             at += s->rank - n_fixed;
@@ -286,7 +286,7 @@ static dt_status match_inputs(dt_infer *q, const char *rule)
 
 /* ---- outputs ----------------------------------------------------------------------------------------------------- */
 
-static dt_extent extent_of(const dt_infer *q, const token *t)
+static dt_extent token_extent(const dt_infer *q, const token *t)
 {
     switch (t->kind) {
     case TOKEN_NUMBER:
@@ -317,7 +317,7 @@ static dt_status add_output(dt_infer *q, const arg *a)
         if (t->kind == TOKEN_LEAD) {
             memcpy(&s->dim[s->rank], q->lead[t->number].dim, n * sizeof(dt_extent));
         } else {
-            s->dim[s->rank] = extent_of(q, t);
+            s->dim[s->rank] = token_extent(q, t);
         }
         s->rank += n;
     }
@@ -332,7 +332,7 @@ dt_status dt_infer_run(dt_infer *q, const dt_op_info *info)
         DT_TRY(info->check(q));
     }
     arg a;
-    for (const char *at = parse_arg(outputs_of(info->shape), &a); at != NULL; at = parse_arg(at, &a)) {
+    for (const char *at = parse_arg(rule_outputs(info->shape), &a); at != NULL; at = parse_arg(at, &a)) {
         DT_TRY(add_output(q, &a));
     }
     return DT_OK;

@@ -18,7 +18,7 @@ enum {
 
 /* ---- which there are --------------------------------------------------------------------------------------------- */
 
-static int64_t elements_of(const dt_view *v)
+static int64_t count_elements(const dt_view *v)
 {
     int64_t n = 1;
     for (int32_t i = 0; i < v->rank; i++) {
@@ -43,7 +43,7 @@ static void record_write(dt_leaf_grads *g, const dt_view *v, int64_t at, uint32_
 {
     dt_leaf_grad *x = find_grad(g, at);
     if (x == NULL) {
-        const int64_t unit = ALIGN / (int64_t)sizeof(float), count = elements_of(v);
+        const int64_t unit = ALIGN / (int64_t)sizeof(float), count = count_elements(v);
         x = &g->grad[g->n++];
         *x = (dt_leaf_grad){.at = at,
                             .count = count,
@@ -89,7 +89,7 @@ static int compare_ends(const void *a, const void *b)
 }
 
 /* Those that are complete wait until they are as many bytes as are summed together, or as many as one call can sum. */
-static void choose_sums(const dt_plan *p, const dt_leaf_grads_desc *d, dt_leaf_grads *g)
+static void group_sums(const dt_plan *p, const dt_leaf_grads_desc *d, dt_leaf_grads *g)
 {
     uint32_t first = 0, n = 0;
     uint64_t bytes = 0;
@@ -172,7 +172,7 @@ dt_status dt_leaf_grads_plan(const dt_plan *p, const dt_leaf_grads_desc *d, dt_l
     for (uint32_t c = 0; c < p->n_calls; c++) {
         record_writes_of_call(p, &g, c, &data);
     }
-    choose_sums(p, d, &g);
+    group_sums(p, d, &g);
     const dt_status st = assign_offsets(&g);
     if (st < 0) {
         dt_leaf_grads_fini(&g);

@@ -297,7 +297,7 @@ const dt_op_info dt_op_scatter_add = {
 enum { PERMUTE_MAX = 4 };
 
 /* Digits of an order into places counted from 0; 0 when they do not name each of 2 to 4 dimensions once. */
-static uint32_t places_of(int64_t order, uint32_t place[PERMUTE_MAX])
+static uint32_t decode_order(int64_t order, uint32_t place[PERMUTE_MAX])
 {
     uint32_t n = 0, seen = 0;
     for (int64_t left = order; left > 0; left /= 10) {
@@ -321,7 +321,7 @@ static dt_status check_permute(dt_infer *q)
 {
     const dt_shape *x = q->in[0];
     uint32_t place[PERMUTE_MAX] = {0};
-    const uint32_t n = places_of(q->attr.i[0], place);
+    const uint32_t n = decode_order(q->attr.i[0], place);
     if (n == 0) {
         return dt_infer_fail(q, DT_EINVAL,
                              "order %lld must name each of the last 2 to 4 dimensions once, such as 231 or 2143",
@@ -346,7 +346,7 @@ static void vjp_permute(dt_derive *d, const dt_node *n, int32_t dy)
 {
     uint32_t place[PERMUTE_MAX] = {0};
     int64_t digit[PERMUTE_MAX] = {0}, order = 0;
-    const uint32_t dims = places_of(n->attr.i[0], place);
+    const uint32_t dims = decode_order(n->attr.i[0], place);
     for (uint32_t k = 0; k < dims; k++) {
         digit[place[k]] = (int64_t)k + 1;
     }

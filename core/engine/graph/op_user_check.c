@@ -50,7 +50,7 @@ static void view_fini(dt_view *v)
     }
 }
 
-static void fill(dt_view *v, uint32_t stream, double low, double high)
+static void fill_random(dt_view *v, uint32_t stream, double low, double high)
 {
     const dt_rng_key key = {.seed = 7, .op = stream};
     const int64_t n = dt_view_count(v);
@@ -59,7 +59,7 @@ static void fill(dt_view *v, uint32_t stream, double low, double high)
     }
 }
 
-static dt_status infer(const trial *t, uint32_t op, const dt_shape *in, uint32_t n_in, dt_infer *q)
+static dt_status infer_shapes(const trial *t, uint32_t op, const dt_shape *in, uint32_t n_in, dt_infer *q)
 {
     *q = (dt_infer){.name = t->desc->name, .attr = t->attr, .n_in = n_in};
     for (uint32_t i = 0; i < n_in; i++) {
@@ -73,12 +73,12 @@ static dt_status make_buffers(trial *t)
     dt_shape in[DT_KERNEL_MAX_IN];
     dt_infer q;
     uint32_t n = dt_user_op_example(t->op, in);
-    DT_TRY(infer(t, t->op, in, n, &q));
+    DT_TRY(infer_shapes(t, t->op, in, n, &q));
     t->forward.n_in = n;
     t->forward.n_out = q.n_out;
     for (uint32_t i = 0; i < n; i++) {
         DT_TRY(view_init(&t->forward.in[i], &in[i]));
-        fill(&t->forward.in[i], 1 + i, t->low, t->high);
+        fill_random(&t->forward.in[i], 1 + i, t->low, t->high);
     }
     for (uint32_t i = 0; i < q.n_out; i++) {
         DT_TRY(view_init(&t->forward.out[i], &q.out[i]));
@@ -91,7 +91,7 @@ static dt_status make_buffers(trial *t)
     buffers *b = &t->backward;
     for (uint32_t i = 0; i < results; i++) {
         DT_TRY(view_init(&b->in[i], &q.out[i]));
-        fill(&b->in[i], 20 + i, -1, 1);
+        fill_random(&b->in[i], 20 + i, -1, 1);
         all[i] = q.out[i];
     }
     memcpy(all + results, in, n * sizeof(*in));
@@ -99,7 +99,7 @@ static dt_status make_buffers(trial *t)
     memcpy(b->in + results, t->forward.in, n * sizeof(*b->in));
     memcpy(b->in + results + n, t->forward.out, q.n_out * sizeof(*b->in));
     b->n_in = results + n + q.n_out;
-    DT_TRY(infer(t, t->op + 1, all, b->n_in, &q));
+    DT_TRY(infer_shapes(t, t->op + 1, all, b->n_in, &q));
     for (b->n_out = 0; b->n_out < q.n_out; b->n_out++) {
         DT_TRY(view_init(&b->out[b->n_out], &q.out[b->n_out]));
     }
@@ -134,7 +134,7 @@ static bool is_filled(const void *from, size_t bytes, int value)
 }
 
 /* Into outputs and scratch of these bytes; nothing else may be written. */
-static dt_status run(const trial *t, uint32_t op, buffers *b, int value)
+static dt_status run_op(const trial *t, uint32_t op, buffers *b, int value)
 {
     const dt_kernel_run how = {.training = 1};
     const size_t bytes = dt_user_scratch_bytes(op, DT_KERNELS_CPU, &t->attr, b->in, b->n_in, b->out, b->n_out);
@@ -171,7 +171,7 @@ static dt_status run(const trial *t, uint32_t op, buffers *b, int value)
     return st;
 }
 
-static char *copy_of(const dt_view *v)
+static char *copy_data(const dt_view *v)
 {
     const size_t bytes = (size_t)dt_view_count(v) * sizeof(float);
     char *copy = dt_alloc(bytes + 1);
@@ -181,7 +181,7 @@ static char *copy_of(const dt_view *v)
     return copy;
 }
 
-static bool is_same(const dt_view *v, const char *copy)
+static bool equals_copy(const dt_view *v, const char *copy)
 {
     return copy != NULL && memcmp(v->data, copy, (size_t)dt_view_count(v) * sizeof(float)) == 0;
 }
@@ -192,23 +192,23 @@ static dt_status run_twice(const trial *t, uint32_t op, buffers *b)
     const char *name = op == t->op ? "forward" : "backward";
     char *in[DT_KERNEL_MAX_IN] = {NULL}, *out[DT_KERNEL_MAX_OUT] = {NULL};
     for (uint32_t i = 0; i < b->n_in; i++) {
-        in[i] = copy_of(&b->in[i]);
+        in[i] = copy_data(&b->in[i]);
     }
-    dt_status st = run(t, op, b, 0x5a);
+    dt_status st = run_op(t, op, b, 0x5a);
     for (uint32_t i = 0; i < b->n_out; i++) {
-        out[i] = copy_of(&b->out[i]);
+        out[i] = copy_data(&b->out[i]);
     }
     if (st == DT_OK) {
-        st = run(t, op, b, 0xa5);
+        st = run_op(t, op, b, 0xa5);
     }
     for (uint32_t i = 0; i < b->n_in; i++) {
-        if (st == DT_OK && !is_same(&b->in[i], in[i])) {
+        if (st == DT_OK && !equals_copy(&b->in[i], in[i])) {
             st = DT_FAIL(DT_EPLUGIN, "%s changes its input %u", name, i);
         }
         dt_free(in[i]);
     }
     for (uint32_t i = 0; i < b->n_out; i++) {
-        if (st == DT_OK && !is_same(&b->out[i], out[i])) {
+        if (st == DT_OK && !equals_copy(&b->out[i], out[i])) {
             st = DT_FAIL(DT_EPLUGIN,
                          "two calls of %s differ in output %u: an element is not written, or depends on more "
                          "than the call",
@@ -225,7 +225,7 @@ static dt_status run_twice(const trial *t, uint32_t op, buffers *b)
 static dt_status weighted_sum(trial *t, double *out_p)
 {
     const uint32_t results = t->desc->results != 0 ? t->desc->results : 1;
-    DT_TRY(run(t, t->op, &t->forward, 0));
+    DT_TRY(run_op(t, t->op, &t->forward, 0));
     *out_p = 0;
     for (uint32_t k = 0; k < results; k++) {
         const float *y = t->forward.out[k].data, *g = t->backward.in[k].data;
@@ -237,7 +237,7 @@ static dt_status weighted_sum(trial *t, double *out_p)
     return DT_OK;
 }
 
-static dt_status difference(trial *t, float *x, double step, double *out_p)
+static dt_status central_difference(trial *t, float *x, double step, double *out_p)
 {
     const float keep = *x;
     double above = 0, below = 0;
@@ -259,8 +259,8 @@ static dt_status check_input(trial *t, uint32_t k, const dt_view *gradient, uint
     const double h = 0.01 * (t->high - t->low);
     for (int64_t i = 0; i < n; i += stride) {
         double wide = 0, narrow = 0;
-        DT_TRY(difference(t, &x[i], h, &wide));
-        DT_TRY(difference(t, &x[i], h / 2, &narrow));
+        DT_TRY(central_difference(t, &x[i], h, &wide));
+        DT_TRY(central_difference(t, &x[i], h / 2, &narrow));
         const double want = (4 * narrow - wide) / 3, got = (double)((const float *)gradient->data)[i];
         const double room = TOLERANCE * fmax(1, fabs(want));
         if (!(fabs(wide - narrow) <= 10 * room)) {

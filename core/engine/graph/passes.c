@@ -55,7 +55,7 @@ dt_status dt_pass_drop_dead_keep_shapes(dt_ir *ir)
 /* ---- fusion ------------------------------------------------------------------------------------------------------ */
 
 /* The node that writes v, if it has this op and is in the same recompute region as n. */
-static dt_node *producer_of(dt_ir *ir, int32_t v, uint32_t op, const dt_node *n)
+static dt_node *find_producer(dt_ir *ir, int32_t v, uint32_t op, const dt_node *n)
 {
     int32_t i = ir->value[v].kind == DT_VALUE_NODE ? ir->value[v].producer : -1;
     if (i < 0 || ir->node[i].op != op || ir->node[i].region != n->region) {
@@ -71,7 +71,7 @@ static bool fuse_linear(dt_ir *ir, dt_node *unary)
         return false;
     }
     int32_t u = unary->in[0];
-    dt_node *linear = producer_of(ir, u, DT_OPX_LINEAR, unary);
+    dt_node *linear = find_producer(ir, u, DT_OPX_LINEAR, unary);
     if (linear == NULL || linear->attr.i[0] != 0 || ir->value[u].n_uses != 1) {
         return false;
     }
@@ -88,7 +88,7 @@ static bool fuse_residual(dt_ir *ir, dt_node *norm)
 {
     enum { X, GAMMA, BETA, R, BWD_X = 1, BWD_R = 3, BWD_STAT = 4 };
     int32_t v = norm->in[X];
-    dt_node *sum = norm->in[R] < 0 ? producer_of(ir, v, DT_OPX_BINARY, norm) : NULL;
+    dt_node *sum = norm->in[R] < 0 ? find_producer(ir, v, DT_OPX_BINARY, norm) : NULL;
     if (sum == NULL || sum->attr.i[0] != DT_BIN_ADD ||
         !dt_shape_equal(&ir->value[sum->in[0]].shape, &ir->value[sum->in[1]].shape)) {
         return false;

@@ -63,7 +63,7 @@ static bool is_external(const dt_value *v)
 }
 
 /* Base of a chain of views. */
-static int32_t root_of(const dt_ir *ir, int32_t v)
+static int32_t find_view_root(const dt_ir *ir, int32_t v)
 {
     while (ir->value[v].producer >= 0 && !is_external(&ir->value[v]) &&
            dt_ir_is_view(&ir->node[ir->value[v].producer])) {
@@ -95,7 +95,7 @@ static void add_view(dt_plan *p, int32_t value, uint32_t dtype, bool has_data)
     if (!has_data) {
         return;
     }
-    const dt_value *root = &p->ir.value[root_of(&p->ir, value)];
+    const dt_value *root = &p->ir.value[find_view_root(&p->ir, value)];
     if (is_external(root)) {
         size_t offset = (size_t)root->offset * element_bytes(p, dtype); /* 0 but for parameters */
         p->data[p->n_data++] = (dt_plan_data){.view = at, .kind = root->kind, .index = root->index, .offset = offset};
@@ -444,7 +444,7 @@ int64_t dt_plan_last_write(const dt_plan *p, int64_t begin, int64_t end)
     for (uint32_t c = 0; c < p->n_calls; c++) {
         const dt_node *n = &p->ir.node[p->call[c].node];
         for (uint32_t k = 0; k < n->n_out; k++) {
-            const dt_value *v = n->out[k] >= 0 ? &p->ir.value[root_of(&p->ir, n->out[k])] : NULL;
+            const dt_value *v = n->out[k] >= 0 ? &p->ir.value[find_view_root(&p->ir, n->out[k])] : NULL;
             int64_t count = 0;
             if (v == NULL || v->kind != DT_VALUE_GRAD || !dt_shape_count(&v->shape, p->cap, &count)) {
                 continue;

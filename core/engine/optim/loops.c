@@ -102,14 +102,14 @@ static void blend_floats(float *restrict to, const float *restrict from, float t
 
 /* ---- halves ------------------------------------------------------------------------------------------------------ */
 
-static inline uint32_t bits_of(float x)
+static inline uint32_t float_to_bits(float x)
 {
     uint32_t u;
     memcpy(&u, &x, sizeof(u));
     return u;
 }
 
-static inline float float_of(uint32_t u)
+static inline float bits_to_float(uint32_t u)
 {
     float x;
     memcpy(&x, &u, sizeof(x));
@@ -122,13 +122,13 @@ enum { QUIET = 0x00400000, MAGNITUDE = 0x7fffffff, INFINITE = 0x7f800000 };
  * is lost exactly, the last bit that stays decides. */
 static inline uint16_t to_bf16(float x)
 {
-    const uint32_t u = bits_of(x), rounded = u + 0x7fff + (u >> 16 & 1);
+    const uint32_t u = float_to_bits(x), rounded = u + 0x7fff + (u >> 16 & 1);
     return (uint16_t)(((u & MAGNITUDE) > INFINITE ? u | QUIET : rounded) >> 16);
 }
 
-static inline float of_bf16(uint16_t h)
+static inline float from_bf16(uint16_t h)
 {
-    return float_of((uint32_t)h << 16);
+    return bits_to_float((uint32_t)h << 16);
 }
 
 /* 5 bits of exponent, biased by 15, and 10 of the mantissa (IEEE 754 binary16). Below 2^-14 halves are multiples of
@@ -137,26 +137,26 @@ enum { F16_BIAS = (127 - 15) << 23, F16_TOO_LARGE = (127 + 16) << 23, F16_SMALL 
 
 static inline uint16_t to_fp16(float x)
 {
-    const uint32_t u = bits_of(x), size = u & MAGNITUDE, sign = u >> 16 & 0x8000;
+    const uint32_t u = float_to_bits(x), size = u & MAGNITUDE, sign = u >> 16 & 0x8000;
     const uint32_t normal = (size - F16_BIAS + 0xfff + (size >> 13 & 1)) >> 13;
-    const uint32_t small = bits_of(float_of(size) + 0.5F) - bits_of(0.5F);
+    const uint32_t small = float_to_bits(bits_to_float(size) + 0.5F) - float_to_bits(0.5F);
     const uint32_t large = size > INFINITE ? 0x7e00 : 0x7c00;
     return (uint16_t)(sign | (size >= F16_TOO_LARGE ? large : size < F16_SMALL ? small : normal));
 }
 
-static inline float of_fp16(uint16_t h)
+static inline float from_fp16(uint16_t h)
 {
     const uint32_t size = h & 0x7fff, sign = (uint32_t)(h & 0x8000) << 16;
-    const uint32_t normal = (size << 13) + F16_BIAS, small = bits_of((float)(int32_t)size * 0x1p-24F);
+    const uint32_t normal = (size << 13) + F16_BIAS, small = float_to_bits((float)(int32_t)size * 0x1p-24F);
     const uint32_t large = INFINITE | (size & 0x3ff) << 13;
-    return float_of(sign | (size >= 0x7c00 ? large : size < 0x400 ? small : normal));
+    return bits_to_float(sign | (size >= 0x7c00 ? large : size < 0x400 ? small : normal));
 }
 
 #define HALF_LOOPS(half)                                                                                               \
     static void round_##half(float *x, int64_t n)                                                                      \
     {                                                                                                                  \
         for (int64_t i = 0; i < n; i++) {                                                                              \
-            x[i] = of_##half(to_##half(x[i]));                                                                         \
+            x[i] = from_##half(to_##half(x[i]));                                                                       \
         }                                                                                                              \
     }                                                                                                                  \
     static void pack_##half(const float *restrict from, uint16_t *restrict to, int64_t n)                              \
@@ -168,7 +168,7 @@ static inline float of_fp16(uint16_t h)
     static void unpack_##half(const uint16_t *restrict from, float *restrict to, int64_t n)                            \
     {                                                                                                                  \
         for (int64_t i = 0; i < n; i++) {                                                                              \
-            to[i] = of_##half(from[i]);                                                                                \
+            to[i] = from_##half(from[i]);                                                                              \
         }                                                                                                              \
     }
 

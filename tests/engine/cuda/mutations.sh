@@ -94,7 +94,7 @@ link
 finds "splits k" env DT_EMULATED_ALGO=5 DT_CASE="linear prime" tests/engine/cuda/test_kernels
 
 begin "clusters are launched unasked"
-mutate lstm_cluster.cu 's/ && ask_device(a, H)//'
+mutate lstm_cluster.cu 's/ && query_device(a, H)//'
 compile lstm_cluster -Wno-unused-function
 link
 finds "too many resources requested" env DT_EMULATED_CLUSTERS=0 DT_CASE="lstm 64" \

@@ -93,14 +93,14 @@ static ALWAYS_INLINE int64_t flat_step_size(int64_t H)
 }
 
 /* How many elements of vector v of a step, which begins at `at` of n, belong to it. */
-static ALWAYS_INLINE int64_t flat_count(int v, int64_t at, int64_t n, int64_t H)
+static ALWAYS_INLINE int64_t count_in_vector(int v, int64_t at, int64_t n, int64_t H)
 {
     const int64_t left = flat_step_size(H) - v * VL;
     return at >= n ? 0 : left < VL ? left : VL;
 }
 
 /* v[h] for every head, repeated through the lanes, from values of several neighbours folded together */
-static ALWAYS_INLINE vw fold_heads(vw v, const int64_t H, const bool is_max)
+static ALWAYS_INLINE vw reduce_by_head(vw v, const int64_t H, const bool is_max)
 {
     if (H == LANES) {
         return v;
@@ -167,17 +167,17 @@ static ALWAYS_INLINE void softmax_flat(float *z, const int64_t n, const int64_t 
     for (int64_t i = 0; i < n; i += step) {
 #pragma GCC unroll 4
         for (int v = 0; v < VW; v++) {
-            const int64_t at = i + v * VL, k = flat_count(v, at, n, H);
+            const int64_t at = i + v * VL, k = count_in_vector(v, at, n, H);
             if (k > 0) {
                 top.part[v] = vf_max(top.part[v], vf_load(z + at));
             }
         }
     }
-    top = fold_heads(top, H, true);
+    top = reduce_by_head(top, H, true);
     for (int64_t i = 0; i < n; i += step) {
 #pragma GCC unroll 4
         for (int v = 0; v < VW; v++) {
-            const int64_t at = i + v * VL, k = flat_count(v, at, n, H);
+            const int64_t at = i + v * VL, k = count_in_vector(v, at, n, H);
             if (k > 0) {
                 const vf e = vf_exp(vf_load(z + at) - top.part[v]);
                 vf_put(z + at, e, k);
@@ -185,7 +185,7 @@ static ALWAYS_INLINE void softmax_flat(float *z, const int64_t n, const int64_t 
             }
         }
     }
-    vw inverse = fold_heads(sum, H, false);
+    vw inverse = reduce_by_head(sum, H, false);
 #pragma GCC unroll 4
     for (int v = 0; v < VW; v++) {
         inverse.part[v] = vf_set(1) / inverse.part[v];
@@ -193,7 +193,7 @@ static ALWAYS_INLINE void softmax_flat(float *z, const int64_t n, const int64_t 
     for (int64_t i = 0; i < n; i += step) {
 #pragma GCC unroll 4
         for (int v = 0; v < VW; v++) {
-            const int64_t at = i + v * VL, k = flat_count(v, at, n, H);
+            const int64_t at = i + v * VL, k = count_in_vector(v, at, n, H);
             if (k > 0) {
                 vf_put(z + at, vf_load(z + at) * inverse.part[v], k);
             }
@@ -231,17 +231,17 @@ static ALWAYS_INLINE void softmax_flat_backward(const float *p, float *dp, float
     for (int64_t i = 0; i < n; i += step) {
 #pragma GCC unroll 4
         for (int v = 0; v < VW; v++) {
-            const int64_t at = i + v * VL, k = flat_count(v, at, n, H);
+            const int64_t at = i + v * VL, k = count_in_vector(v, at, n, H);
             if (k > 0) {
                 mean.part[v] = vf_fma(vf_get(p + at, n - at < k ? n - at : k), vf_load(dp + at), mean.part[v]);
             }
         }
     }
-    mean = fold_heads(mean, H, false);
+    mean = reduce_by_head(mean, H, false);
     for (int64_t i = 0; i < n; i += step) {
 #pragma GCC unroll 4
         for (int v = 0; v < VW; v++) {
-            const int64_t at = i + v * VL, k = flat_count(v, at, n, H);
+            const int64_t at = i + v * VL, k = count_in_vector(v, at, n, H);
             if (k > 0) {
                 vf d = vf_get(p + at, n - at < k ? n - at : k) * (vf_load(dp + at) - mean.part[v]);
                 if (z != NULL) {
@@ -253,7 +253,7 @@ static ALWAYS_INLINE void softmax_flat_backward(const float *p, float *dp, float
         }
     }
     if (total != NULL) {
-        sum = fold_heads(sum, H, false);
+        sum = reduce_by_head(sum, H, false);
         memcpy(total, &sum, (size_t)H * sizeof(*total));
     }
 }

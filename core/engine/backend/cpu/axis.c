@@ -178,7 +178,7 @@ void CPU(pick_bwd)(const dt_kernel_args *a)
 /* ---- unfold ------------------------------------------------------------------------------------------------------ */
 
 /* Where output o and place k of the kernel read of L; -1: in the zeros. padding <= L. */
-static ALWAYS_INLINE int64_t read_at(const dt_attr *attr, int64_t L, int64_t o, int64_t k)
+static ALWAYS_INLINE int64_t source_index(const dt_attr *attr, int64_t L, int64_t o, int64_t k)
 {
     const int64_t l = o * attr->i[1] + k - attr->i[2];
     if (l >= 0 && l < L) {
@@ -197,7 +197,7 @@ void CPU(unfold)(const dt_kernel_args *a)
         float *y = f32_out(a, 0) + r * O * K * C;
         for (int64_t o = 0; o < O; o++) {
             for (int64_t k = 0; k < K; k++, y += C) {
-                const int64_t l = read_at(a->attr, L, o, k);
+                const int64_t l = source_index(a->attr, L, o, k);
                 if (l < 0) {
                     fill_row(y, 0, C);
                 } else {
@@ -219,7 +219,7 @@ void CPU(unfold_bwd)(const dt_kernel_args *a)
         float *dx = f32_out(a, 0) + r * L * C;
         for (int64_t o = 0; o < O; o++) {
             for (int64_t k = 0; k < K; k++, dy += C) {
-                const int64_t l = read_at(a->attr, L, o, k);
+                const int64_t l = source_index(a->attr, L, o, k);
                 VF_FOR (c, n, l < 0 ? 0 : C) {
                     vf_put(dx + l * C + c, vf_get(dx + l * C + c, n) + vf_get(dy + c, n), n);
                 }
@@ -255,7 +255,7 @@ static ALWAYS_INLINE bool is_before(const float *x, int64_t i, int64_t k)
 }
 
 /* The first of n elements after element `last` in that order; last is -1 for the first of all. */
-static int64_t next_of(const float *x, int64_t n, int64_t last)
+static int64_t find_next_in_order(const float *x, int64_t n, int64_t last)
 {
     int64_t best = -1;
     for (int64_t i = 0; i < n; i++) {
@@ -275,7 +275,7 @@ void CPU(top_k)(const dt_kernel_args *a)
         int64_t at = -1;
         bool has_nan = false;
         for (int64_t i = 0; i < k; i++) {
-            at = next_of(x, M, at);
+            at = find_next_in_order(x, M, at);
             has_nan = has_nan || __builtin_isnan(x[at]);
             f32_out(a, 0)[r * k + i] = has_nan ? __builtin_nanf("") : x[at];
             if (index != NULL) {
@@ -354,7 +354,7 @@ void CPU(constant)(const dt_kernel_args *a)
 /* ---- sums along the last dim but one ----------------------------------------------------------------------------- */
 
 /* from the first row on, or from the last row back; y may be x */
-static void run(const float *x, float *y, int64_t F, int64_t P, bool is_back)
+static void cumsum_block(const float *x, float *y, int64_t F, int64_t P, bool is_back)
 {
     for (int64_t i = 1; i <= F; i++) {
         const int64_t f = is_back ? F - i : i - 1, before = is_back ? f + 1 : f - 1;
@@ -365,20 +365,20 @@ static void run(const float *x, float *y, int64_t F, int64_t P, bool is_back)
     }
 }
 
-static void runs(const dt_kernel_args *a, bool is_back)
+static void cumsum_blocks(const dt_kernel_args *a, bool is_back)
 {
     const int64_t R = dt_view_rows(&a->in[0], 2), P = last_dim(&a->in[0]), F = a->in[0].dim[a->in[0].rank - 2];
     for (int64_t r = 0; r < R; r++) {
-        run(f32_in(a, 0) + r * F * P, f32_out(a, 0) + r * F * P, F, P, is_back);
+        cumsum_block(f32_in(a, 0) + r * F * P, f32_out(a, 0) + r * F * P, F, P, is_back);
     }
 }
 
 void CPU(cumsum)(const dt_kernel_args *a)
 {
-    runs(a, false);
+    cumsum_blocks(a, false);
 }
 
 void CPU(cumsum_bwd)(const dt_kernel_args *a)
 {
-    runs(a, true);
+    cumsum_blocks(a, true);
 }

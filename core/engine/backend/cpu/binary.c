@@ -15,7 +15,7 @@
 enum { FEW = 8, AT_ONCE = 64 }; /* elements of a row, rows */
 
 /* NaN where u or v is, else x */
-static ALWAYS_INLINE vf unless_nan(vf u, vf v, vf x)
+static ALWAYS_INLINE vf propagate_nan(vf u, vf v, vf x)
 {
     return vf_if_nan(u, u, vf_if_nan(v, v, x));
 }
@@ -39,15 +39,15 @@ static ALWAYS_INLINE void combine_elements(int64_t fn, const float *a, const flo
     case DT_BIN_MAX:
         EACH(vf_greatest(u, v));
     case DT_BIN_LESS:
-        EACH(unless_nan(u, v, vf_if_gt(v, u, yes, no)));
+        EACH(propagate_nan(u, v, vf_if_gt(v, u, yes, no)));
     case DT_BIN_LESS_EQUAL:
-        EACH(unless_nan(u, v, vf_if_le(u, v, yes, no)));
+        EACH(propagate_nan(u, v, vf_if_le(u, v, yes, no)));
     case DT_BIN_GREATER:
-        EACH(unless_nan(u, v, vf_if_gt(u, v, yes, no)));
+        EACH(propagate_nan(u, v, vf_if_gt(u, v, yes, no)));
     case DT_BIN_GREATER_EQUAL:
-        EACH(unless_nan(u, v, vf_if_le(v, u, yes, no)));
+        EACH(propagate_nan(u, v, vf_if_le(v, u, yes, no)));
     default:
-        EACH(unless_nan(u, v, vf_if_le(u, v, vf_if_le(v, u, yes, no), no)));
+        EACH(propagate_nan(u, v, vf_if_le(u, v, vf_if_le(v, u, yes, no), no)));
     }
 }
 
@@ -133,7 +133,8 @@ void CPU(extreme_bwd)(const dt_kernel_args *args)
 }
 
 /* n elements; c is one value when c_step is 0, a and b are zeros when NULL */
-static ALWAYS_INLINE void choose(const float *c, const int c_step, const float *a, const float *b, float *y, int64_t n)
+static ALWAYS_INLINE void select_elements(const float *c, const int c_step, const float *a, const float *b, float *y,
+                                          int64_t n)
 {
     const vf zero = vf_set(0);
     VF_FOR (i, k, n) {
@@ -151,15 +152,15 @@ void CPU(select)(const dt_kernel_args *args)
     const int64_t R = dt_view_rows(vy, 1), D = last_dim(vy);
     const bool is_row = vc->rank < vy->rank, is_one = last_dim(vc) != D;
     if (!is_row && !is_one) {
-        choose(c, 1, a, b, y, R * D);
+        select_elements(c, 1, a, b, y, R * D);
         return;
     }
     for (int64_t r = 0; r < R; r++) {
         const float *yes = a != NULL ? a + r * D : NULL, *no = b != NULL ? b + r * D : NULL;
         if (is_one) {
-            choose(is_row ? c : c + r, 0, yes, no, y + r * D, D);
+            select_elements(is_row ? c : c + r, 0, yes, no, y + r * D, D);
         } else {
-            choose(c, 1, yes, no, y + r * D, D);
+            select_elements(c, 1, yes, no, y + r * D, D);
         }
     }
 }

@@ -16,7 +16,7 @@ typedef struct conv {
     bool is_plain;              /* a patch is one pixel: x is the patches */
 } conv;
 
-static conv conv_of(const dt_kernel_args *a, const dt_view *x, const dt_view *w, const dt_view *y)
+static conv conv_geometry(const dt_kernel_args *a, const dt_view *x, const dt_view *w, const dt_view *y)
 {
     const int64_t *from = x->dim + x->rank - 3, *to = y->dim + y->rank - 3, *attr = a->attr->i;
     conv c = {.H = from[0],
@@ -172,7 +172,7 @@ static int64_t length_of_block(const conv *c, int64_t first)
 
 void CPU(conv2d)(const dt_kernel_args *a)
 {
-    const conv c = conv_of(a, &a->in[0], &a->in[1], &a->out[0]);
+    const conv c = conv_geometry(a, &a->in[0], &a->in[1], &a->out[0]);
     const float *b = f32_in(a, 2);
     float *patch = a->scratch, *rest = patch + dt_scratch_conv_patches(c.K);
     const size_t packed_floats = dt_gemm_packed_floats(c.M_group, c.K);
@@ -199,7 +199,7 @@ void CPU(conv2d)(const dt_kernel_args *a)
 
 void CPU(conv2d_dx)(const dt_kernel_args *a)
 {
-    const conv c = conv_of(a, &a->out[0], &a->in[1], &a->in[0]);
+    const conv c = conv_geometry(a, &a->out[0], &a->in[1], &a->in[0]);
     float *patch = a->scratch, *packed = patch + dt_scratch_conv_patches(c.K), *dx = f32_out(a, 0);
     const size_t packed_floats = dt_gemm_packed_floats(c.K, c.M_group);
     float *rest = packed + (size_t)c.groups * packed_floats;
@@ -225,7 +225,7 @@ void CPU(conv2d_dx)(const dt_kernel_args *a)
 
 void CPU(conv2d_dw)(const dt_kernel_args *a)
 {
-    const conv c = conv_of(a, &a->in[0], &a->out[0], &a->in[1]);
+    const conv c = conv_geometry(a, &a->in[0], &a->out[0], &a->in[1]);
     float *patch = a->scratch, *rest = patch + dt_scratch_conv_patches(c.K);
     if (c.n == 0) {
         start_sum(a, 0);

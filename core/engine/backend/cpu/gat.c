@@ -15,7 +15,7 @@ typedef struct gat {
     float *w_t, *z;       /* [K,H]: w_e transposed; [degree,H] */
 } gat;
 
-static gat gat_of(const dt_kernel_args *a, uint32_t first, float **scratch)
+static gat gat_args(const dt_kernel_args *a, uint32_t first, float **scratch)
 {
     gat g = {.h = f32_in(a, first), .a_dst = f32_in(a, first + 1), .a_src = f32_in(a, first + 2)};
     const int64_t H = a->attr->i[0], E = a->in[first + 6].dim[0];
@@ -79,7 +79,7 @@ static ALWAYS_INLINE void gat_forward(const gat *g, float *out, float *prob, con
 void CPU(gat)(const dt_kernel_args *a)
 {
     float *scratch = a->scratch;
-    const gat g = gat_of(a, 0, &scratch);
+    const gat g = gat_args(a, 0, &scratch);
     const int64_t H = a->attr->i[0], C = a->in[0].dim[1] / H;
     if (H == 8 && C == 32) { /* the guide's layer */
         gat_forward(&g, f32_out(a, 0), f32_out(a, 1), 8, 32);
@@ -176,7 +176,7 @@ static ALWAYS_INLINE void gat_backward(const gat *g, const gat_gradients *b, con
 void CPU(gat_bwd)(const dt_kernel_args *a)
 {
     float *scratch = a->scratch;
-    const gat g = gat_of(a, 1, &scratch);
+    const gat g = gat_args(a, 1, &scratch);
     const int64_t H = a->attr->i[0], C = a->in[1].dim[1] / H;
     gat_gradients b = {.dy = f32_in(a, 0),
                        .prob = f32_in(a, 8),

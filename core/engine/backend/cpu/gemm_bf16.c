@@ -28,14 +28,14 @@ static int64_t round_up(int64_t n)
     return (n + PAIR - 1) / PAIR * PAIR;
 }
 
-static int64_t min_of(int64_t a, int64_t b)
+static int64_t min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
 /* ---- packing ----------------------------------------------------------------------------------------------------- */
 
-static ALWAYS_INLINE __mmask16 mask_first(int64_t n)
+static ALWAYS_INLINE __mmask16 mask_first_lanes(int64_t n)
 {
     return n >= 16 ? 0xffff : n <= 0 ? 0 : (__mmask16)((1u << n) - 1);
 }
@@ -43,7 +43,8 @@ static ALWAYS_INLINE __mmask16 mask_first(int64_t n)
 /* 32 floats of a row as 16 words (k, k + 1) */
 static ALWAYS_INLINE __m512i pack_words_along(const float *p, int64_t n)
 {
-    const __m512 lo = _mm512_maskz_loadu_ps(mask_first(n), p), hi = _mm512_maskz_loadu_ps(mask_first(n - 16), p + 16);
+    const __m512 lo = _mm512_maskz_loadu_ps(mask_first_lanes(n), p),
+                 hi = _mm512_maskz_loadu_ps(mask_first_lanes(n - 16), p + 16);
     return (__m512i)_mm512_cvtne2ps_pbh(hi, lo);
 }
 
@@ -52,8 +53,8 @@ static ALWAYS_INLINE __m512i pack_words_across(const float *p, int64_t row, int6
 {
     static const uint16_t order[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-    const __m512 lo = n_k > 0 ? _mm512_maskz_loadu_ps(mask_first(n), p) : _mm512_setzero_ps();
-    const __m512 hi = n_k > 1 ? _mm512_maskz_loadu_ps(mask_first(n), p + row) : _mm512_setzero_ps();
+    const __m512 lo = n_k > 0 ? _mm512_maskz_loadu_ps(mask_first_lanes(n), p) : _mm512_setzero_ps();
+    const __m512 hi = n_k > 1 ? _mm512_maskz_loadu_ps(mask_first_lanes(n), p + row) : _mm512_setzero_ps();
     return _mm512_permutexvar_epi16(_mm512_loadu_si512(order), (__m512i)_mm512_cvtne2ps_pbh(hi, lo));
 }
 
@@ -116,7 +117,7 @@ static void pack_pair(const float *src, int64_t stride, int64_t stride_k, int64_
 {
     const int64_t n_all = is_b ? PAIR : n; /* no product takes rows of A that are not there */
     for (int64_t k = 0; k < K; k += PAIR, dst += 2 * TILE_WORDS) {
-        const int64_t n_k = min_of(K - k, PAIR);
+        const int64_t n_k = min_i64(K - k, PAIR);
         for (int64_t i = 0; i < n_all; i += TILE) {
             const float *from = src + i * stride + k * stride_k;
             if (n - i >= TILE && n_k == PAIR) {
@@ -131,7 +132,7 @@ static void pack_pair(const float *src, int64_t stride, int64_t stride_k, int64_
 static void pack_block(const dt_gemm *g, const block *b, uint32_t *panels)
 {
     for (int64_t n = 0; n < b->N; n += PAIR) {
-        pack_pair(g->b + b->k0 * g->b_k + (b->n0 + n) * g->b_col, g->b_col, g->b_k, min_of(b->N - n, PAIR), b->K, true,
+        pack_pair(g->b + b->k0 * g->b_k + (b->n0 + n) * g->b_col, g->b_col, g->b_k, min_i64(b->N - n, PAIR), b->K, true,
                   panels + n * round_up(b->K) / 2);
     }
 }
@@ -157,7 +158,7 @@ static void begin_strip(int64_t rows)
         uint16_t row_bytes[16];
         uint8_t rows[16];
     } config = {.palette = 1};
-    const uint8_t upper = (uint8_t)min_of(rows, TILE), lower = (uint8_t)(rows - upper);
+    const uint8_t upper = (uint8_t)min_i64(rows, TILE), lower = (uint8_t)(rows - upper);
     const uint8_t of_tile[AMX_TILES] = {upper, upper, lower, lower, upper, lower, TILE, TILE};
     for (int i = 0; i < AMX_TILES; i++) {
         config.rows[i] = of_tile[i];
@@ -273,8 +274,8 @@ static bool next_block(const dt_gemm *g, block *b)
         b->k0 = 0;
         b->n0 += b->N;
     }
-    b->K = min_of(g->K - b->k0, DT_GEMM_BLOCK);
-    b->N = min_of(g->N - b->n0, DT_GEMM_HALF_COLUMNS);
+    b->K = min_i64(g->K - b->k0, DT_GEMM_BLOCK);
+    b->N = min_i64(g->N - b->n0, DT_GEMM_HALF_COLUMNS);
     return b->N > 0;
 }
 
@@ -316,7 +317,7 @@ static void run_strip(const dt_gemm *g, const block *b, int64_t m, int64_t rows,
     const int64_t K = round_up(b->K);
     corner q = {.strip = at->strip, .c_row = g->c_row, .rows = rows, .n_pairs = K / PAIR};
     for (int64_t n = 0; n < b->N; n += PAIR) {
-        const int64_t columns = min_of(b->N - n, PAIR);
+        const int64_t columns = min_i64(b->N - n, PAIR);
         q.panel = panels + n * K / 2;
         q.c = g->c + m * g->c_row + b->n0 + n;
         const bool is_sum = g->accum || b->k0 > 0;
@@ -347,7 +348,7 @@ static void run_block(const dt_gemm *g, const block *b, const uint32_t *panels, 
         memcpy(at.start, g->bias + b->n0, (size_t)b->N * sizeof(*at.start));
     }
     for (int64_t m = 0; m < g->M; m += PAIR) {
-        const int64_t rows = min_of(g->M - m, PAIR);
+        const int64_t rows = min_i64(g->M - m, PAIR);
         if (m == 0 || rows < PAIR) {
             begin_strip(rows);
         }

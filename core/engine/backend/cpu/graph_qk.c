@@ -14,7 +14,7 @@ typedef struct graph_qk {
     float *z, *unused; /* [degree,H], backward [E,H]; [H] */
 } graph_qk;
 
-static graph_qk graph_qk_of(const dt_kernel_args *a, uint32_t first)
+static graph_qk graph_qk_args(const dt_kernel_args *a, uint32_t first)
 {
     graph_qk g = {.q = f32_in(a, first), .k = f32_in(a, first + 1), .v = f32_in(a, first + 2)};
     g.bias = f32_in(a, first + 3);
@@ -56,7 +56,7 @@ static ALWAYS_INLINE void graph_qk_forward(const graph_qk *g, float *out, float 
 
 void CPU(graph_qk)(const dt_kernel_args *a)
 {
-    const graph_qk g = graph_qk_of(a, 0);
+    const graph_qk g = graph_qk_args(a, 0);
     const int64_t H = a->attr->i[0], C = a->in[0].dim[1] / H;
     if (H == 8 && C == 32) {
         graph_qk_forward(&g, f32_out(a, 0), f32_out(a, 1), 8, 32);
@@ -106,7 +106,7 @@ static ALWAYS_INLINE void graph_qk_backward(const graph_qk *g, const gradients *
 
 void CPU(graph_qk_bwd)(const dt_kernel_args *a)
 {
-    const graph_qk g = graph_qk_of(a, 1);
+    const graph_qk g = graph_qk_args(a, 1);
     const int64_t H = a->attr->i[0], C = a->in[1].dim[1] / H;
     const gradients b = {.dy = f32_in(a, 0),
                          .prob = f32_in(a, 7),

@@ -15,7 +15,7 @@ typedef struct loss {
     vf f0;
 } loss;
 
-static loss loss_of(const dt_kernel_args *a, bool is_backward, bool is_gaussian)
+static loss loss_args(const dt_kernel_args *a, bool is_backward, bool is_gaussian)
 {
     const uint32_t first = is_backward ? 1 : 0, target = first + (is_gaussian ? 2 : 1);
     loss l = {.pred = f32_in(a, first), .target = f32_in(a, target), .weight = f32_in(a, target + 1)};
@@ -69,7 +69,7 @@ static ALWAYS_INLINE vf loss_term(const uint32_t op, vf p, vf s, vf t, vf f0)
 
 static ALWAYS_INLINE void sum_loss(const dt_kernel_args *a, const uint32_t op)
 {
-    const loss l = loss_of(a, false, op == DT_OPX_GAUSSIAN_NLL);
+    const loss l = loss_args(a, false, op == DT_OPX_GAUSSIAN_NLL);
     double part[LANES] = {0};
     for (int64_t at = 0; at < l.n; at += PIECE) {
         const int64_t n = l.n - at < PIECE ? l.n - at : PIECE;
@@ -115,7 +115,7 @@ static ALWAYS_INLINE vf loss_slope(const uint32_t op, vf p, vf s, vf t, vf f0, v
 
 static ALWAYS_INLINE void write_loss_gradient(const dt_kernel_args *a, const uint32_t op)
 {
-    const loss l = loss_of(a, true, op == DT_OPX_GAUSSIAN_NLL);
+    const loss l = loss_args(a, true, op == DT_OPX_GAUSSIAN_NLL);
     float *dp = f32_out(a, 0), *ds = f32_out(a, 1);
     for (int64_t at = 0; at < l.n; at += PIECE) {
         const int64_t n = l.n - at < PIECE ? l.n - at : PIECE;

@@ -22,9 +22,10 @@ static ALWAYS_INLINE double uniform_from_words(uint32_t high, uint32_t low)
 static ALWAYS_INLINE double log_unit(double u)
 {
     const uint64_t root = 0x3FE6A09E667F3BCD, one = 0x3FF0000000000000, mantissa = 0x000FFFFFFFFFFFFF;
-    const uint64_t shifted = bits_of(u) + (one - root);
-    const double n = double_of(0x4330000000000000 | shifted >> 52) - (0x1p52 + 1023); /* without an integer's help */
-    const double f = double_of((shifted & mantissa) + root) - 1, s = f / (2 + f), z = s * s;
+    const uint64_t shifted = double_to_bits(u) + (one - root);
+    const double n =
+        bits_to_double(0x4330000000000000 | shifted >> 52) - (0x1p52 + 1023); /* without an integer's help */
+    const double f = bits_to_double((shifted & mantissa) + root) - 1, s = f / (2 + f), z = s * s;
     double q = 0.14616585424934123;
     q = q * z + 0.1533171061820642;
     q = q * z + 0.18182889455675105;
@@ -50,7 +51,7 @@ static ALWAYS_INLINE vf draw_normals(const vu c[4])
         v[i] = uniform_from_words(word[2][i], word[3][i]) * 6.283185307179586;
     }
     for (int i = 0; i < VL; i++) {
-        y[i] = (float)(sqrt(-2.0 * log_unit(u[i])) * turn(v[i], 0));
+        y[i] = (float)(sqrt(-2.0 * log_unit(u[i])) * sin_or_cos(v[i], 0));
     }
     return vf_load(y);
 }

@@ -80,7 +80,7 @@ static ALWAYS_INLINE void pick_choice(const dt_kernel_args *a, uint32_t first, i
 }
 
 /* log p_j = z_j - top - log_sum; with d_j = z_j - top: H = log_sum - sum_j e^d_j d_j / sum_j e^d_j */
-static ALWAYS_INLINE choices choices_of(const dt_kernel_args *a, uint32_t first, int64_t r, int64_t k)
+static ALWAYS_INLINE choices categorical_args(const dt_kernel_args *a, uint32_t first, int64_t r, int64_t k)
 {
     const int64_t M = last_dim(&a->in[first]);
     const float *mask = f32_in(a, first + 2);
@@ -113,7 +113,7 @@ void CPU(categorical)(const dt_kernel_args *a)
     float *log_prob = f32_out(a, 0), *entropy = f32_out(a, 1);
     const int64_t R = dt_view_rows(&a->in[0], 1);
     VF_FOR (r, k, R) {
-        const choices c = choices_of(a, 0, r, k);
+        const choices c = categorical_args(a, 0, r, k);
         const vf log_p = c.picked - c.top - c.log_sum;
         vf_put(log_prob + r, vf_if_gt(c.is_valid, vf_set(0), log_p, vf_set(DT_KERNEL_FORBIDDEN)), k);
         if (entropy != NULL) {
@@ -127,7 +127,7 @@ void CPU(categorical_bwd)(const dt_kernel_args *a)
     enum { DLOG_PROB, DENTROPY, LOGITS };
     const int64_t R = dt_view_rows(&a->in[LOGITS], 1);
     VF_FOR (r, k, R) {
-        const choices c = choices_of(a, LOGITS, r, k);
+        const choices c = categorical_args(a, LOGITS, r, k);
         const vf h = grad_of_rows(f32_in(a, DENTROPY), r, k);
         const vf g = vf_if_gt(c.is_valid, vf_set(0), grad_of_rows(f32_in(a, DLOG_PROB), r, k), vf_set(0));
         float *dz = f32_out(a, 0) + r * c.M, part[VL];
@@ -153,7 +153,7 @@ typedef struct normal {
     bool is_shared; /* log_std is one row for all */
 } normal;
 
-static ALWAYS_INLINE normal normal_of(const dt_kernel_args *a, uint32_t first)
+static ALWAYS_INLINE normal gaussian_args(const dt_kernel_args *a, uint32_t first)
 {
     normal n = {.mean = f32_in(a, first), .log_std = f32_in(a, first + 1), .action = f32_in(a, first + 2)};
     n.R = dt_view_rows(&a->in[first], 1);
@@ -182,7 +182,7 @@ static ALWAYS_INLINE vf zero_beyond_limit(vf x, vf y)
 
 void CPU(gaussian)(const dt_kernel_args *a)
 {
-    const normal n = normal_of(a, 0);
+    const normal n = gaussian_args(a, 0);
     const vf log_2pi_2 = vf_set((float)DT_KERNEL_LOG_2PI_2), half = vf_set(0.5f);
     float *log_prob = f32_out(a, 0), *entropy = f32_out(a, 1);
     VF_FOR (r, k, n.R) {
@@ -205,7 +205,7 @@ void CPU(gaussian)(const dt_kernel_args *a)
 void CPU(gaussian_bwd)(const dt_kernel_args *a)
 {
     enum { DLOG_PROB, DENTROPY, MEAN };
-    const normal n = normal_of(a, MEAN);
+    const normal n = gaussian_args(a, MEAN);
     float *dmean = f32_out(a, 0), *dlog_std = f32_out(a, 1);
     VF_FOR (r, k, n.R) {
         const vf g = grad_of_rows(f32_in(a, DLOG_PROB), r, k), h = grad_of_rows(f32_in(a, DENTROPY), r, k);
@@ -229,14 +229,14 @@ typedef struct bounds {
     vf low, high; /* of the ratio */
 } bounds;
 
-static ALWAYS_INLINE bounds bounds_of(const dt_kernel_args *a)
+static ALWAYS_INLINE bounds clip_bounds(const dt_kernel_args *a)
 {
     return (bounds){vf_set((float)(1 - a->attr->f[0])), vf_set((float)(1 + a->attr->f[1]))};
 }
 
 void CPU(ppo_clip)(const dt_kernel_args *a)
 {
-    const bounds b = bounds_of(a);
+    const bounds b = clip_bounds(a);
     const vf zero = vf_set(0), one = vf_set(1);
     float *loss = f32_out(a, 0), *kl = f32_out(a, 1), *clipped = f32_out(a, 2);
     const int64_t R = dt_view_count(&a->in[0]);
@@ -256,7 +256,7 @@ void CPU(ppo_clip)(const dt_kernel_args *a)
 void CPU(ppo_clip_bwd)(const dt_kernel_args *a)
 {
     enum { DLOSS, DKL, LOG_PROB, OLD, ADVANTAGE };
-    const bounds b = bounds_of(a);
+    const bounds b = clip_bounds(a);
     const vf zero = vf_set(0);
     float *dlog_prob = f32_out(a, 0);
     const int64_t R = dt_view_count(&a->in[LOG_PROB]);

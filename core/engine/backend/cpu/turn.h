@@ -8,14 +8,14 @@
 
 #include "engine/backend/cpu/simd.h"
 
-static ALWAYS_INLINE double double_of(uint64_t bits)
+static ALWAYS_INLINE double bits_to_double(uint64_t bits)
 {
     double x;
     memcpy(&x, &bits, sizeof(x));
     return x;
 }
 
-static ALWAYS_INLINE uint64_t bits_of(double x)
+static ALWAYS_INLINE uint64_t double_to_bits(double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof(bits));
@@ -26,11 +26,11 @@ static ALWAYS_INLINE uint64_t bits_of(double x)
 
 /* cos x, ahead 0, or sin x, ahead 3: x = n pi/2 + r with |r| <= pi/4. Polynomials: Chebyshev fits for this interval,
  * errors below 2^-55. */
-static ALWAYS_INLINE double turn(double x, const uint64_t ahead)
+static ALWAYS_INLINE double sin_or_cos(double x, const uint64_t ahead)
 {
     const double magic = 0x1.8p52, shifted = x * 0.6366197723675814 + magic, n = shifted - magic;
     const double r = (x - n * 0x1.921fb544p+0) - n * 6.077100506506192e-11, z = r * r;
-    const uint64_t quarter = bits_of(shifted) + ahead;
+    const uint64_t quarter = double_to_bits(shifted) + ahead;
     double sine = 1.5918115263265747e-10, cosine = -1.1382623647474462e-11;
     sine = sine * z + -2.5051131650235178e-08;
     sine = sine * z + 2.7557316101617874e-06;
@@ -46,7 +46,7 @@ static ALWAYS_INLINE double turn(double x, const uint64_t ahead)
     const double half = 0.5 * z, rest = 1 - half; /* what is lost in rest is put back */
     cosine = rest + (((1 - rest) - half) + z * z * cosine);
     const double size = (quarter & 1) != 0 ? sine : cosine;
-    return double_of(bits_of(size) ^ ((quarter + 1) & 2) << 62);
+    return bits_to_double(double_to_bits(size) ^ ((quarter + 1) & 2) << 62);
 }
 
 #endif

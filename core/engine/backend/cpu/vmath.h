@@ -130,13 +130,13 @@ static ALWAYS_INLINE vf vf_gelu(vf x)
 }
 
 /* The library's functions reduce what is too far from 0, and make NaN of what is not finite. */
-static ALWAYS_INLINE vf vf_turn(vf x, const uint64_t ahead)
+static ALWAYS_INLINE vf vf_sin_or_cos(vf x, const uint64_t ahead)
 {
     float angle[VL], y[VL];
     int is_far = 0;
     vf_store(angle, x);
     for (int i = 0; i < VL; i++) {
-        y[i] = (float)turn(angle[i], ahead);
+        y[i] = (float)sin_or_cos(angle[i], ahead);
         is_far |= __builtin_fabsf(angle[i]) > (float)TURN_MOST;
     }
     for (int i = 0; i < VL && is_far; i++) {
@@ -149,12 +149,12 @@ static ALWAYS_INLINE vf vf_turn(vf x, const uint64_t ahead)
 
 static ALWAYS_INLINE vf vf_sin(vf x)
 {
-    return vf_turn(x, 3);
+    return vf_sin_or_cos(x, 3);
 }
 
 static ALWAYS_INLINE vf vf_cos(vf x)
 {
-    return vf_turn(x, 0);
+    return vf_sin_or_cos(x, 0);
 }
 
 #endif

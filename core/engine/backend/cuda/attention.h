@@ -26,8 +26,8 @@ enum { DT_CUDA_MAX_CHANNELS = 1024, DT_CUDA_MAX_WARPS = 16 };
 enum { DT_CUDA_HEADS_THREADS = 32 * DT_CUDA_MAX_WARPS };
 
 /* DT_EUNSUPPORTED: more heads and channels than one block can take. */
-static inline dt_status dt_cuda_heads_of(const dt_device_args *a, const dt_device_view *h, const dt_device_view *col,
-                                         dt_cuda_heads *out_p)
+static inline dt_status dt_cuda_heads_args(const dt_device_args *a, const dt_device_view *h, const dt_device_view *col,
+                                           dt_cuda_heads *out_p)
 {
     dt_cuda_heads s = {(int32_t)h->dim[0], (int32_t)col->dim[0], (int32_t)a->attr->i[0], 0, 1, 0, 0};
     s.C = (int32_t)(h->dim[1] / s.H);
@@ -341,7 +341,7 @@ __device__ static inline void dt_cuda_each_edge_from(const dt_cuda_team<W> &t, c
 }
 
 /* Zeros past the live rows of a [rows,width]; all threads of the leaf's blocks take part. a may be NULL. */
-__device__ static inline void dt_cuda_zero_rest(float *a, int live, int rows, int width)
+__device__ static inline void dt_cuda_zero_dead_rows(float *a, int live, int rows, int width)
 {
     const int64_t step = (int64_t)gridDim.x * blockDim.x, end = (int64_t)rows * width;
     for (int64_t i = (int64_t)live * width + (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < end && a != nullptr;
@@ -362,7 +362,7 @@ static __global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
     const dt_cuda_team<W> t(g.s);
     const int leaf = (int)blockIdx.y;
     const int32_t *rowptr = g.rowptr.at(leaf);
-    dt_cuda_zero_rest(prob.at(leaf), g.edges.extent(leaf), g.s.E, g.s.H);
+    dt_cuda_zero_dead_rows(prob.at(leaf), g.edges.extent(leaf), g.s.E, g.s.H);
     if (t.row < g.s.N) {
         const int first = rowptr[t.row], last = rowptr[t.row + 1];
         const auto z = logit_of(g, t, leaf, first < last ? t.row : -1);

@@ -241,7 +241,7 @@ struct window {
     bool is_circular;
 };
 
-window window_of(const dt_device_args *a, const dt_device_view *x, const dt_device_view *y)
+window window_args(const dt_device_args *a, const dt_device_view *x, const dt_device_view *y)
 {
     const int64_t *i = a->attr->i;
     return {dim_from_end(x, 2), dim_from_end(x, 1), dim_from_end(y, 2), (int)i[0], (int)i[1], (int)i[2], i[3] != 0};
@@ -263,7 +263,7 @@ struct unfold_of {
 
 dt_status unfold(const dt_device_args *a)
 {
-    return launch(a, 2, unfold_of{dt_cuda_src<float>(a, 0), window_of(a, &a->in[0], &a->out[0])});
+    return launch(a, 2, unfold_of{dt_cuda_src<float>(a, 0), window_args(a, &a->in[0], &a->out[0])});
 }
 
 /* Where x[l] was read: at l, and in circles at l - L and l + L, each counted from the begin of the padding. */
@@ -291,7 +291,7 @@ struct unfold_bwd_of {
 
 dt_status unfold_bwd(const dt_device_args *a)
 {
-    return launch(a, 2, unfold_bwd_of{dt_cuda_src<float>(a, 0), window_of(a, &a->out[0], &a->in[0])});
+    return launch(a, 2, unfold_bwd_of{dt_cuda_src<float>(a, 0), window_args(a, &a->out[0], &a->in[0])});
 }
 
 /* ---- choices ----------------------------------------------------------------------------------------------------- */
@@ -320,7 +320,7 @@ __device__ bool is_before(const float *x, int i, int k)
 }
 
 /* A thread for each row: the first after the last one that was found, k times. */
-__global__ void find_top(source x, dt_cuda_ptr<float> value, dt_cuda_ptr<int32_t> index, dt_cuda_span rows, int M)
+__global__ void find_top_k(source x, dt_cuda_ptr<float> value, dt_cuda_ptr<int32_t> index, dt_cuda_span rows, int M)
 {
     const int r = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y, k = rows.D;
     if (r >= rows.R) {
@@ -353,8 +353,8 @@ dt_status top_k(const dt_device_args *a)
         return DT_OK;
     }
     const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
-    find_top<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0), dt_cuda_dst<float>(a, 0),
-                                                      dt_cuda_dst<int32_t>(a, 1), rows, dim_from_end(&a->in[0], 1));
+    find_top_k<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0), dt_cuda_dst<float>(a, 0),
+                                                        dt_cuda_dst<int32_t>(a, 1), rows, dim_from_end(&a->in[0], 1));
     return DT_CUDA_LAUNCHED();
 }
 

@@ -11,9 +11,9 @@ namespace
 enum { THREADS = 256 };
 enum spread { SAME, ROW, COLUMN, NUMBER };
 
-spread spread_of(const dt_device_view *a, const dt_device_view *b)
+spread broadcast_kind(const dt_device_view *a, const dt_device_view *b)
 {
-    const bool is_row = b->rank < a->rank, is_one = dt_cuda_last(b) != dt_cuda_last(a);
+    const bool is_row = b->rank < a->rank, is_one = dt_cuda_last_dim(b) != dt_cuda_last_dim(a);
     return is_row ? (is_one ? NUMBER : ROW) : is_one ? COLUMN : SAME;
 }
 
@@ -23,7 +23,7 @@ __device__ int place_of_b(spread s, int i, int D)
     return s == SAME ? i : s == ROW ? i % D : s == COLUMN ? i / D : 0;
 }
 
-__device__ float value(int fn, float a, float b)
+__device__ float binary_value(int fn, float a, float b)
 {
     switch (fn) {
     case DT_BIN_ADD:
@@ -54,8 +54,8 @@ __device__ float value(int fn, float a, float b)
 
 /* a [R,D], b [R,D] or [D] or [R,1] or [1] -> y [R,D]; y may be a or b. V elements a thread, all of one row. */
 template <int V>
-__global__ void combine(dt_cuda_floats a, dt_cuda_floats b, dt_cuda_floats y, dt_cuda_span rows, int n, int D, int fn,
-                        spread s)
+__global__ void apply_binary(dt_cuda_floats a, dt_cuda_floats b, dt_cuda_floats y, dt_cuda_span rows, int n, int D,
+                             int fn, spread s)
 {
     const int i = V * (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
     if (i >= n) {
@@ -74,7 +74,7 @@ __global__ void combine(dt_cuda_floats a, dt_cuda_floats b, dt_cuda_floats y, dt
         }
         p = a.load<V>(leaf, i);
         for (int v = 0; v < V; v++) {
-            p.x[v] = value(fn, p.x[v], right.x[v]);
+            p.x[v] = binary_value(fn, p.x[v], right.x[v]);
         }
     }
     y.store<V>(leaf, i, p);
@@ -84,24 +84,25 @@ dt_status binary(const dt_device_args *a)
 {
     const dt_device_view *va = &a->in[0], *vb = &a->in[1];
     const dt_cuda_span rows = dt_cuda_rows(a, va, 0);
-    const int D = (int)dt_cuda_last(va);
-    const spread s = spread_of(va, vb);
+    const int D = (int)dt_cuda_last_dim(va);
+    const spread s = broadcast_kind(va, vb);
     if (rows.R == 0) {
         return DT_OK;
     }
-    const bool is_wide = dt_cuda_is_in_fours(rows) && D % 4 == 0 && dt_cuda_is_wide(va) &&
-                         (s == COLUMN || s == NUMBER || dt_cuda_is_wide(vb)) && dt_cuda_is_wide(&a->out[0]);
+    const bool is_wide = dt_cuda_is_in_fours(rows) && D % 4 == 0 && dt_cuda_is_vectorisable(va) &&
+                         (s == COLUMN || s == NUMBER || dt_cuda_is_vectorisable(vb)) &&
+                         dt_cuda_is_vectorisable(&a->out[0]);
     const dim3 grid(dt_cuda_blocks(rows.R, THREADS * (is_wide ? 4 : 1)), a->leaves);
-    const auto kernel = is_wide ? combine<4> : combine<1>;
-    kernel<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_from(a, 1), dt_cuda_into(a, 0), rows,
-                                                    rows.R, D, (int)a->attr->i[0], s);
+    const auto kernel = is_wide ? apply_binary<4> : apply_binary<1>;
+    kernel<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_in_floats(a, 0), dt_cuda_in_floats(a, 1),
+                                                    dt_cuda_out_floats(a, 0), rows, rows.R, D, (int)a->attr->i[0], s);
     return DT_CUDA_LAUNCHED();
 }
 
 /* dy to the one of a and b that was taken, half each where both are equal; da, db [R,D] or NULL */
-__global__ void give_taken(dt_cuda_ptr<const float> dy, dt_cuda_ptr<const float> a, dt_cuda_ptr<const float> b,
-                           dt_cuda_ptr<float> da, dt_cuda_ptr<float> db, dt_cuda_span rows, int n, int D, bool is_min,
-                           spread s)
+__global__ void route_gradient(dt_cuda_ptr<const float> dy, dt_cuda_ptr<const float> a, dt_cuda_ptr<const float> b,
+                               dt_cuda_ptr<float> da, dt_cuda_ptr<float> db, dt_cuda_span rows, int n, int D,
+                               bool is_min, spread s)
 {
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
     if (i >= n) {
@@ -126,21 +127,21 @@ dt_status extreme_bwd(const dt_device_args *a)
 {
     const dt_device_view *va = &a->in[1], *vb = &a->in[2];
     const dt_cuda_span rows = dt_cuda_rows(a, va, 0);
-    const int D = (int)dt_cuda_last(va);
-    const spread s = spread_of(va, vb);
+    const int D = (int)dt_cuda_last_dim(va);
+    const spread s = broadcast_kind(va, vb);
     if (rows.R == 0) {
         return DT_OK;
     }
     const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
-    give_taken<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(
+    route_gradient<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(
         dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1), dt_cuda_src<float>(a, 2), dt_cuda_dst<float>(a, 0),
         dt_cuda_dst<float>(a, 1), rows, rows.R, D, a->attr->i[0] == DT_BIN_MIN, s);
     return DT_CUDA_LAUNCHED();
 }
 
 /* a where c is not 0, else b, 0 for NULL, NaN where c is; y [R,D] */
-__global__ void choose(dt_cuda_ptr<const float> c, dt_cuda_ptr<const float> a, dt_cuda_ptr<const float> b,
-                       dt_cuda_ptr<float> y, dt_cuda_span rows, int n, int D, spread s)
+__global__ void select_elements(dt_cuda_ptr<const float> c, dt_cuda_ptr<const float> a, dt_cuda_ptr<const float> b,
+                                dt_cuda_ptr<float> y, dt_cuda_span rows, int n, int D, spread s)
 {
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
     if (i >= n) {
@@ -163,9 +164,9 @@ dt_status select_either(const dt_device_args *a)
         return DT_OK;
     }
     const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
-    choose<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1),
-                                                    dt_cuda_src<float>(a, 2), dt_cuda_dst<float>(a, 0), rows, rows.R,
-                                                    (int)dt_cuda_last(vy), spread_of(vy, &a->in[0]));
+    select_elements<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(
+        dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1), dt_cuda_src<float>(a, 2), dt_cuda_dst<float>(a, 0), rows,
+        rows.R, (int)dt_cuda_last_dim(vy), broadcast_kind(vy, &a->in[0]));
     return DT_CUDA_LAUNCHED();
 }
 

@@ -24,7 +24,7 @@ struct conv {
     }
 };
 
-conv conv_of(const dt_device_args *a, const dt_device_view *x, const dt_device_view *w, const dt_device_view *y)
+conv conv_geometry(const dt_device_args *a, const dt_device_view *x, const dt_device_view *w, const dt_device_view *y)
 {
     const int64_t *from = x->dim + x->rank - 3, *to = y->dim + y->rank - 3, *attr = a->attr->i;
     conv c = {};
@@ -52,7 +52,7 @@ struct place {
     int r, h, w;
 };
 
-__device__ place place_of(const dt_cuda_span &rows, int leaf, int at, int height, int width)
+__device__ place decode_position(const dt_cuda_span &rows, int leaf, int at, int height, int width)
 {
     const int r = at / (height * width);
     const bool is_live = r < rows.R && rows.has(r, rows.extent(leaf));
@@ -63,7 +63,7 @@ struct tap { /* of a kernel; i is -1 past its end */
     int i, j, g;
 };
 
-__device__ tap tap_of(int at, int n, int J, int G)
+__device__ tap decode_tap(int at, int n, int J, int G)
 {
     return {at < n ? at / (J * G) : -1, at / G % J, at % G};
 }
@@ -154,7 +154,7 @@ struct forward {
     }
     __device__ place row(int i) const
     {
-        return place_of(c.rows, leaf, i, c.P, c.Q);
+        return decode_position(c.rows, leaf, i, c.P, c.Q);
     }
     __device__ int column(int j) const
     {
@@ -162,7 +162,7 @@ struct forward {
     }
     __device__ tap step(int k) const
     {
-        return tap_of(k, c.I * c.J * c.G, c.J, c.G);
+        return decode_tap(k, c.I * c.J * c.G, c.J, c.G);
     }
     __device__ float left(place at, tap t) const
     {
@@ -179,7 +179,7 @@ struct forward {
     __device__ void write(int i, int j, float sum) const
     {
         const int to = group * c.M_group + j;
-        const bool is_live = place_of(c.rows, leaf, i, c.P, c.Q).r >= 0;
+        const bool is_live = decode_position(c.rows, leaf, i, c.P, c.Q).r >= 0;
         y.put(leaf, (int64_t)i * c.M + to, is_live ? sum + (b.data != nullptr ? b.get(leaf, to) : 0.0f) : 0.0f);
     }
 };
@@ -187,11 +187,11 @@ struct forward {
 dt_status conv2d(const dt_device_args *a)
 {
     forward f = {};
-    f.c = conv_of(a, &a->in[0], &a->in[1], &a->out[0]);
-    f.x = dt_cuda_from(a, 0);
-    f.w = dt_cuda_from(a, 1);
-    f.b = dt_cuda_from(a, 2);
-    f.y = dt_cuda_into(a, 0);
+    f.c = conv_geometry(a, &a->in[0], &a->in[1], &a->out[0]);
+    f.x = dt_cuda_in_floats(a, 0);
+    f.w = dt_cuda_in_floats(a, 1);
+    f.b = dt_cuda_in_floats(a, 2);
+    f.y = dt_cuda_out_floats(a, 0);
     const int64_t k = (int64_t)f.c.I * f.c.J * f.c.G;
     return launch(a, f, (int64_t)f.c.rows.R * f.c.P * f.c.Q, f.c.M_group, k, k, 1);
 }
@@ -215,7 +215,7 @@ struct by_input {
     }
     __device__ place row(int i) const
     {
-        return place_of(c.rows, leaf, i, c.H, c.W);
+        return decode_position(c.rows, leaf, i, c.H, c.W);
     }
     __device__ int column(int j) const
     {
@@ -223,7 +223,7 @@ struct by_input {
     }
     __device__ tap step(int k) const
     {
-        return tap_of(k, c.I * c.J * c.M_group, c.J, c.M_group);
+        return decode_tap(k, c.I * c.J * c.M_group, c.J, c.M_group);
     }
     __device__ float left(place at, tap t) const
     {
@@ -248,10 +248,10 @@ struct by_input {
 dt_status conv2d_dx(const dt_device_args *a)
 {
     by_input f = {};
-    f.c = conv_of(a, &a->out[0], &a->in[1], &a->in[0]);
-    f.dy = dt_cuda_from(a, 0);
-    f.w = dt_cuda_from(a, 1);
-    f.dx = dt_cuda_into(a, 0);
+    f.c = conv_geometry(a, &a->out[0], &a->in[1], &a->in[0]);
+    f.dy = dt_cuda_in_floats(a, 0);
+    f.w = dt_cuda_in_floats(a, 1);
+    f.dx = dt_cuda_out_floats(a, 0);
     const int64_t k = (int64_t)f.c.I * f.c.J * f.c.M_group;
     return launch(a, f, (int64_t)f.c.rows.R * f.c.H * f.c.W, f.c.G, k, k, 1);
 }
@@ -280,11 +280,11 @@ struct by_weights {
     }
     __device__ tap column(int j) const
     {
-        return tap_of(j, c.I * c.J * c.G, c.J, c.G);
+        return decode_tap(j, c.I * c.J * c.G, c.J, c.G);
     }
     __device__ place step(int k) const
     {
-        return place_of(c.rows, leaf, k, c.P, c.Q);
+        return decode_position(c.rows, leaf, k, c.P, c.Q);
     }
     __device__ float left(int m, place at) const
     {
@@ -320,7 +320,7 @@ pieces_of split_positions(const dt_device_args *a)
 
 size_t conv2d_dw_scratch(const dt_device_args *a)
 {
-    return dt_cuda_room(split_positions(a).n * dt_cuda_count(&a->out[0]) * a->leaves);
+    return dt_cuda_aligned_bytes(split_positions(a).n * dt_cuda_count(&a->out[0]) * a->leaves);
 }
 
 __global__ void __launch_bounds__(THREADS)
@@ -341,15 +341,15 @@ dt_status conv2d_dw(const dt_device_args *a)
     const pieces_of pieces = split_positions(a);
     const int64_t n = dt_cuda_count(&a->out[0]);
     by_weights f = {};
-    f.c = conv_of(a, &a->in[0], &a->out[0], &a->in[1]);
-    f.x = dt_cuda_from(a, 0);
-    f.dy = dt_cuda_from(a, 1);
+    f.c = conv_geometry(a, &a->in[0], &a->out[0], &a->in[1]);
+    f.x = dt_cuda_in_floats(a, 0);
+    f.dy = dt_cuda_in_floats(a, 1);
     f.part = {(float *)a->scratch, pieces.n * n};
     DT_CUDA_TRY(launch(a, f, pieces.n > 0 ? f.c.M_group : 0, (int64_t)f.c.I * f.c.J * f.c.G, pieces.positions,
                        pieces.length, pieces.n));
     const dim3 grid(dt_cuda_blocks(n, THREADS), a->leaves);
     const dt_cuda_ptr<const float> part = {f.part.data, f.part.stride};
-    add_pieces<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_into(a, 0), part, (int)n, pieces.n,
+    add_pieces<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_out_floats(a, 0), part, (int)n, pieces.n,
                                                         a->out[0].accum != 0);
     return DT_CUDA_LAUNCHED();
 }

@@ -115,10 +115,10 @@ template <typename F> dt_status launch(const dt_device_args *a, dt_cuda_span row
         return DT_OK;
     }
     for (uint32_t i = 0; i < a->n_in; i++) {
-        is_wide = is_wide && (is_index(&a->in[i]) || dt_cuda_is_wide(&a->in[i]));
+        is_wide = is_wide && (is_index(&a->in[i]) || dt_cuda_is_vectorisable(&a->in[i]));
     }
-    const dt_cuda_floats y = dt_cuda_into(a, 0);
-    if (is_wide && rows.D % 4 == 0 && dt_cuda_is_wide(&a->out[0])) {
+    const dt_cuda_floats y = dt_cuda_out_floats(a, 0);
+    if (is_wide && rows.D % 4 == 0 && dt_cuda_is_vectorisable(&a->out[0])) {
         const dim3 grid(dt_cuda_blocks(n / 4, THREADS), a->leaves);
         move<4><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(y, rows, source_of);
     } else {
@@ -133,8 +133,8 @@ dt_status concat(const dt_device_args *a)
     concat_of f = {};
     bool is_wide = true;
     for (uint32_t i = 0; i < a->n_in; i++) {
-        f.x[i] = dt_cuda_from(a, i);
-        f.width[i] = (int)dt_cuda_last(&a->in[i]);
+        f.x[i] = dt_cuda_in_floats(a, i);
+        f.width[i] = (int)dt_cuda_last_dim(&a->in[i]);
         is_wide = is_wide && f.width[i] % 4 == 0;
     }
     return launch(a, dt_cuda_rows(a, &a->out[0], 1), is_wide, f);
@@ -142,13 +142,13 @@ dt_status concat(const dt_device_args *a)
 
 dt_status slice(const dt_device_args *a)
 {
-    const slice_of f = {dt_cuda_from(a, 0), (int)dt_cuda_last(&a->in[0]), (int)a->attr->i[0]};
+    const slice_of f = {dt_cuda_in_floats(a, 0), (int)dt_cuda_last_dim(&a->in[0]), (int)a->attr->i[0]};
     return launch(a, dt_cuda_rows(a, &a->out[0], 1), f.first % 4 == 0 && f.D % 4 == 0, f);
 }
 
 dt_status slice_bwd(const dt_device_args *a)
 {
-    const slice_bwd_of f = {dt_cuda_from(a, 0), (int)a->attr->i[1], (int)a->attr->i[0]};
+    const slice_bwd_of f = {dt_cuda_in_floats(a, 0), (int)a->attr->i[1], (int)a->attr->i[0]};
     return launch(a, dt_cuda_rows(a, &a->out[0], 1), f.first % 4 == 0 && f.n % 4 == 0, f);
 }
 
@@ -156,7 +156,7 @@ dt_status step(const dt_device_args *a)
 {
     const int64_t T = a->in[0].dim[0], t = a->attr->i[0] + (a->attr->i[0] < 0 ? T : 0);
     const dt_cuda_span rows = rows_of_output(a);
-    const step_of f = {dt_cuda_from(a, 0), t * dt_cuda_count(&a->out[0]), rows.D};
+    const step_of f = {dt_cuda_in_floats(a, 0), t * dt_cuda_count(&a->out[0]), rows.D};
     return launch(a, rows, f.first % 4 == 0, f);
 }
 
@@ -165,20 +165,20 @@ dt_status step_bwd(const dt_device_args *a)
     const int64_t T = a->attr->i[1], t = a->attr->i[0] + (a->attr->i[0] < 0 ? T : 0);
     const int64_t n = dt_cuda_count(&a->in[0]);
     const dt_cuda_span rows = rows_of_output(a);
-    const step_bwd_of f = {dt_cuda_from(a, 0), t * n, n, rows.D};
+    const step_bwd_of f = {dt_cuda_in_floats(a, 0), t * n, n, rows.D};
     return launch(a, rows, n % 4 == 0, f);
 }
 
 dt_status gather(const dt_device_args *a)
 {
     const dt_cuda_span rows = dt_cuda_rows(a, &a->out[0], 1);
-    return launch(a, rows, true, gather_of{dt_cuda_from(a, 0), dt_cuda_src<int32_t>(a, 1), rows.D});
+    return launch(a, rows, true, gather_of{dt_cuda_in_floats(a, 0), dt_cuda_src<int32_t>(a, 1), rows.D});
 }
 
 /* ---- gather backward --------------------------------------------------------------------------------------------- */
 
 /* range [R] per leaf: where idx names each row */
-__global__ void find(dt_cuda_ptr<const int32_t> idx, dt_cuda_span at, dt_cuda_range *range, int R)
+__global__ void find_references(dt_cuda_ptr<const int32_t> idx, dt_cuda_span at, dt_cuda_range *range, int R)
 {
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
     if (i < at.R && at.has(i, at.extent(leaf))) {
@@ -192,8 +192,8 @@ __global__ void find(dt_cuda_ptr<const int32_t> idx, dt_cuda_span at, dt_cuda_ra
 /* dx_r = sum of dy_i over the i with idx_i = r, in their order; one warp per row and 32 V columns of it. Positions that
  * are not live may name a row as well: dy is zero there, or asks_live leaves them out. */
 template <int V, typename T, bool asks_live>
-__global__ void add_up(dt_cuda_ptr<const T> dy, dt_cuda_ptr<const int32_t> idx, const dt_cuda_range *range,
-                       dt_cuda_span span, dt_cuda_floats dx, int R, int D)
+__global__ void sum_references(dt_cuda_ptr<const T> dy, dt_cuda_ptr<const int32_t> idx, const dt_cuda_range *range,
+                               dt_cuda_span span, dt_cuda_floats dx, int R, int D)
 {
     const int i = (int)(blockIdx.x * (THREADS / 32) + threadIdx.x / 32), leaf = (int)blockIdx.y;
     const int pieces = (D + 32 * V - 1) / (32 * V);
@@ -231,9 +231,9 @@ size_t gather_bwd_scratch(const dt_device_args *a)
 
 template <bool asks_live> dt_status add_rows(const dt_device_args *a)
 {
-    const int R = (int)a->out[0].dim[0], D = (int)dt_cuda_last(&a->out[0]);
+    const int R = (int)a->out[0].dim[0], D = (int)dt_cuda_last_dim(&a->out[0]);
     const dt_cuda_ptr<const int32_t> idx = dt_cuda_src<int32_t>(a, 1);
-    const dt_cuda_floats dx = dt_cuda_into(a, 0);
+    const dt_cuda_floats dx = dt_cuda_out_floats(a, 0);
     const dt_cuda_span at = dt_cuda_rows(a, &a->in[1], 0);
     dt_cuda_range *range = (dt_cuda_range *)a->scratch;
     if ((int64_t)R * D == 0) {
@@ -242,18 +242,18 @@ template <bool asks_live> dt_status add_rows(const dt_device_args *a)
     DT_CUDA(cudaMemsetAsync(range, 0, gather_bwd_scratch(a), dt_cuda_stream(a)));
     if (at.R > 0) {
         const dim3 grid(dt_cuda_blocks(at.R, THREADS), a->leaves);
-        find<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(idx, at, range, R);
+        find_references<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(idx, at, range, R);
         DT_CUDA_TRY(DT_CUDA_LAUNCHED());
     }
-    const bool is_wide = D % 4 == 0 && dt_cuda_is_wide(&a->in[0]) && dt_cuda_is_wide(&a->out[0]);
+    const bool is_wide = D % 4 == 0 && dt_cuda_is_vectorisable(&a->in[0]) && dt_cuda_is_vectorisable(&a->out[0]);
     const dim3 grid(dt_cuda_blocks((int64_t)R * dt_cuda_blocks(D, is_wide ? 128 : 32), THREADS / 32), a->leaves);
     return dt_cuda_by_type(a->in[0].dtype, [&](auto type) -> dt_status {
         using T = typename decltype(type)::T;
         const dt_cuda_ptr<const T> dy = dt_cuda_src<T>(a, 0);
         if (is_wide) {
-            add_up<4, T, asks_live><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dy, idx, range, at, dx, R, D);
+            sum_references<4, T, asks_live><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dy, idx, range, at, dx, R, D);
         } else {
-            add_up<1, T, asks_live><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dy, idx, range, at, dx, R, D);
+            sum_references<1, T, asks_live><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dy, idx, range, at, dx, R, D);
         }
         return DT_CUDA_LAUNCHED();
     });

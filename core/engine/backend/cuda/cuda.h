@@ -111,7 +111,7 @@ static inline int64_t dt_cuda_count(const dt_device_view *v)
     return n;
 }
 
-static inline int64_t dt_cuda_last(const dt_device_view *v)
+static inline int64_t dt_cuda_last_dim(const dt_device_view *v)
 {
     return v->dim[v->rank - 1];
 }
@@ -185,7 +185,7 @@ static inline dt_cuda_span dt_cuda_rows(const dt_device_args *a, const dt_device
 }
 
 /* Bytes of scratch for n floats, so that what follows is aligned as well. */
-static inline size_t dt_cuda_room(int64_t n)
+static inline size_t dt_cuda_aligned_bytes(int64_t n)
 {
     return ((size_t)n * sizeof(float) + 255) / 256 * 256;
 }
@@ -256,7 +256,7 @@ __device__ static inline float dt_cuda_unary(int fn, float f0, float x)
 }
 
 /* dy/dx from s: the result y, but the argument x for GELU, LOG, ABS, SIN and COS */
-__device__ static inline float dt_cuda_slope(int fn, float f0, float s)
+__device__ static inline float dt_cuda_derivative(int fn, float f0, float s)
 {
     switch (fn) {
     case DT_FN_RELU:

@@ -28,27 +28,28 @@ __global__ void running_sums(dt_cuda_floats x, dt_cuda_floats y, dt_cuda_span ro
     }
 }
 
-dt_status run(const dt_device_args *a, int step)
+dt_status run_cumsum(const dt_device_args *a, int step)
 {
     const dt_device_view *x = &a->in[0];
     const dt_cuda_span rows = dt_cuda_rows(a, x, 2);
-    const int P = (int)dt_cuda_last(x), F = (int)x->dim[x->rank - 2];
+    const int P = (int)dt_cuda_last_dim(x), F = (int)x->dim[x->rank - 2];
     if (dt_cuda_count(x) == 0) {
         return DT_OK;
     }
     const dim3 grid(dt_cuda_blocks((int64_t)rows.R * P, THREADS), a->leaves);
-    running_sums<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_into(a, 0), rows, F, P, step);
+    running_sums<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_in_floats(a, 0), dt_cuda_out_floats(a, 0), rows, F, P,
+                                                          step);
     return DT_CUDA_LAUNCHED();
 }
 
 dt_status cumsum(const dt_device_args *a)
 {
-    return run(a, 1);
+    return run_cumsum(a, 1);
 }
 
 dt_status cumsum_bwd(const dt_device_args *a)
 {
-    return run(a, -1);
+    return run_cumsum(a, -1);
 }
 
 } // namespace

@@ -192,7 +192,7 @@ void close_device(dt_device *d)
 }
 
 /* Does this build hold code for the device, or PTX that the driver can translate? */
-dt_status find_code(const dt_device_info *about, uint32_t *code_p)
+dt_status check_device_code(const dt_device_info *about, uint32_t *code_p)
 {
     cudaFuncAttributes f = {};
     const cudaError_t e = dt_cuda_probe(&f);
@@ -215,7 +215,7 @@ dt_status start_device(dt_device *d, uint32_t index)
     DT_CUDA(cudaSetDevice((int)index));
     DT_CUDA(cudaFree(NULL)); /* creates the context */
     DT_CUDA(cudaDeviceGetAttribute(&d->shared_max, cudaDevAttrMaxSharedMemoryPerBlockOptin, (int)index));
-    DT_CUDA_TRY(find_code(&d->about, &d->about.code));
+    DT_CUDA_TRY(check_device_code(&d->about, &d->about.code));
     DT_CUBLAS(cublasLtCreate(&d->blas));
     return DT_OK;
 }
@@ -265,7 +265,7 @@ dt_status check_peer_access(uint32_t from, uint32_t to, uint32_t *can_p)
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* cudaMemset returns before it is done, and our streams do not wait for the one that it is done in. */
-dt_status zero_now(void *p, size_t bytes)
+dt_status zero_and_wait(void *p, size_t bytes)
 {
     DT_CUDA(cudaMemset(p, 0, bytes));
     DT_CUDA(cudaStreamSynchronize(NULL));
@@ -284,7 +284,7 @@ dt_status allocate_memory(dt_device *d, size_t bytes, void **device_p)
                             (double)bytes / 1048576.0, (double)left / 1048576.0, (double)total / 1048576.0);
     }
     DT_CUDA_TRY(dt_cuda_check(e, "cudaMalloc", __FILE__, __LINE__));
-    const dt_status st = zero_now(p, bytes > 0 ? bytes : 1);
+    const dt_status st = zero_and_wait(p, bytes > 0 ? bytes : 1);
     if (st < 0) {
         (void)cudaFree(p);
         return st;
@@ -412,7 +412,7 @@ dt_status capture_begin(dt_device *d, dt_device_stream *s)
     return DT_OK;
 }
 
-dt_status instantiate(cudaGraph_t graph, dt_device_graph *g)
+dt_status instantiate_graph(cudaGraph_t graph, dt_device_graph *g)
 {
     DT_CUDA(cudaGraphGetNodes(graph, NULL, &g->n_nodes));
     DT_CUDA(cudaGraphInstantiateWithFlags(&g->exec, graph, 0));
@@ -425,7 +425,7 @@ dt_status capture_end(dt_device *d, dt_device_stream *s, dt_device_graph **out_p
     DT_CUDA(cudaStreamEndCapture(stream_of(s), &graph));
     dt_device_graph *g = (dt_device_graph *)calloc(1, sizeof(*g));
     const dt_status st =
-        g == NULL ? DT_CUDA_FAIL(DT_ENOMEM, "out of memory for a captured graph") : instantiate(graph, g);
+        g == NULL ? DT_CUDA_FAIL(DT_ENOMEM, "out of memory for a captured graph") : instantiate_graph(graph, g);
     (void)cudaGraphDestroy(graph);
     if (st < 0) {
         free(g);

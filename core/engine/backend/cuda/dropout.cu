@@ -18,8 +18,8 @@ struct chance {
 };
 
 /* x [R,D]  key [R] i64 -> y [R,D]; y may be x. n: pieces of four columns in a leaf, per_row in a row */
-__global__ void drop(dt_cuda_floats x, dt_cuda_ptr<const int64_t> key, dt_cuda_floats y, dt_cuda_span rows,
-                     const dt_device_run *run, chance c, int n, int per_row)
+__global__ void apply_dropout(dt_cuda_floats x, dt_cuda_ptr<const int64_t> key, dt_cuda_floats y, dt_cuda_span rows,
+                              const dt_device_run *run, chance c, int n, int per_row)
 {
     __shared__ dt_cuda_philox stream;
     if (threadIdx.x == 0) {
@@ -60,8 +60,8 @@ dt_status dropout(const dt_device_args *a)
         c.least++;
     }
     const dim3 grid(dt_cuda_blocks(n, THREADS), a->leaves);
-    drop<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_src<int64_t>(a, 1), dt_cuda_into(a, 0),
-                                                  rows, a->run, c, n, per_row);
+    apply_dropout<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_in_floats(a, 0), dt_cuda_src<int64_t>(a, 1),
+                                                           dt_cuda_out_floats(a, 0), rows, a->run, c, n, per_row);
     return DT_CUDA_LAUNCHED();
 }
 

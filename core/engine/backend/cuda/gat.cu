@@ -40,9 +40,9 @@ template <typename T> dt_status gat_of(const dt_device_args *a, uint32_t first, 
     g.col = dt_cuda_src<int32_t>(a, first + 6);
     g.nodes = dt_cuda_rows(a, &in[0], 1);
     g.edges = dt_cuda_rows(a, &in[6], 0);
-    g.K = in[3].data != nullptr ? (int)dt_cuda_last(&in[3]) : 0;
+    g.K = in[3].data != nullptr ? (int)dt_cuda_last_dim(&in[3]) : 0;
     g.slope = (float)a->attr->f[0];
-    DT_CUDA_TRY(dt_cuda_heads_of(a, &in[0], &in[6], &g.s));
+    DT_CUDA_TRY(dt_cuda_heads_args(a, &in[0], &in[6], &g.s));
     *out_p = g;
     return DT_OK;
 }
@@ -92,21 +92,21 @@ template <typename T> __device__ ptr<const T> values_of(const gat<T> &g)
     return g.h;
 }
 
-bool is_wide(const dt_device_args *a, uint32_t h, uint32_t first, uint32_t last)
+bool is_vectorisable(const dt_device_args *a, uint32_t h, uint32_t first, uint32_t last)
 {
-    bool wide = dt_cuda_is_wide(&a->out[0]);
+    bool wide = dt_cuda_is_vectorisable(&a->out[0]);
     for (uint32_t i = first; i <= last; i++) {
-        wide = wide && dt_cuda_is_wide(&a->in[i]);
+        wide = wide && dt_cuda_is_vectorisable(&a->in[i]);
     }
-    return wide && dt_cuda_last(&a->in[h]) % 4 == 0;
+    return wide && dt_cuda_last_dim(&a->in[h]) % 4 == 0;
 }
 
-dt_status run(const dt_device_args *a)
+dt_status run_forward(const dt_device_args *a)
 {
     return dt_cuda_by_type(a->in[0].dtype, [&](auto type) -> dt_status {
         gat<typename decltype(type)::T> g;
         DT_CUDA_TRY(gat_of(a, 0, &g));
-        return dt_cuda_attend_run(a, g, is_wide(a, 0, 0, 2));
+        return dt_cuda_attend_run(a, g, is_vectorisable(a, 0, 0, 2));
     });
 }
 
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
     const int leaf = (int)blockIdx.y, H = g.s.H, K = g.K;
     const int32_t *rowptr = g.rowptr.at(leaf), *col = g.col.at(leaf);
     float *dz = b.dz + (int64_t)leaf * g.s.E * H;
-    dt_cuda_zero_rest(de.at(leaf), g.edges.extent(leaf), g.s.E, K);
+    dt_cuda_zero_dead_rows(de.at(leaf), g.edges.extent(leaf), g.s.E, K);
     if (t.row < g.s.N) {
         const int first = rowptr[t.row], last = rowptr[t.row + 1];
         const logit_slope<W> z(g, t, leaf, first < last ? t.row : -1, b.slope + (int64_t)leaf * g.s.E * H);
@@ -342,7 +342,7 @@ template <typename T> dt_status run_bwd_of(const dt_device_args *a)
         const unsigned threads = dt_cuda_heads_threads(g.s);
         DT_CUDA(
             cudaMemsetAsync(b.reverse.range, 0, a->leaves * (size_t)g.s.N * sizeof(dt_cuda_range), dt_cuda_stream(a)));
-        DT_CUDA_TRY(dt_cuda_by_width(g.s, is_wide(a, 1, 0, 3), [&](auto width) -> dt_status {
+        DT_CUDA_TRY(dt_cuda_by_width(g.s, is_vectorisable(a, 1, 0, 3), [&](auto width) -> dt_status {
             using W = decltype(width);
             by_targets<W, T><<<grid, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, dt_cuda_dst<float>(a, 3), b);
             DT_CUDA_TRY(DT_CUDA_LAUNCHED());
@@ -353,12 +353,12 @@ template <typename T> dt_status run_bwd_of(const dt_device_args *a)
     return sum_parameters(a, g, b);
 }
 
-dt_status run_bwd(const dt_device_args *a)
+dt_status run_backward(const dt_device_args *a)
 {
     return dt_cuda_by_type(a->in[0].dtype, [&](auto type) { return run_bwd_of<typename decltype(type)::T>(a); });
 }
 
 } // namespace
 
-DT_CUDA_KERNEL(GAT, gat, run);
-DT_CUDA_KERNEL_WITH(GAT_BWD, gat_bwd, run_bwd, scratch_bwd, nullptr, nullptr);
+DT_CUDA_KERNEL(GAT, gat, run_forward);
+DT_CUDA_KERNEL_WITH(GAT_BWD, gat_bwd, run_backward, scratch_bwd, nullptr, nullptr);

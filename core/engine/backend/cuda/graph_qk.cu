@@ -30,26 +30,26 @@ template <typename T> dt_status graph_qk_of(const dt_device_args *a, uint32_t fi
     g.q = dt_cuda_src<T>(a, first);
     g.k = dt_cuda_src<T>(a, first + 1);
     g.v = dt_cuda_src<T>(a, first + 2);
-    g.bias = dt_cuda_from(a, first + 3);
+    g.bias = dt_cuda_in_floats(a, first + 3);
     g.rowptr = dt_cuda_src<int32_t>(a, first + 4);
     g.col = dt_cuda_src<int32_t>(a, first + 5);
     g.edges = dt_cuda_rows(a, &in[5], 0);
     g.scale = 1.0f;
-    DT_CUDA_TRY(dt_cuda_heads_of(a, &in[0], &in[5], &g.s));
-    DT_CUDA_TRY(dt_cuda_heads_of(a, &in[1], &in[5], &g.from));
+    DT_CUDA_TRY(dt_cuda_heads_args(a, &in[0], &in[5], &g.s));
+    DT_CUDA_TRY(dt_cuda_heads_args(a, &in[1], &in[5], &g.from));
     g.scale = (float)(1.0 / sqrt((double)g.s.C));
     *out_p = g;
     return DT_OK;
 }
 
-bool is_wide(const dt_device_args *a, uint32_t n_in)
+bool is_vectorisable(const dt_device_args *a, uint32_t n_in)
 {
     bool wide = true;
     for (uint32_t i = 0; i < n_in; i++) {
-        wide = wide && dt_cuda_is_wide(&a->in[i]);
+        wide = wide && dt_cuda_is_vectorisable(&a->in[i]);
     }
     for (uint32_t i = 0; i < 3 && i < a->n_out; i++) {
-        wide = wide && dt_cuda_is_wide(&a->out[i]);
+        wide = wide && dt_cuda_is_vectorisable(&a->out[i]);
     }
     return wide;
 }
@@ -83,12 +83,12 @@ template <typename T> __device__ ptr<const T> values_of(const graph_qk<T> &g)
     return g.v;
 }
 
-dt_status run(const dt_device_args *a)
+dt_status run_forward(const dt_device_args *a)
 {
     return dt_cuda_by_type(a->in[0].dtype, [&](auto type) -> dt_status {
         graph_qk<typename decltype(type)::T> g;
         DT_CUDA_TRY(graph_qk_of(a, 0, &g));
-        return dt_cuda_attend_run(a, g, is_wide(a, 3));
+        return dt_cuda_attend_run(a, g, is_vectorisable(a, 3));
     });
 }
 
@@ -112,7 +112,7 @@ template <typename W> struct no_slope {
 };
 
 /* Zeros past the live edges of dbias. */
-__device__ void zero_rest(const dt_cuda_floats &dbias, int leaf, int live, const dt_cuda_heads &s)
+__device__ void zero_dead_edges(const dt_cuda_floats &dbias, int leaf, int live, const dt_cuda_heads &s)
 {
     const int64_t step = (int64_t)gridDim.x * blockDim.x, end = (int64_t)s.E * s.H;
     for (int64_t i = (int64_t)live * s.H + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -132,8 +132,8 @@ __global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
     const int leaf = (int)blockIdx.y;
     const int32_t *rowptr = g.rowptr.at(leaf), *col = g.col.at(leaf);
     float *d = dz.at(leaf);
-    dt_cuda_zero_rest(d, g.edges.extent(leaf), g.s.E, g.s.H);
-    zero_rest(dbias, leaf, g.edges.extent(leaf), g.s);
+    dt_cuda_zero_dead_rows(d, g.edges.extent(leaf), g.s.E, g.s.H);
+    zero_dead_edges(dbias, leaf, g.edges.extent(leaf), g.s);
     if (t.row >= g.s.N) {
         return;
     }
@@ -235,13 +235,13 @@ template <typename T> dt_status run_bwd_of(const dt_device_args *a)
     ptr<float> dz = dt_cuda_dst<float>(a, 3);
     dt_cuda_floats dbias = {};
     if (has_own_dz(a)) {
-        dbias = dt_cuda_into(a, 3);
+        dbias = dt_cuda_out_floats(a, 3);
         dz = {(float *)(scratch + range_bytes(a, g.from) + target_bytes(a, g.s)), (int64_t)g.s.E * g.s.H};
     }
     const dim3 targets = dt_cuda_heads_grid(a, g.s), sources = dt_cuda_heads_grid(a, g.from);
     const unsigned threads = dt_cuda_heads_threads(g.s);
     DT_CUDA(cudaMemsetAsync(r.range, 0, range_bytes(a, g.from), dt_cuda_stream(a)));
-    return dt_cuda_by_width(g.s, is_wide(a, 4), [&](auto width) -> dt_status {
+    return dt_cuda_by_width(g.s, is_vectorisable(a, 4), [&](auto width) -> dt_status {
         using W = decltype(width);
         if (g.s.N > 0) {
             const ptr<T> dq = dt_cuda_dst<T>(a, 0);
@@ -258,12 +258,12 @@ template <typename T> dt_status run_bwd_of(const dt_device_args *a)
     });
 }
 
-dt_status run_bwd(const dt_device_args *a)
+dt_status run_backward(const dt_device_args *a)
 {
     return dt_cuda_by_type(a->in[0].dtype, [&](auto type) { return run_bwd_of<typename decltype(type)::T>(a); });
 }
 
 } // namespace
 
-DT_CUDA_KERNEL(GRAPH_QK, graph_qk, run);
-DT_CUDA_KERNEL_WITH(GRAPH_QK_BWD, graph_qk_bwd, run_bwd, scratch_bwd, nullptr, nullptr);
+DT_CUDA_KERNEL(GRAPH_QK, graph_qk, run_forward);
+DT_CUDA_KERNEL_WITH(GRAPH_QK_BWD, graph_qk_bwd, run_backward, scratch_bwd, nullptr, nullptr);

@@ -145,7 +145,8 @@ __global__ void __launch_bounds__(DT_CUDA_COLUMN_THREADS)
 size_t gru_bwd_scratch(const dt_device_args *a)
 {
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[0].dim[2], n = a->leaves * S * H;
-    return dt_cuda_product_scratch(a) + 2 * dt_cuda_room(n) + dt_cuda_room_of(T * n * GATES, a->in[0].dtype);
+    return dt_cuda_product_scratch(a) + 2 * dt_cuda_aligned_bytes(n) +
+           dt_cuda_aligned_bytes_of(T * n * GATES, a->in[0].dtype);
 }
 
 template <typename E> backward<E> backward_of(const dt_device_args *a)
@@ -160,7 +161,7 @@ template <typename E> backward<E> backward_of(const dt_device_args *a)
     b.present = dt_cuda_src<float>(a, 4);
     b.dxw = dt_cuda_dst<E>(a, 0);
     b.dh = {(float *)room, S * H};
-    b.dz = {(E *)(room + 2 * dt_cuda_room(a->leaves * S * H)), T * S * GATES * H};
+    b.dz = {(E *)(room + 2 * dt_cuda_aligned_bytes(a->leaves * S * H)), T * S * GATES * H};
     b.rows = dt_cuda_sequences(a, &a->in[0]);
     b.T = (int)T;
     b.S = (int)S;
@@ -171,7 +172,7 @@ template <typename E> backward<E> backward_of(const dt_device_args *a)
 /* dh [S,H], the product of a step */
 template <typename E> target product_back_of(const dt_device_args *a, const backward<E> &b)
 {
-    return {b.dh.data + dt_cuda_room(a->leaves * b.dh.stride) / sizeof(float), b.dh.stride};
+    return {b.dh.data + dt_cuda_aligned_bytes(a->leaves * b.dh.stride) / sizeof(float), b.dh.stride};
 }
 
 /* gradients as the products read them */
@@ -202,7 +203,7 @@ template <typename E> dt_status gru_bwd_of(const dt_device_args *a)
         sum_bias<<<columns, block, 0, dt_cuda_stream(a)>>>(dz, dt_cuda_dst<float>(a, 2), b.T * b.S, M, dbh->accum != 0);
         DT_CUDA_TRY(DT_CUDA_LAUNCHED());
     }
-    return dt_cuda_recurrent_sum(a, dz_of(a, b), &a->in[1]);
+    return dt_cuda_recurrent_weight_gradient(a, dz_of(a, b), &a->in[1]);
 }
 
 dt_status gru_bwd(const dt_device_args *a)

@@ -172,11 +172,11 @@ template <int V, typename T> __global__ void __launch_bounds__(DT_CUDA_COLUMN_TH
     }
 }
 
-bool are_wide(const dt_device_args *a, uint32_t n_in, int D)
+bool are_vectorisable(const dt_device_args *a, uint32_t n_in, int D)
 {
-    bool is_wide = D % 4 == 0 && dt_cuda_is_wide(&a->out[0]);
+    bool is_wide = D % 4 == 0 && dt_cuda_is_vectorisable(&a->out[0]);
     for (uint32_t i = 0; i < n_in; i++) {
-        is_wide = is_wide && dt_cuda_is_wide(dt_cuda_in(a, i));
+        is_wide = is_wide && dt_cuda_is_vectorisable(dt_cuda_in(a, i));
     }
     return is_wide;
 }
@@ -197,7 +197,7 @@ template <typename T> dt_status layernorm_of(const dt_device_args *a)
         return DT_OK;
     }
     const dim3 grid(dt_cuda_row_blocks(&f.rows), a->leaves);
-    const auto kernel = are_wide(a, 4, f.rows.D) ? normalise<4, T> : normalise<1, T>;
+    const auto kernel = are_vectorisable(a, 4, f.rows.D) ? normalise<4, T> : normalise<1, T>;
     kernel<<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(f);
     return DT_CUDA_LAUNCHED();
 }
@@ -230,7 +230,7 @@ template <typename T> dt_status layernorm_bwd_of(const dt_device_args *a)
         return DT_OK;
     }
     const dim3 grid(n, a->leaves), block(32, DT_CUDA_COLUMN_LANES);
-    const auto kernel = are_wide(a, 4, b.rows.D) ? gradients<4, T> : gradients<1, T>;
+    const auto kernel = are_vectorisable(a, 4, b.rows.D) ? gradients<4, T> : gradients<1, T>;
     kernel<<<grid, block, 0, dt_cuda_stream(a)>>>(b);
     return DT_CUDA_LAUNCHED();
 }

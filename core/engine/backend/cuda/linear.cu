@@ -11,7 +11,7 @@ namespace
 
 enum { THREADS = 256 };
 
-bool in_epilogue(int64_t fn)
+bool fits_epilogue(int64_t fn)
 {
     return fn == 0 || fn == DT_FN_RELU;
 }
@@ -24,30 +24,31 @@ struct rounding {
     size_t at[2], bytes; /* in scratch */
 };
 
-uint32_t copies(const dt_device_args *a, const dt_device_view *v)
+uint32_t count_copies(const dt_device_args *a, const dt_device_view *v)
 {
     return v->leaf_stride != 0 ? a->leaves : 1;
 }
 
 /* of inputs 0 and 1 */
-rounding rounding_of(const dt_device_args *a)
+rounding plan_rounding(const dt_device_args *a)
 {
     rounding r = {a->in[0].dtype != DT_F32 ? a->in[0].dtype : a->in[1].dtype, {}, {}, dt_cuda_product_scratch(a)};
     for (int i = 0; i < 2; i++) {
         r.is_done[i] = a->in[i].dtype != r.dtype;
         r.at[i] = r.bytes;
-        r.bytes += r.is_done[i] ? dt_cuda_room_of(dt_cuda_count(&a->in[i]) * copies(a, &a->in[i]), r.dtype) : 0;
+        r.bytes +=
+            r.is_done[i] ? dt_cuda_aligned_bytes_of(dt_cuda_count(&a->in[i]) * count_copies(a, &a->in[i]), r.dtype) : 0;
     }
     return r;
 }
 
-size_t scratch(const dt_device_args *a)
+size_t linear_scratch(const dt_device_args *a)
 {
-    return rounding_of(a).bytes;
+    return plan_rounding(a).bytes;
 }
 
 /* input i as the product reads it */
-dt_cuda_factor factor(const dt_device_args *a, const rounding &r, int i, bool is_transposed)
+dt_cuda_factor make_factor(const dt_device_args *a, const rounding &r, int i, bool is_transposed)
 {
     const dt_device_view *v = &a->in[i];
     if (!r.is_done[i]) {
@@ -56,38 +57,39 @@ dt_cuda_factor factor(const dt_device_args *a, const rounding &r, int i, bool is
     return {(char *)a->scratch + r.at[i], v->leaf_stride != 0 ? dt_cuda_count(v) : 0, is_transposed, r.dtype};
 }
 
-dt_cuda_factor result(const dt_device_args *a)
+dt_cuda_factor make_result(const dt_device_args *a)
 {
     return {a->out[0].data, a->out[0].leaf_stride, false, a->out[0].dtype};
 }
 
 /* out = left right, inputs of these numbers */
-dt_status multiply(const dt_device_args *a, int left, int right, const void *bias)
+dt_status run_product(const dt_device_args *a, int left, int right, const void *bias)
 {
-    const rounding r = rounding_of(a);
+    const rounding r = plan_rounding(a);
     for (int i = 0; i < 2; i++) {
         const dt_device_view *v = &a->in[i];
         if (r.is_done[i]) {
             DT_CUDA_TRY(dt_cuda_narrow((char *)a->scratch + r.at[i], dt_cuda_count(v), (const float *)v->data,
-                                       v->leaf_stride, dt_cuda_count(v), copies(a, v), r.dtype, dt_cuda_stream(a)));
+                                       v->leaf_stride, dt_cuda_count(v), count_copies(a, v), r.dtype,
+                                       dt_cuda_stream(a)));
         }
     }
-    return dt_cuda_product_run(a, (const dt_cuda_product *)a->state, factor(a, r, left, false).data,
-                               factor(a, r, right, false).data, a->out[0].data, bias, a->scratch);
+    return dt_cuda_product_run(a, (const dt_cuda_product *)a->state, make_factor(a, r, left, false).data,
+                               make_factor(a, r, right, false).data, a->out[0].data, bias, a->scratch);
 }
 
 /* out [R,m] = in [R,k] w, or w^T; w is input 1 */
-dt_cuda_product_desc by_rows(const dt_device_args *a, bool is_transposed)
+dt_cuda_product_desc describe_product(const dt_device_args *a, bool is_transposed)
 {
     const dt_device_view *in = &a->in[0], *w = &a->in[1];
-    const rounding r = rounding_of(a);
+    const rounding r = plan_rounding(a);
     dt_cuda_product_desc d = {};
     d.k = w->dim[is_transposed ? 1 : 0];
     d.m = w->dim[is_transposed ? 0 : 1];
     d.n = dt_cuda_rows(a, in, 1).R;
-    d.a = factor(a, r, 0, false);
-    d.b = factor(a, r, 1, is_transposed);
-    d.c = result(a);
+    d.a = make_factor(a, r, 0, false);
+    d.b = make_factor(a, r, 1, is_transposed);
+    d.c = make_result(a);
     return d;
 }
 
@@ -95,14 +97,14 @@ dt_cuda_product_desc by_rows(const dt_device_args *a, bool is_transposed)
 
 dt_status linear_prepare(const dt_device_args *a, void **state_p)
 {
-    dt_cuda_product_desc d = by_rows(a, true);
+    dt_cuda_product_desc d = describe_product(a, true);
     d.bias = dt_cuda_in(a, 2)->data;
     d.has_relu = a->attr->i[0] == DT_FN_RELU;
     return d.n == 0 ? DT_OK : dt_cuda_product_create(a, &d, (dt_cuda_product **)state_p);
 }
 
 /* y = fn(y); zero where not live, since not every function of any finite value is finite */
-__global__ void activate(dt_cuda_floats y, dt_cuda_span rows, int n, int M, int fn, float f0)
+__global__ void apply_activation(dt_cuda_floats y, dt_cuda_span rows, int n, int M, int fn, float f0)
 {
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
     if (i < n) {
@@ -115,15 +117,15 @@ dt_status linear(const dt_device_args *a)
     if (a->state == nullptr) {
         return DT_OK; /* no rows */
     }
-    DT_CUDA_TRY(multiply(a, 0, 1, dt_cuda_in(a, 2)->data));
-    if (in_epilogue(a->attr->i[0])) {
+    DT_CUDA_TRY(run_product(a, 0, 1, dt_cuda_in(a, 2)->data));
+    if (fits_epilogue(a->attr->i[0])) {
         return DT_OK;
     }
     const dt_cuda_span rows = dt_cuda_rows(a, &a->out[0], 1);
     const int n = rows.R * rows.D;
     const dim3 grid(dt_cuda_blocks(n, THREADS), a->leaves);
-    activate<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_into(a, 0), rows, n, rows.D, (int)a->attr->i[0],
-                                                      (float)a->attr->f[0]);
+    apply_activation<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_out_floats(a, 0), rows, n, rows.D,
+                                                              (int)a->attr->i[0], (float)a->attr->f[0]);
     return DT_CUDA_LAUNCHED();
 }
 
@@ -131,13 +133,13 @@ dt_status linear(const dt_device_args *a)
 
 dt_status linear_dx_prepare(const dt_device_args *a, void **state_p)
 {
-    const dt_cuda_product_desc d = by_rows(a, false);
+    const dt_cuda_product_desc d = describe_product(a, false);
     return d.n == 0 ? DT_OK : dt_cuda_product_create(a, &d, (dt_cuda_product **)state_p);
 }
 
 dt_status linear_dx(const dt_device_args *a)
 {
-    return a->state == nullptr ? DT_OK : multiply(a, 0, 1, nullptr);
+    return a->state == nullptr ? DT_OK : run_product(a, 0, 1, nullptr);
 }
 
 /* ---- dw = dy^T x   x [R,K]  dy [R,M]  dw [M,K], one for each leaf ------------------------------------------------ */
@@ -145,14 +147,14 @@ dt_status linear_dx(const dt_device_args *a)
 dt_status linear_dw_prepare(const dt_device_args *a, void **state_p)
 {
     const dt_device_view *dy = &a->in[1], *dw = &a->out[0];
-    const rounding r = rounding_of(a);
+    const rounding r = plan_rounding(a);
     dt_cuda_product_desc d = {};
     d.k = dt_cuda_rows(a, dy, 1).R;
     d.n = dw->dim[0];
     d.m = dw->dim[1];
-    d.a = factor(a, r, 1, true);
-    d.b = factor(a, r, 0, false);
-    d.c = result(a);
+    d.a = make_factor(a, r, 1, true);
+    d.b = make_factor(a, r, 0, false);
+    d.c = make_result(a);
     d.adds = dw->accum != 0;
     return d.k == 0 ? DT_OK : dt_cuda_product_create(a, &d, (dt_cuda_product **)state_p);
 }
@@ -160,13 +162,13 @@ dt_status linear_dw_prepare(const dt_device_args *a, void **state_p)
 dt_status linear_dw(const dt_device_args *a)
 {
     if (a->state != nullptr) {
-        return multiply(a, 1, 0, nullptr);
+        return run_product(a, 1, 0, nullptr);
     }
     return a->out[0].accum != 0 ? DT_OK : dt_cuda_zero(a, 0); /* a sum of no rows */
 }
 
 } // namespace
 
-DT_CUDA_KERNEL_WITH(LINEAR, linear, linear, scratch, linear_prepare, dt_cuda_product_destroy);
-DT_CUDA_KERNEL_WITH(LINEAR_DX, linear_dx, linear_dx, scratch, linear_dx_prepare, dt_cuda_product_destroy);
-DT_CUDA_KERNEL_WITH(LINEAR_DW, linear_dw, linear_dw, scratch, linear_dw_prepare, dt_cuda_product_destroy);
+DT_CUDA_KERNEL_WITH(LINEAR, linear, linear, linear_scratch, linear_prepare, dt_cuda_product_destroy);
+DT_CUDA_KERNEL_WITH(LINEAR_DX, linear_dx, linear_dx, linear_scratch, linear_dx_prepare, dt_cuda_product_destroy);
+DT_CUDA_KERNEL_WITH(LINEAR_DW, linear_dw, linear_dw, linear_scratch, linear_dw_prepare, dt_cuda_product_destroy);

@@ -21,7 +21,7 @@ struct loss {
 };
 
 /* first: the input with the prediction */
-loss loss_of(const dt_device_args *a, uint32_t first, bool is_gaussian)
+loss loss_args(const dt_device_args *a, uint32_t first, bool is_gaussian)
 {
     const uint32_t target = first + (is_gaussian ? 2 : 1);
     const int64_t R = dt_cuda_count(&a->in[target + 1]);
@@ -132,7 +132,7 @@ dt_status sum(const dt_device_args *a)
 
 template <uint32_t OP> dt_status loss_total(const dt_device_args *a)
 {
-    return total(a, term_of<OP>{loss_of(a, 0, OP == DT_OPX_GAUSSIAN_NLL)});
+    return total(a, term_of<OP>{loss_args(a, 0, OP == DT_OPX_GAUSSIAN_NLL)});
 }
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
@@ -176,7 +176,7 @@ template <uint32_t OP> struct term_bwd_of {
 
 /* The gradient of every element, of the prediction and of log_sigma. */
 template <typename F>
-__global__ void each(F gradient, dt_cuda_span rows, dt_cuda_ptr<float> first, dt_cuda_ptr<float> second)
+__global__ void element_gradients(F gradient, dt_cuda_span rows, dt_cuda_ptr<float> first, dt_cuda_ptr<float> second)
 {
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
     if (i >= rows.R) {
@@ -201,7 +201,8 @@ template <typename F> dt_status spread(const dt_device_args *a, F gradient)
         return DT_OK;
     }
     const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
-    each<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(gradient, rows, dt_cuda_dst<float>(a, 0), dt_cuda_dst<float>(a, 1));
+    element_gradients<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(gradient, rows, dt_cuda_dst<float>(a, 0),
+                                                               dt_cuda_dst<float>(a, 1));
     return DT_CUDA_LAUNCHED();
 }
 
@@ -212,7 +213,7 @@ dt_status sum_bwd(const dt_device_args *a)
 
 template <uint32_t OP> dt_status loss_bwd(const dt_device_args *a)
 {
-    return spread(a, term_bwd_of<OP>{loss_of(a, 1, OP == DT_OPX_GAUSSIAN_NLL)});
+    return spread(a, term_bwd_of<OP>{loss_args(a, 1, OP == DT_OPX_GAUSSIAN_NLL)});
 }
 
 } // namespace

@@ -55,26 +55,26 @@ __device__ void cell(const forward<E> &f, int leaf, int t, int s, int j, bool is
 }
 
 /* Does each step need a product of its own? */
-bool by_product(const dt_device_args *a, int64_t H)
+bool needs_step_products(const dt_device_args *a, int64_t H)
 {
     return dt_cuda_steps_by_product(a) && !dt_cuda_lstm_fits_cluster(a, (int)H);
 }
 
 /* In scratch: what the products of steps take, where there are any; then c [S,H], where it is not kept. */
-size_t room_before_c(const dt_device_args *a)
+size_t scratch_before_c(const dt_device_args *a)
 {
-    return by_product(a, a->in[1].dim[1]) ? dt_cuda_step_products_scratch(a) : 0;
+    return needs_step_products(a, a->in[1].dim[1]) ? dt_cuda_step_products_scratch(a) : 0;
 }
 
 size_t lstm_scratch(const dt_device_args *a)
 {
     const int64_t S = a->in[0].dim[1], H = a->in[1].dim[1];
-    return room_before_c(a) + (dt_cuda_out(a, 2)->data != nullptr ? 0 : dt_cuda_room(a->leaves * S * H));
+    return scratch_before_c(a) + (dt_cuda_out(a, 2)->data != nullptr ? 0 : dt_cuda_aligned_bytes(a->leaves * S * H));
 }
 
 dt_status lstm_prepare(const dt_device_args *a, void **state_p)
 {
-    return by_product(a, a->in[1].dim[1]) ? dt_cuda_recurrent_forward(a, state_p) : DT_OK;
+    return needs_step_products(a, a->in[1].dim[1]) ? dt_cuda_recurrent_forward(a, state_p) : DT_OK;
 }
 
 /* xw, wh, h and gates have one type */
@@ -88,13 +88,13 @@ template <typename E> dt_status lstm_of(const dt_device_args *a)
     f.h = dt_cuda_dst<E>(a, 0);
     f.gates = dt_cuda_dst<E>(a, 1);
     f.c = dt_cuda_dst<float>(a, 2);
-    f.state = {(float *)((char *)a->scratch + room_before_c(a)), (int64_t)S * H};
+    f.state = {(float *)((char *)a->scratch + scratch_before_c(a)), (int64_t)S * H};
     f.rows = dt_cuda_sequences(a, &a->in[0]);
     f.T = T;
     f.S = S;
     f.H = H;
     return dt_cuda_lstm_fits_cluster(a, H) ? dt_cuda_lstm_cluster<E>(a, &f)
-                                           : dt_cuda_steps_forward<GATES>(a, f, by_product(a, H));
+                                           : dt_cuda_steps_forward<GATES>(a, f, needs_step_products(a, H));
 }
 
 dt_status lstm(const dt_device_args *a)
@@ -136,15 +136,15 @@ __device__ void cell(const backward<E> &b, int leaf, int t, int s, int j, bool i
 size_t lstm_bwd_scratch(const dt_device_args *a)
 {
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[0].dim[2], n = a->leaves * S * H;
-    const size_t dz = dt_cuda_out(a, 0)->data != nullptr ? 0 : dt_cuda_room_of(T * n * GATES, a->in[0].dtype);
-    return dt_cuda_product_scratch(a) + 3 * dt_cuda_room(n) + dz;
+    const size_t dz = dt_cuda_out(a, 0)->data != nullptr ? 0 : dt_cuda_aligned_bytes_of(T * n * GATES, a->in[0].dtype);
+    return dt_cuda_product_scratch(a) + 3 * dt_cuda_aligned_bytes(n) + dz;
 }
 
 template <typename E> backward<E> backward_of(const dt_device_args *a)
 {
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[0].dim[2];
     char *room = (char *)a->scratch + dt_cuda_product_scratch(a);
-    const size_t state_bytes = dt_cuda_room(a->leaves * S * H);
+    const size_t state_bytes = dt_cuda_aligned_bytes(a->leaves * S * H);
     backward<E> b = {};
     b.dy = dt_cuda_src<E>(a, 0);
     b.gates = dt_cuda_src<E>(a, 2);
@@ -167,7 +167,7 @@ template <typename E> backward<E> backward_of(const dt_device_args *a)
 /* dh [S,H], the product of a step */
 template <typename E> target product_back_of(const dt_device_args *a, const backward<E> &b)
 {
-    return {b.held.data + dt_cuda_room(a->leaves * b.held.stride) / sizeof(float), b.held.stride};
+    return {b.held.data + dt_cuda_aligned_bytes(a->leaves * b.held.stride) / sizeof(float), b.held.stride};
 }
 
 /* gradients as the products read them */
@@ -181,7 +181,7 @@ dt_status lstm_bwd_prepare(const dt_device_args *a, void **state_p)
     return dt_cuda_by_type(a->in[0].dtype, [&](auto type) {
         const auto b = backward_of<typename decltype(type)::T>(a);
         return dt_cuda_recurrent_backward(a, dz_of(a, b), &a->in[1], &a->in[4], dt_cuda_out(a, 1),
-                                          by_product(a, b.H) ? product_back_of(a, b).data : nullptr, state_p);
+                                          needs_step_products(a, b.H) ? product_back_of(a, b).data : nullptr, state_p);
     });
 }
 
@@ -189,10 +189,11 @@ dt_status lstm_bwd_prepare(const dt_device_args *a, void **state_p)
 template <typename E> dt_status lstm_bwd_of(const dt_device_args *a)
 {
     const backward<E> b = backward_of<E>(a);
-    DT_CUDA_TRY(dt_cuda_lstm_fits_cluster(a, b.H)
-                    ? dt_cuda_lstm_cluster_bwd<E>(a, &b)
-                    : dt_cuda_steps_backward<GATES>(a, b, &a->in[4], product_back_of(a, b), by_product(a, b.H)));
-    return dt_cuda_recurrent_sum(a, dz_of(a, b), &a->in[1]);
+    DT_CUDA_TRY(
+        dt_cuda_lstm_fits_cluster(a, b.H)
+            ? dt_cuda_lstm_cluster_bwd<E>(a, &b)
+            : dt_cuda_steps_backward<GATES>(a, b, &a->in[4], product_back_of(a, b), needs_step_products(a, b.H)));
+    return dt_cuda_recurrent_weight_gradient(a, dz_of(a, b), &a->in[1]);
 }
 
 dt_status lstm_bwd(const dt_device_args *a)

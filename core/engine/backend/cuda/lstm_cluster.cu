@@ -34,7 +34,7 @@ template <typename T> __device__ pair<T> narrow_pair(float x, float y)
 
 /* 16 x 16 tile: sum over k of a[.,k] b[k,.]; b as it is, or stored by columns */
 template <typename T, typename B_LAYOUT>
-__device__ void multiply(const T *a, int a_pitch, const T *b, int b_pitch, int b_step, int K, float *out)
+__device__ void multiply_tile(const T *a, int a_pitch, const T *b, int b_pitch, int b_step, int K, float *out)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     using namespace nvcuda::wmma;
@@ -111,8 +111,8 @@ template <typename T, typename E> __global__ void __launch_bounds__(THREADS) who
             const int r = 16 * (warp & 1), u = 16 * (warp >> 1 & 1);
             const T *state = room.h + ((t & 1) * TILE + r) * pitch;
             for (int q = 2 * (warp >> 2); q < 2 * (warp >> 2) + 2; q++) {
-                multiply<T, nvcuda::wmma::col_major>(state, pitch, room.w + (q * TILE + u) * pitch, pitch, 1, H,
-                                                     room.out + (q * TILE + r) * OUT_PITCH + u);
+                multiply_tile<T, nvcuda::wmma::col_major>(state, pitch, room.w + (q * TILE + u) * pitch, pitch, 1, H,
+                                                          room.out + (q * TILE + r) * OUT_PITCH + u);
             }
         }
         __syncthreads();
@@ -218,8 +218,8 @@ template <typename T, typename E> __global__ void __launch_bounds__(THREADS) who
             /* eight warps: half of the sequences, half of the units, half of the sum each */
             const int r = 16 * (warp & 1), u = 16 * (warp >> 1 & 1), part = warp >> 2, k = part * (K / 2);
             const T *after = room.dz + (((t + 1) & 1) * TILE + r) * pitch + k;
-            multiply<T, nvcuda::wmma::row_major>(after, pitch, room.w + k * w_pitch + u, w_pitch, w_pitch, K / 2,
-                                                 room.out + (part * TILE + r) * OUT_PITCH + u);
+            multiply_tile<T, nvcuda::wmma::row_major>(after, pitch, room.w + k * w_pitch + u, w_pitch, w_pitch, K / 2,
+                                                      room.out + (part * TILE + r) * OUT_PITCH + u);
         }
         __syncthreads();
 #    pragma unroll
@@ -263,7 +263,7 @@ template <typename T, typename E> __global__ void __launch_bounds__(THREADS) who
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 /* A block for each TILE of H units, all of them a cluster. */
-cudaLaunchConfig_t config_of(int H, size_t bytes, cudaLaunchAttribute *cluster)
+cudaLaunchConfig_t cluster_config(int H, size_t bytes, cudaLaunchAttribute *cluster)
 {
     const unsigned n_blocks = (unsigned)(H / TILE);
     cudaLaunchConfig_t config = {};
@@ -284,7 +284,7 @@ cudaLaunchConfig_t config_of(int H, size_t bytes, cudaLaunchAttribute *cluster)
 template <typename ARGS> bool has_room(void (*kernel)(ARGS), int H, size_t bytes)
 {
     cudaLaunchAttribute cluster = {};
-    const cudaLaunchConfig_t config = config_of(H, bytes, &cluster);
+    const cudaLaunchConfig_t config = cluster_config(H, bytes, &cluster);
     int n = 0;
     cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     e = e == cudaSuccess ? cudaOccupancyMaxActiveClusters(&n, kernel, &config) : e;
@@ -295,7 +295,7 @@ template <typename ARGS> bool has_room(void (*kernel)(ARGS), int H, size_t bytes
 template <typename ARGS> dt_status launch(const dt_device_args *a, void (*kernel)(ARGS), const ARGS &args, size_t bytes)
 {
     cudaLaunchAttribute cluster = {};
-    cudaLaunchConfig_t config = config_of(args.H, bytes, &cluster);
+    cudaLaunchConfig_t config = cluster_config(args.H, bytes, &cluster);
     config.gridDim = dim3(config.gridDim.x, dt_cuda_blocks(args.S, TILE), a->leaves);
     config.stream = dt_cuda_stream(a);
     if (args.T == 0 || args.S == 0) {
@@ -313,7 +313,7 @@ template <typename T, typename E> bool have_room(int H)
 }
 
 /* The device is asked once; scratch, prepare and run must agree. */
-bool ask_device(const dt_device_args *a, int H)
+bool query_device(const dt_device_args *a, int H)
 {
     const bool is_bf16 = a->math == DT_DEVICE_MATH_BF16, is_full = a->in[0].dtype == DT_F32;
     signed char *answer =
@@ -340,7 +340,7 @@ bool dt_cuda_lstm_fits_cluster(const dt_device_args *a, int H)
 {
     return (a->math == DT_DEVICE_MATH_BF16 || a->math == DT_DEVICE_MATH_F16) && dt_cuda_arch(a->device) >= 90 &&
            dt_cuda_code(a->device) >= 90 && H >= TILE && H <= MAX_H && H % TILE == 0 &&
-           backward_bytes(H) <= (size_t)dt_cuda_shared_max(a->device) && ask_device(a, H);
+           backward_bytes(H) <= (size_t)dt_cuda_shared_max(a->device) && query_device(a, H);
 }
 
 /* What is stored in half is so because products are. */

@@ -12,7 +12,7 @@ enum { THREADS = 256, PER_THREAD = DT_DEVICE_BLOCK / THREADS, MAX_HEIGHT = 32 };
 
 /* ---- begin ------------------------------------------------------------------------------------------------------- */
 
-__global__ void seeds(const dt_device_control *control, const dt_device_state *state, double *seed, int n)
+__global__ void write_seeds(const dt_device_control *control, const dt_device_state *state, double *seed, int n)
 {
     const int i = (int)threadIdx.x;
     if (i < n) {
@@ -23,7 +23,7 @@ __global__ void seeds(const dt_device_control *control, const dt_device_state *s
 /* ---- squares ---------------------------------------------------------------------------------------------------- */
 
 /* One block of threads per DT_DEVICE_BLOCK elements of a slice, which begins in block `first`. */
-__global__ void squares(const float *grad, dt_device_slice s, int64_t first, double *block_sum)
+__global__ void sum_block_squares(const float *grad, dt_device_slice s, int64_t first, double *block_sum)
 {
     __shared__ double shared[32];
     const int64_t block = first + blockIdx.x;
@@ -45,7 +45,7 @@ __global__ void squares(const float *grad, dt_device_slice s, int64_t first, dou
 
 /* core/engine/amp/scaler.h: an overflow uses up one of `hysteresis` chances and then lowers the scale; `interval` good
  * steps in a row raise it. */
-__device__ void rescale(const dt_device_scaler *k, dt_device_state *s, bool is_finite)
+__device__ void update_scale(const dt_device_scaler *k, dt_device_state *s, bool is_finite)
 {
     if (!k->enabled || !k->dynamic) {
         return;
@@ -95,7 +95,7 @@ __device__ void count_updates(const dt_device_finish &f)
     }
 }
 /* The first element of the sum that is not finite, in one of the blocks whose sum is not; -1: none. All threads. */
-__device__ int64_t find_bad(const dt_device_finish &f, int n_blocks)
+__device__ int64_t find_non_finite(const dt_device_finish &f, int n_blocks)
 {
     __shared__ int block;
     __shared__ unsigned long long first;
@@ -118,7 +118,7 @@ __device__ int64_t find_bad(const dt_device_finish &f, int n_blocks)
 }
 
 /* n: a power of two. Nodes wait for their siblings on a stack: two of a height never lie there. */
-__device__ double tree_of_leaves(const double *from, uint32_t n)
+__device__ double sum_leaf_tree(const double *from, uint32_t n)
 {
     double waiting[MAX_HEIGHT];
     int top = 0;
@@ -132,7 +132,7 @@ __device__ double tree_of_leaves(const double *from, uint32_t n)
     return waiting[0];
 }
 
-__global__ void decide(dt_device_finish f, losses l, int n_blocks)
+__global__ void decide_update(dt_device_finish f, losses l, int n_blocks)
 {
     __shared__ double shared[32];
     __shared__ double of_group[DT_DEVICE_MAX_GROUPS];
@@ -150,7 +150,7 @@ __global__ void decide(dt_device_finish f, losses l, int n_blocks)
         }
         __syncthreads();
     }
-    const int64_t bad = is_sum_finite || f.is_part ? -1 : find_bad(f, n_blocks);
+    const int64_t bad = is_sum_finite || f.is_part ? -1 : find_non_finite(f, n_blocks);
     if (threadIdx.x != 0) {
         return;
     }
@@ -158,7 +158,7 @@ __global__ void decide(dt_device_finish f, losses l, int n_blocks)
     bool is_finite = is_sum_finite;
     for (uint32_t i = 0; i < f.n_losses; i++) {
         if (l.leaf[i] != NULL) {
-            r.loss[i] = tree_of_leaves(l.leaf[i], f.loss_leaves);
+            r.loss[i] = sum_leaf_tree(l.leaf[i], f.loss_leaves);
             is_finite = is_finite && isfinite(r.loss[i]);
         }
     }
@@ -176,7 +176,7 @@ __global__ void decide(dt_device_finish f, losses l, int n_blocks)
     } else {
         f.state->skipped++;
     }
-    rescale(&f.scaler, f.state, is_finite);
+    update_scale(&f.scaler, f.state, is_finite);
     r.updates = f.state->updates;
     for (uint32_t g = 0; g < f.n_groups; g++) {
         r.group_updates[g] = f.state->group_updates[g];
@@ -189,7 +189,8 @@ __global__ void decide(dt_device_finish f, losses l, int n_blocks)
 
 /* The numbers of a group's update, and the factor of the gradient: unscale and clip (PyTorch's clip_grad_norm_) in
  * one. */
-__device__ dt_device_consts consts_of(const dt_device_finish &f, const dt_device_result &r, int group, float *factor)
+__device__ dt_device_consts update_consts(const dt_device_finish &f, const dt_device_result &r, int group,
+                                          float *factor)
 {
     const double clip = f.control->gradient_clip[group], norm = r.group_norm[group];
     double scale = 1.0 / r.loss_scale;
@@ -235,12 +236,12 @@ template <typename RULE> __global__ void update(dt_device_finish f, dt_device_sl
         return;
     }
     float factor;
-    const dt_device_consts k = consts_of(f, r, group, &factor);
+    const dt_device_consts k = update_consts(f, r, group, &factor);
     RULE::update(f, k, i, s.moment + n, f.grad[i] * factor + k.l2 * f.param[i]);
 }
 
 /* As dt_optim_blend. */
-__global__ void blend(dt_device_blend b)
+__global__ void blend_target(dt_device_blend b)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= b.n || !b.result->applied || b.result->group_updates[b.group] % b.every != 0) {
@@ -267,7 +268,7 @@ dt_status update_slice(const dt_device_finish *f, dt_device_slice slice, cudaStr
 
 dt_status dt_cuda_begin(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
 {
-    seeds<<<1, 32, 0, (cudaStream_t)(void *)s>>>(f->control, f->state, f->seed, (int)f->n_losses);
+    write_seeds<<<1, 32, 0, (cudaStream_t)(void *)s>>>(f->control, f->state, f->seed, (int)f->n_losses);
     return DT_CUDA_LAUNCHED();
 }
 
@@ -277,7 +278,8 @@ dt_status dt_cuda_measure(dt_device *d, const dt_device_finish *f, dt_device_str
         const dt_device_slice at = f->slice[k];
         const int64_t first = at.begin / DT_DEVICE_BLOCK, end = (at.end + DT_DEVICE_BLOCK - 1) / DT_DEVICE_BLOCK;
         if (at.end > at.begin) {
-            squares<<<(unsigned)(end - first), THREADS, 0, (cudaStream_t)(void *)s>>>(f->grad, at, first, f->block_sum);
+            sum_block_squares<<<(unsigned)(end - first), THREADS, 0, (cudaStream_t)(void *)s>>>(f->grad, at, first,
+                                                                                                f->block_sum);
             DT_CUDA_TRY(DT_CUDA_LAUNCHED());
         }
     }
@@ -291,7 +293,7 @@ dt_status dt_cuda_apply(dt_device *d, const dt_device_finish *f, dt_device_strea
     for (uint32_t i = 0; i < f->n_losses; i++) {
         l.leaf[i] = f->loss[i];
     }
-    decide<<<1, THREADS, 0, stream>>>(*f, l, (int)dt_cuda_blocks(f->total, DT_DEVICE_BLOCK));
+    decide_update<<<1, THREADS, 0, stream>>>(*f, l, (int)dt_cuda_blocks(f->total, DT_DEVICE_BLOCK));
     DT_CUDA_TRY(DT_CUDA_LAUNCHED());
     for (uint32_t k = 0; k < f->n_slices; k++) {
         DT_CUDA_TRY(update_slice(f, f->slice[k], stream));
@@ -302,12 +304,12 @@ dt_status dt_cuda_apply(dt_device *d, const dt_device_finish *f, dt_device_strea
 dt_status dt_cuda_blend(dt_device *d, const dt_device_blend *b, dt_device_stream *s)
 {
     if (b->n > 0) {
-        blend<<<dt_cuda_blocks(b->n, THREADS), THREADS, 0, (cudaStream_t)(void *)s>>>(*b);
+        blend_target<<<dt_cuda_blocks(b->n, THREADS), THREADS, 0, (cudaStream_t)(void *)s>>>(*b);
     }
     return DT_CUDA_LAUNCHED();
 }
 
 cudaError_t dt_cuda_probe(cudaFuncAttributes *f)
 {
-    return cudaFuncGetAttributes(f, (const void *)seeds);
+    return cudaFuncGetAttributes(f, (const void *)write_seeds);
 }

@@ -15,23 +15,23 @@ using source = dt_cuda_ptr<const float>;
 using target = dt_cuda_ptr<float>;
 
 /* x limited to +-20; NaN stays */
-__device__ inline float limited(float x)
+__device__ inline float clamp_exponent(float x)
 {
     return x > DT_KERNEL_EXPONENT ? DT_KERNEL_EXPONENT : x < -DT_KERNEL_EXPONENT ? -DT_KERNEL_EXPONENT : x;
 }
 
-__device__ inline bool is_beyond(float x)
+__device__ inline bool exceeds_exponent(float x)
 {
     return fabsf(x) > DT_KERNEL_EXPONENT;
 }
 
 /* dy of row r, 0 where that result has no gradient */
-__device__ inline float grad_of(source dy, int leaf, int r)
+__device__ inline float read_grad(source dy, int leaf, int r)
 {
     return dy.data != nullptr ? dy.at(leaf)[r] : 0.0f;
 }
 
-__device__ inline void put(target y, int leaf, int64_t i, float x)
+__device__ inline void store_optional(target y, int leaf, int64_t i, float x)
 {
     if (y.data != nullptr) {
         y.at(leaf)[i] = x;
@@ -111,10 +111,14 @@ struct choices {
     }
 };
 
-choices choices_of(const dt_device_args *a, uint32_t first)
+choices categorical_args(const dt_device_args *a, uint32_t first)
 {
-    return {dt_cuda_src<float>(a, first),     dt_cuda_src<float>(a, first + 2),     dt_cuda_src<int32_t>(a, first + 1),
-            (int)dt_cuda_last(&a->in[first]), (int)dt_cuda_last(&a->in[first + 1]), (int)a->attr->i[0]};
+    return {dt_cuda_src<float>(a, first),
+            dt_cuda_src<float>(a, first + 2),
+            dt_cuda_src<int32_t>(a, first + 1),
+            (int)dt_cuda_last_dim(&a->in[first]),
+            (int)dt_cuda_last_dim(&a->in[first + 1]),
+            (int)a->attr->i[0]};
 }
 
 struct categorical_row {
@@ -128,8 +132,8 @@ struct categorical_row {
             first = s.action >= 0 ? s.log_p(s.action) : DT_KERNEL_FORBIDDEN;
             second = s.entropy;
         }
-        put(log_prob, leaf, r, first);
-        put(entropy, leaf, r, second);
+        store_optional(log_prob, leaf, r, first);
+        store_optional(entropy, leaf, r, second);
     }
 };
 
@@ -147,7 +151,7 @@ struct categorical_bwd_row {
             return;
         }
         const softmax s = from.at(leaf, r);
-        const float g = s.action >= 0 ? grad_of(dlog_prob, leaf, r) : 0.0f, h = grad_of(dentropy, leaf, r);
+        const float g = s.action >= 0 ? read_grad(dlog_prob, leaf, r) : 0.0f, h = read_grad(dentropy, leaf, r);
         for (int j = 0; j < from.M; j++) {
             float dz = 0;
             if (s.allows(j)) {
@@ -162,13 +166,13 @@ struct categorical_bwd_row {
 dt_status categorical(const dt_device_args *a)
 {
     return run_rows(a, &a->in[0], 1,
-                    categorical_row{choices_of(a, 0), dt_cuda_dst<float>(a, 0), dt_cuda_dst<float>(a, 1)});
+                    categorical_row{categorical_args(a, 0), dt_cuda_dst<float>(a, 0), dt_cuda_dst<float>(a, 1)});
 }
 
 dt_status categorical_bwd(const dt_device_args *a)
 {
     return run_rows(a, &a->in[2], 1,
-                    categorical_bwd_row{choices_of(a, 2), dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1),
+                    categorical_bwd_row{categorical_args(a, 2), dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1),
                                         dt_cuda_dst<float>(a, 0)});
 }
 
@@ -183,15 +187,15 @@ struct normal {
     {
         const int64_t i = (int64_t)r * P + p;
         const float spread = log_std.at(leaf)[(int64_t)r * stride + p];
-        *inverse_p = expf(-limited(spread));
+        *inverse_p = expf(-clamp_exponent(spread));
         *z_p = (action.at(leaf)[i] - mean.at(leaf)[i]) * *inverse_p;
         return spread;
     }
 };
 
-normal normal_of(const dt_device_args *a, uint32_t first)
+normal gaussian_args(const dt_device_args *a, uint32_t first)
 {
-    const int P = (int)dt_cuda_last(&a->in[first]);
+    const int P = (int)dt_cuda_last_dim(&a->in[first]);
     return {dt_cuda_src<float>(a, first), dt_cuda_src<float>(a, first + 1), dt_cuda_src<float>(a, first + 2), P,
             a->in[first + 1].rank < a->in[first].rank ? 0 : P};
 }
@@ -203,11 +207,11 @@ struct gaussian_row {
     {
         float squares = 0, width = 0, z, inverse; /* sum of z^2, of s + log(2 pi) / 2 */
         for (int p = 0; is_live && p < from.P; p++) {
-            width += limited(from.at(leaf, r, p, &z, &inverse)) + (float)DT_KERNEL_LOG_2PI_2;
+            width += clamp_exponent(from.at(leaf, r, p, &z, &inverse)) + (float)DT_KERNEL_LOG_2PI_2;
             squares += z * z;
         }
-        put(log_prob, leaf, r, -(0.5f * squares + width));
-        put(entropy, leaf, r, is_live ? width + 0.5f * (float)from.P : 0.0f);
+        store_optional(log_prob, leaf, r, -(0.5f * squares + width));
+        store_optional(entropy, leaf, r, is_live ? width + 0.5f * (float)from.P : 0.0f);
     }
 };
 
@@ -220,27 +224,28 @@ struct gaussian_bwd_row {
         for (int p = 0; p < from.P; p++) {
             float by_mean = 0, by_spread = 0;
             if (is_live) {
-                const float g = grad_of(dlog_prob, leaf, r), h = grad_of(dentropy, leaf, r);
+                const float g = read_grad(dlog_prob, leaf, r), h = read_grad(dentropy, leaf, r);
                 float z, inverse;
                 const float spread = from.at(leaf, r, p, &z, &inverse);
                 by_mean = g * z * inverse;
-                by_spread = is_beyond(spread) ? 0.0f : g * (z * z - 1.0f) + h;
+                by_spread = exceeds_exponent(spread) ? 0.0f : g * (z * z - 1.0f) + h;
             }
-            put(dmean, leaf, (int64_t)r * from.P + p, by_mean);
-            put(dlog_std, leaf, (int64_t)r * from.P + p, by_spread);
+            store_optional(dmean, leaf, (int64_t)r * from.P + p, by_mean);
+            store_optional(dlog_std, leaf, (int64_t)r * from.P + p, by_spread);
         }
     }
 };
 
 dt_status gaussian(const dt_device_args *a)
 {
-    return run_rows(a, &a->in[0], 1, gaussian_row{normal_of(a, 0), dt_cuda_dst<float>(a, 0), dt_cuda_dst<float>(a, 1)});
+    return run_rows(a, &a->in[0], 1,
+                    gaussian_row{gaussian_args(a, 0), dt_cuda_dst<float>(a, 0), dt_cuda_dst<float>(a, 1)});
 }
 
 dt_status gaussian_bwd(const dt_device_args *a)
 {
     return run_rows(a, &a->in[2], 1,
-                    gaussian_bwd_row{normal_of(a, 2), dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1),
+                    gaussian_bwd_row{gaussian_args(a, 2), dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1),
                                      dt_cuda_dst<float>(a, 0), dt_cuda_dst<float>(a, 1)});
 }
 
@@ -251,7 +256,7 @@ struct surrogate {
     float low, high; /* bounds of the ratio */
 };
 
-surrogate surrogate_of(const dt_device_args *a, uint32_t first)
+surrogate ppo_clip_args(const dt_device_args *a, uint32_t first)
 {
     return {dt_cuda_src<float>(a, first), dt_cuda_src<float>(a, first + 1), dt_cuda_src<float>(a, first + 2),
             (float)(1 - a->attr->f[0]), (float)(1 + a->attr->f[1])};
@@ -264,16 +269,16 @@ struct ppo_clip_row {
     {
         float first = 0, second = 0, third = 0;
         if (is_live) {
-            const float d = limited(from.log_prob.at(leaf)[r] - from.old.at(leaf)[r]), ratio = expf(d);
+            const float d = clamp_exponent(from.log_prob.at(leaf)[r] - from.old.at(leaf)[r]), ratio = expf(d);
             const float A = from.advantage.at(leaf)[r];
             const float bounded = ratio > from.high ? from.high : ratio < from.low ? from.low : ratio;
             first = ratio * A < bounded * A ? -ratio * A : -bounded * A;
             second = expm1f(d) - d;
             third = ratio > from.high || ratio < from.low ? 1.0f : 0.0f;
         }
-        put(loss, leaf, r, first);
-        put(kl, leaf, r, second);
-        put(clipped, leaf, r, third);
+        store_optional(loss, leaf, r, first);
+        store_optional(kl, leaf, r, second);
+        store_optional(clipped, leaf, r, third);
     }
 };
 
@@ -285,27 +290,27 @@ struct ppo_clip_bwd_row {
     {
         float slope = 0;
         if (is_live) {
-            const float difference = from.log_prob.at(leaf)[r] - from.old.at(leaf)[r], d = limited(difference);
+            const float difference = from.log_prob.at(leaf)[r] - from.old.at(leaf)[r], d = clamp_exponent(difference);
             const float ratio = expf(d), A = from.advantage.at(leaf)[r];
             const bool is_bounded = (A > 0 && ratio > from.high) || (A < 0 && ratio < from.low);
-            slope = grad_of(dkl, leaf, r) * expm1f(d) - (is_bounded ? 0.0f : grad_of(dloss, leaf, r) * ratio * A);
-            slope = is_beyond(difference) ? 0.0f : slope;
+            slope = read_grad(dkl, leaf, r) * expm1f(d) - (is_bounded ? 0.0f : read_grad(dloss, leaf, r) * ratio * A);
+            slope = exceeds_exponent(difference) ? 0.0f : slope;
         }
-        put(dlog_prob, leaf, r, slope);
+        store_optional(dlog_prob, leaf, r, slope);
     }
 };
 
 dt_status ppo_clip(const dt_device_args *a)
 {
-    return run_rows(
-        a, &a->in[0], 0,
-        ppo_clip_row{surrogate_of(a, 0), dt_cuda_dst<float>(a, 0), dt_cuda_dst<float>(a, 1), dt_cuda_dst<float>(a, 2)});
+    return run_rows(a, &a->in[0], 0,
+                    ppo_clip_row{ppo_clip_args(a, 0), dt_cuda_dst<float>(a, 0), dt_cuda_dst<float>(a, 1),
+                                 dt_cuda_dst<float>(a, 2)});
 }
 
 dt_status ppo_clip_bwd(const dt_device_args *a)
 {
     return run_rows(a, &a->in[2], 0,
-                    ppo_clip_bwd_row{surrogate_of(a, 2), dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1),
+                    ppo_clip_bwd_row{ppo_clip_args(a, 2), dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1),
                                      dt_cuda_dst<float>(a, 0)});
 }
 
@@ -332,7 +337,7 @@ struct distance {
     }
 };
 
-distance distance_of(const dt_device_args *a, uint32_t first)
+distance value_loss_args(const dt_device_args *a, uint32_t first)
 {
     return {dt_cuda_src<float>(a, first), dt_cuda_src<float>(a, first + 1), dt_cuda_src<float>(a, first + 2),
             (int)a->attr->i[0], (float)a->attr->f[0]};
@@ -344,7 +349,7 @@ struct value_loss_row {
     __device__ void operator()(int leaf, int r, bool is_live) const
     {
         float slope;
-        put(y, leaf, r, is_live ? from.at(leaf, r, &slope) : 0.0f);
+        store_optional(y, leaf, r, is_live ? from.at(leaf, r, &slope) : 0.0f);
     }
 };
 
@@ -359,19 +364,19 @@ struct value_loss_bwd_row {
             (void)from.at(leaf, r, &slope);
             slope *= dy.at(leaf)[r];
         }
-        put(dvalue, leaf, r, slope);
+        store_optional(dvalue, leaf, r, slope);
     }
 };
 
 dt_status value_loss(const dt_device_args *a)
 {
-    return run_rows(a, &a->in[0], 0, value_loss_row{distance_of(a, 0), dt_cuda_dst<float>(a, 0)});
+    return run_rows(a, &a->in[0], 0, value_loss_row{value_loss_args(a, 0), dt_cuda_dst<float>(a, 0)});
 }
 
 dt_status value_loss_bwd(const dt_device_args *a)
 {
     return run_rows(a, &a->in[1], 0,
-                    value_loss_bwd_row{distance_of(a, 1), dt_cuda_src<float>(a, 0), dt_cuda_dst<float>(a, 0)});
+                    value_loss_bwd_row{value_loss_args(a, 1), dt_cuda_src<float>(a, 0), dt_cuda_dst<float>(a, 0)});
 }
 
 } // namespace

@@ -64,7 +64,7 @@ cublasComputeType_t compute_type(uint32_t math, int32_t dtype)
 }
 
 /* of every leaf's matrix, at most FULL_ALIGNMENT bytes */
-uint32_t alignment(const dt_cuda_factor *f)
+uint32_t factor_alignment(const dt_cuda_factor *f)
 {
     const size_t size = dt_cuda_element_bytes(f->dtype);
     uint32_t bytes = FULL_ALIGNMENT;
@@ -114,7 +114,7 @@ dt_status set_preference(cublasLtMatmulPreference_t p, const dt_device_args *a, 
 {
     const uint64_t bytes = dt_cuda_product_scratch(a);
     const uint32_t in_one_piece = CUBLASLT_REDUCTION_SCHEME_NONE;
-    const uint32_t left = alignment(&d->b), right = alignment(&d->a), result = alignment(&d->c);
+    const uint32_t left = factor_alignment(&d->b), right = factor_alignment(&d->a), result = factor_alignment(&d->c);
     DT_CUBLAS(cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes)));
     DT_CUBLAS(cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &in_one_piece,
                                                    sizeof(in_one_piece)));
@@ -129,8 +129,8 @@ dt_status set_preference(cublasLtMatmulPreference_t p, const dt_device_args *a, 
 }
 
 /* Is an algorithm possible for this number of leaves, with the scratch there is? The layouts keep the number. */
-dt_status fits(const dt_device_args *a, const dt_cuda_product *p, const cublasLtMatmulAlgo_t *algo, uint32_t leaves,
-               bool *fits_p)
+dt_status check_algorithm(const dt_device_args *a, const dt_cuda_product *p, const cublasLtMatmulAlgo_t *algo,
+                          uint32_t leaves, bool *fits_p)
 {
     const int32_t n = (int32_t)leaves;
     for (cublasLtMatrixLayout_t layout : {p->left, p->right, p->result}) {
@@ -146,8 +146,8 @@ dt_status fits(const dt_device_args *a, const dt_cuda_product *p, const cublasLt
 
 /* Those for DT_CUDA_USUAL_LEAVES, the fastest first; none where cuBLASLt has nothing for the types, sizes or addresses.
  * `e` has the reason. */
-dt_status candidates(const dt_device_args *a, const dt_cuda_product_desc *d, const dt_cuda_product *p,
-                     cublasLtMatmulHeuristicResult_t found[CANDIDATES], int *n_p, cublasStatus_t *e_p)
+dt_status list_candidates(const dt_device_args *a, const dt_cuda_product_desc *d, const dt_cuda_product *p,
+                          cublasLtMatmulHeuristicResult_t found[CANDIDATES], int *n_p, cublasStatus_t *e_p)
 {
     cublasLtMatmulPreference_t preference = NULL;
     DT_CUBLAS(cublasLtMatmulPreferenceCreate(&preference));
@@ -212,19 +212,19 @@ __global__ void __launch_bounds__(TILE *TILE)
     c.put(leaf, i * m + j, has_relu ? dt_cuda_unary(DT_FN_RELU, 0, sum) : sum);
 }
 
-dt_cuda_floats floats_of(const dt_cuda_factor &f, const void *data)
+dt_cuda_floats factor_floats(const dt_cuda_factor &f, const void *data)
 {
     return {const_cast<void *>(data), f.leaf_stride, f.dtype};
 }
 
-dt_status run_plainly(const dt_device_args *args, const dt_cuda_product_desc &d, const void *a, const void *b, void *c,
-                      const void *bias)
+dt_status run_naive(const dt_device_args *args, const dt_cuda_product_desc &d, const void *a, const void *b, void *c,
+                    const void *bias)
 {
     const dim3 grid(dt_cuda_blocks(d.n, TILE), dt_cuda_blocks(d.m, TILE), args->leaves);
     const dt_cuda_floats by_column = {const_cast<void *>(bias), 0, d.c.dtype};
     multiply_plainly<<<grid, dim3(TILE, TILE), 0, dt_cuda_stream(args)>>>(
-        floats_of(d.a, a), floats_of(d.b, b), floats_of(d.c, c), by_column, d.n, d.m, d.k, d.a.is_transposed,
-        d.b.is_transposed, d.adds, d.has_relu);
+        factor_floats(d.a, a), factor_floats(d.b, b), factor_floats(d.c, c), by_column, d.n, d.m, d.k,
+        d.a.is_transposed, d.b.is_transposed, d.adds, d.has_relu);
     return DT_CUDA_LAUNCHED();
 }
 
@@ -242,10 +242,10 @@ template <int V> __global__ void __launch_bounds__(PASS_THREADS) rectify(dt_cuda
     }
 }
 
-dt_status run_relu(const dt_device_args *args, const dt_cuda_product_desc &d, void *c)
+dt_status apply_relu(const dt_device_args *args, const dt_cuda_product_desc &d, void *c)
 {
     const int64_t n = d.n * d.m;
-    const dt_cuda_floats y = floats_of(d.c, c);
+    const dt_cuda_floats y = factor_floats(d.c, c);
     const bool is_wide =
         n % 4 == 0 && d.c.leaf_stride % 4 == 0 && (uintptr_t)c % (4 * dt_cuda_element_bytes(d.c.dtype)) == 0;
     const dim3 grid(dt_cuda_blocks(n, PASS_THREADS * (is_wide ? 4 : 1)), args->leaves);
@@ -270,7 +270,7 @@ struct trial {
 
 enum answer { IS_OTHER = 1, IS_LOST = 2 };
 
-__device__ uint32_t mixed(uint64_t i)
+__device__ uint32_t mix_bits(uint64_t i)
 {
     i *= 0x9e3779b97f4a7c15u;
     i = (i ^ i >> 32) * 0xd6e8feb86659fd93u;
@@ -288,7 +288,7 @@ __global__ void __launch_bounds__(PASS_THREADS) fill_factor(dt_cuda_floats to, i
     }
     const int64_t e = stride > 0 ? i % stride : i, r = e / columns, c = e % columns;
     const int64_t at = is_k_first ? r : c, other = is_k_first ? c : r, near = at < k - 1 - at ? at : k - 1 - at;
-    const uint32_t bits = mixed((uint64_t)(near * 2 + (is_signed ? 1 : 0)) << 32 ^ (uint64_t)other);
+    const uint32_t bits = mix_bits((uint64_t)(near * 2 + (is_signed ? 1 : 0)) << 32 ^ (uint64_t)other);
     const float size = (1.0f + (float)(bits & 0xffff) / 65536.0f) * (float)(1 << (bits >> 16 & 7));
     const bool is_middle = k > 1 && 2 * at + 1 == k, is_negative = is_signed && 2 * at + 1 > k;
     to.put(0, i, is_middle ? 0.0f : is_negative ? -size : size);
@@ -318,12 +318,12 @@ struct bench {
     size_t bytes;
 };
 
-size_t extent(const dt_cuda_factor &f, int64_t n, uint32_t leaves)
+size_t factor_bytes(const dt_cuda_factor &f, int64_t n, uint32_t leaves)
 {
     return ((size_t)(leaves - 1) * (size_t)f.leaf_stride + (size_t)n) * dt_cuda_element_bytes(f.dtype);
 }
 
-bench bench_of(const dt_device_args *a, const dt_cuda_product_desc &d, char *base)
+bench lay_out_bench(const dt_device_args *a, const dt_cuda_product_desc &d, char *base)
 {
     size_t at = 0;
     const auto take = [&](size_t bytes, uint32_t alignment) {
@@ -333,17 +333,17 @@ bench bench_of(const dt_device_args *a, const dt_cuda_product_desc &d, char *bas
     };
     bench t = {};
     t.scratch = take(dt_cuda_product_scratch(a), FULL_ALIGNMENT);
-    t.a = take(extent(d.a, d.n * d.k, a->leaves), alignment(&d.a));
-    t.b = take(extent(d.b, d.k * d.m, a->leaves), alignment(&d.b));
-    t.all = take(extent(d.c, d.n * d.m, a->leaves), alignment(&d.c));
-    t.one = take(extent(d.c, d.n * d.m, 1), alignment(&d.c));
+    t.a = take(factor_bytes(d.a, d.n * d.k, a->leaves), factor_alignment(&d.a));
+    t.b = take(factor_bytes(d.b, d.k * d.m, a->leaves), factor_alignment(&d.b));
+    t.all = take(factor_bytes(d.c, d.n * d.m, a->leaves), factor_alignment(&d.c));
+    t.one = take(factor_bytes(d.c, d.n * d.m, 1), factor_alignment(&d.c));
     t.bias = take((size_t)d.m * dt_cuda_element_bytes(d.c.dtype), FULL_ALIGNMENT);
     t.answer = (int *)(void *)take(sizeof(int), FULL_ALIGNMENT);
     t.bytes = at;
     return t;
 }
 
-const void *leaf_of(const dt_cuda_factor &f, const void *data, uint32_t leaf)
+const void *leaf_matrix(const dt_cuda_factor &f, const void *data, uint32_t leaf)
 {
     return (const char *)data + leaf * f.leaf_stride * (int64_t)dt_cuda_element_bytes(f.dtype);
 }
@@ -367,14 +367,14 @@ dt_status set_bias(const dt_cuda_product *p, const void *bias)
 dt_status fill(const dt_device_args *a, const dt_cuda_factor &f, char *to, int64_t rows, int64_t columns, int64_t k,
                bool is_k_first, bool is_signed)
 {
-    const int64_t n = (int64_t)(extent(f, rows * columns, a->leaves) / dt_cuda_element_bytes(f.dtype));
+    const int64_t n = (int64_t)(factor_bytes(f, rows * columns, a->leaves) / dt_cuda_element_bytes(f.dtype));
     fill_factor<<<dt_cuda_blocks(n, PASS_THREADS), PASS_THREADS, 0, dt_cuda_stream(a)>>>(
-        floats_of(f, to), n, a->leaves > 1 ? f.leaf_stride : 0, f.is_transposed ? rows : columns, k,
+        factor_floats(f, to), n, a->leaves > 1 ? f.leaf_stride : 0, f.is_transposed ? rows : columns, k,
         is_k_first != f.is_transposed, is_signed);
     return DT_CUDA_LAUNCHED();
 }
 
-dt_status read_answer(const dt_device_args *a, const bench &t, int *answer_p)
+dt_status read_comparison(const dt_device_args *a, const bench &t, int *answer_p)
 {
     DT_CUDA(cudaMemcpyAsync(answer_p, t.answer, sizeof(*answer_p), cudaMemcpyDeviceToHost, dt_cuda_stream(a)));
     DT_CUDA(cudaStreamSynchronize(dt_cuda_stream(a)));
@@ -382,64 +382,65 @@ dt_status read_answer(const dt_device_args *a, const bench &t, int *answer_p)
 }
 
 /* one alone, then all of them */
-dt_status try_leaves(const dt_device_args *a, const dt_cuda_product *p, const bench &t, bool is_possible, trial *out)
+dt_status compare_leaf_counts(const dt_device_args *a, const dt_cuda_product *p, const bench &t, bool is_possible,
+                              trial *out)
 {
     const dt_cuda_product_desc &d = p->desc;
     bool fits_one = false, fits_all = false;
     DT_CUDA_TRY(fill(a, d.a, t.a, d.n, d.k, d.k, false, true));
     DT_CUDA_TRY(fill(a, d.b, t.b, d.k, d.m, d.k, true, false));
     DT_CUDA(cudaMemsetAsync(t.bias, 0, (size_t)d.m * dt_cuda_element_bytes(d.c.dtype), dt_cuda_stream(a)));
-    DT_CUDA(cudaMemsetAsync(t.all, 0, extent(d.c, d.n * d.m, a->leaves), dt_cuda_stream(a)));
-    DT_CUDA(cudaMemsetAsync(t.one, 0, extent(d.c, d.n * d.m, 1), dt_cuda_stream(a)));
+    DT_CUDA(cudaMemsetAsync(t.all, 0, factor_bytes(d.c, d.n * d.m, a->leaves), dt_cuda_stream(a)));
+    DT_CUDA(cudaMemsetAsync(t.one, 0, factor_bytes(d.c, d.n * d.m, 1), dt_cuda_stream(a)));
     DT_CUDA(cudaMemsetAsync(t.answer, 0, sizeof(int), dt_cuda_stream(a)));
     DT_CUDA_TRY(set_bias(p, t.bias));
-    DT_CUDA_TRY(fits(a, p, &p->algo, 1, &fits_one));
+    DT_CUDA_TRY(check_algorithm(a, p, &p->algo, 1, &fits_one));
     const cublasStatus_t one = call_cublas(a, p, t.a, t.b, t.one, t.scratch);
     out->is_accepted = one == CUBLAS_STATUS_SUCCESS;
     if (one == CUBLAS_STATUS_NOT_SUPPORTED || one == CUBLAS_STATUS_INVALID_VALUE || !is_possible) {
         return DT_OK;
     }
     DT_CUDA_TRY(dt_cublas_check(one, "cublasLtMatmul(", __FILE__, __LINE__));
-    DT_CUDA_TRY(fits(a, p, &p->algo, a->leaves, &fits_all));
+    DT_CUDA_TRY(check_algorithm(a, p, &p->algo, a->leaves, &fits_all));
     if (!fits_all || call_cublas(a, p, t.a, t.b, t.all, t.scratch) != CUBLAS_STATUS_SUCCESS) {
         return DT_OK;
     }
     const dim3 grid(dt_cuda_blocks(d.n * d.m, PASS_THREADS), a->leaves);
-    compare<<<grid, PASS_THREADS, 0, dt_cuda_stream(a)>>>(floats_of(d.c, t.all), floats_of(d.c, t.one), d.n * d.m,
-                                                          t.answer);
+    compare<<<grid, PASS_THREADS, 0, dt_cuda_stream(a)>>>(factor_floats(d.c, t.all), factor_floats(d.c, t.one),
+                                                          d.n * d.m, t.answer);
     DT_CUDA_TRY(DT_CUDA_LAUNCHED());
     int answer = 0;
-    DT_CUDA_TRY(read_answer(a, t, &answer));
+    DT_CUDA_TRY(read_comparison(a, t, &answer));
     out->is_same = (answer & IS_OTHER) == 0;
     return DT_OK;
 }
 
 /* NaN in the first row of a, one leaf */
-dt_status try_nan(const dt_device_args *a, const dt_cuda_product *p, const bench &t, trial *out)
+dt_status check_nan_propagation(const dt_device_args *a, const dt_cuda_product *p, const bench &t, trial *out)
 {
     const dt_cuda_product_desc &d = p->desc;
     bool is_possible = false;
     int answer = 0;
     DT_CUDA(cudaMemsetAsync(t.a, 0xff, dt_cuda_element_bytes(d.a.dtype), dt_cuda_stream(a)));
     DT_CUDA(cudaMemsetAsync(t.answer, 0, sizeof(int), dt_cuda_stream(a)));
-    DT_CUDA_TRY(fits(a, p, &p->algo, 1, &is_possible));
+    DT_CUDA_TRY(check_algorithm(a, p, &p->algo, 1, &is_possible));
     DT_CUBLAS(call_cublas(a, p, t.a, t.b, t.one, t.scratch));
-    find_lost<<<dt_cuda_blocks(d.m, PASS_THREADS), PASS_THREADS, 0, dt_cuda_stream(a)>>>(floats_of(d.c, t.one), d.m,
+    find_lost<<<dt_cuda_blocks(d.m, PASS_THREADS), PASS_THREADS, 0, dt_cuda_stream(a)>>>(factor_floats(d.c, t.one), d.m,
                                                                                          t.answer);
     DT_CUDA_TRY(DT_CUDA_LAUNCHED());
-    DT_CUDA_TRY(read_answer(a, t, &answer));
+    DT_CUDA_TRY(read_comparison(a, t, &answer));
     out->keeps_nan = (answer & IS_LOST) == 0;
     return DT_OK;
 }
 
 /* Where there is no memory for a trial, the product is made as if it had failed: one leaf after the other. */
-dt_status try_out(const dt_device_args *args, const dt_cuda_product *p, trial *out)
+dt_status run_trial(const dt_device_args *args, const dt_cuda_product *p, trial *out)
 {
     dt_device_args a = *args;
     void *memory = NULL;
     a.stream = NULL; /* a call that is prepared has none yet */
     *out = {true, false, false};
-    const cudaError_t e = cudaMalloc(&memory, bench_of(&a, p->desc, nullptr).bytes);
+    const cudaError_t e = cudaMalloc(&memory, lay_out_bench(&a, p->desc, nullptr).bytes);
     if (e == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
         dt_cuda_host->log(DT_LOG_WARN,
@@ -449,10 +450,10 @@ dt_status try_out(const dt_device_args *args, const dt_cuda_product *p, trial *o
         return DT_OK;
     }
     DT_CUDA_TRY(dt_cuda_check(e, "cudaMalloc(", __FILE__, __LINE__));
-    const bench t = bench_of(&a, p->desc, (char *)memory);
-    dt_status st = try_leaves(&a, p, t, a.leaves > 1, out);
+    const bench t = lay_out_bench(&a, p->desc, (char *)memory);
+    dt_status st = compare_leaf_counts(&a, p, t, a.leaves > 1, out);
     if (st == DT_OK && out->is_accepted && p->desc.has_relu && !p->rectifies) {
-        st = try_nan(&a, p, t, out);
+        st = check_nan_propagation(&a, p, t, out);
     }
     const dt_status end = dt_cuda_check(cudaStreamSynchronize(NULL), "cudaStreamSynchronize(", __FILE__, __LINE__);
     (void)cudaFree(memory);
@@ -461,7 +462,7 @@ dt_status try_out(const dt_device_args *args, const dt_cuda_product *p, trial *o
 
 /* ---- choice ------------------------------------------------------------------------------------------------------ */
 
-question question_of(const dt_device_args *a, const dt_cuda_product_desc &d)
+question make_question(const dt_device_args *a, const dt_cuda_product_desc &d)
 {
     question q;
     memset(&q, 0, sizeof(q)); /* compared as bytes */
@@ -472,7 +473,7 @@ question question_of(const dt_device_args *a, const dt_cuda_product_desc &d)
     for (int i = 0; i < 3; i++) {
         q.stride[i] = factor[i]->leaf_stride;
         q.dtype[i] = factor[i]->dtype;
-        q.alignment[i] = alignment(factor[i]);
+        q.alignment[i] = factor_alignment(factor[i]);
     }
     q.leaves = a->leaves;
     q.math = a->math;
@@ -485,7 +486,7 @@ question question_of(const dt_device_args *a, const dt_cuda_product_desc &d)
 }
 
 /* Once for each shape. */
-void log_verdict(const dt_cuda_algorithm *first, const dt_cuda_algorithm *v, const char *why)
+void log_algorithm(const dt_cuda_algorithm *first, const dt_cuda_algorithm *v, const char *why)
 {
     const question &q = v->of;
     const char *type = q.dtype[0] == DT_BF16 ? "bf16" : q.dtype[0] == DT_F16 ? "fp16" : "fp32";
@@ -510,7 +511,7 @@ void log_verdict(const dt_cuda_algorithm *first, const dt_cuda_algorithm *v, con
 
 /* The first that one leaf alone can have as well: the number of leaves must not choose the algorithm. Where it is not
  * possible for all leaves of this call together, or has other bits for them, they go one after the other. */
-dt_status find(const dt_device_args *a, dt_cuda_product *p, trial *t, const char **why_p)
+dt_status find_algorithm(const dt_device_args *a, dt_cuda_product *p, trial *t, const char **why_p)
 {
     const int32_t usual = DT_CUDA_USUAL_LEAVES;
     for (cublasLtMatrixLayout_t layout : {p->left, p->right, p->result}) {
@@ -519,16 +520,16 @@ dt_status find(const dt_device_args *a, dt_cuda_product *p, trial *t, const char
     cublasLtMatmulHeuristicResult_t found[CANDIDATES] = {};
     cublasStatus_t e = CUBLAS_STATUS_SUCCESS;
     int n = 0;
-    DT_CUDA_TRY(candidates(a, &p->desc, p, found, &n, &e));
+    DT_CUDA_TRY(list_candidates(a, &p->desc, p, found, &n, &e));
     *why_p = n == 0 && e != CUBLAS_STATUS_SUCCESS ? cublasLtGetStatusString(e) : "none that runs for one shard alone";
     for (int i = 0; i < n; i++) {
         bool is_possible = found[i].state == CUBLAS_STATUS_SUCCESS && !splits_k(&found[i].algo);
         if (is_possible) {
-            DT_CUDA_TRY(fits(a, p, &found[i].algo, 1, &is_possible));
+            DT_CUDA_TRY(check_algorithm(a, p, &found[i].algo, 1, &is_possible));
         }
         if (is_possible) {
             p->algo = found[i].algo;
-            DT_CUDA_TRY(try_out(a, p, t));
+            DT_CUDA_TRY(run_trial(a, p, t));
         }
         if (t->is_accepted) {
             return DT_OK;
@@ -538,15 +539,15 @@ dt_status find(const dt_device_args *a, dt_cuda_product *p, trial *t, const char
 }
 
 /* With relu in the epilogue where that keeps NaN, else without. */
-dt_status decide(const dt_device_args *a, dt_cuda_product *p, dt_cuda_algorithm *v, const char **why_p)
+dt_status decide_algorithm(const dt_device_args *a, dt_cuda_product *p, dt_cuda_algorithm *v, const char **why_p)
 {
     trial t = {};
-    DT_CUDA_TRY(find(a, p, &t, why_p));
+    DT_CUDA_TRY(find_algorithm(a, p, &t, why_p));
     if (p->desc.has_relu && !(t.is_accepted && t.keeps_nan)) {
         p->rectifies = true;
         t = {};
         DT_CUDA_TRY(set_epilogue(p->op, p->desc.bias != NULL, false));
-        DT_CUDA_TRY(find(a, p, &t, why_p));
+        DT_CUDA_TRY(find_algorithm(a, p, &t, why_p));
     }
     v->algo = p->algo;
     v->is_own = !t.is_accepted;
@@ -555,10 +556,10 @@ dt_status decide(const dt_device_args *a, dt_cuda_product *p, dt_cuda_algorithm 
     return DT_OK;
 }
 
-dt_status choose(const dt_device_args *a, dt_cuda_product *p)
+dt_status choose_algorithm(const dt_device_args *a, dt_cuda_product *p)
 {
     dt_cuda_algorithm **first = dt_cuda_algorithms(a->device), *v = *first;
-    const question q = question_of(a, p->desc);
+    const question q = make_question(a, p->desc);
     while (v != NULL && memcmp(&v->of, &q, sizeof(q)) != 0) {
         v = v->next;
     }
@@ -568,13 +569,13 @@ dt_status choose(const dt_device_args *a, dt_cuda_product *p)
             return DT_CUDA_FAIL(DT_ENOMEM, "out of memory for the description of a product");
         }
         const char *why = "";
-        const dt_status st = decide(a, p, v, &why);
+        const dt_status st = decide_algorithm(a, p, v, &why);
         if (st < 0) {
             free(v);
             return st;
         }
         v->of = q;
-        log_verdict(*first, v, why);
+        log_algorithm(*first, v, why);
         v->next = *first;
         *first = v;
     }
@@ -586,7 +587,7 @@ dt_status choose(const dt_device_args *a, dt_cuda_product *p)
         DT_CUDA_TRY(set_epilogue(p->op, p->desc.bias != NULL, false));
     }
     bool is_possible = false; /* known by now; the layouts keep the number */
-    return p->is_own ? DT_OK : fits(a, p, &p->algo, p->is_at_once ? a->leaves : 1, &is_possible);
+    return p->is_own ? DT_OK : check_algorithm(a, p, &p->algo, p->is_at_once ? a->leaves : 1, &is_possible);
 }
 
 dt_status create(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda_product *p)
@@ -597,7 +598,7 @@ dt_status create(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda
     DT_CUDA_TRY(create_layout(&d->b, d->k, d->m, &p->left));
     DT_CUDA_TRY(create_layout(&d->a, d->n, d->k, &p->right));
     DT_CUDA_TRY(create_layout(&d->c, d->n, d->m, &p->result));
-    return choose(a, p);
+    return choose_algorithm(a, p);
 }
 
 } // namespace
@@ -652,14 +653,14 @@ dt_status dt_cuda_product_run(const dt_device_args *args, const dt_cuda_product 
                               void *c, const void *bias, void *scratch)
 {
     if (p->is_own) {
-        return run_plainly(args, p->desc, a, b, c, bias);
+        return run_naive(args, p->desc, a, b, c, bias);
     }
     DT_CUDA_TRY(set_bias(p, bias));
     for (uint32_t leaf = 0; leaf < (p->is_at_once ? 1 : args->leaves); leaf++) {
-        DT_CUBLAS(call_cublas(args, p, leaf_of(p->desc.a, a, leaf), leaf_of(p->desc.b, b, leaf),
-                              const_cast<void *>(leaf_of(p->desc.c, c, leaf)), scratch));
+        DT_CUBLAS(call_cublas(args, p, leaf_matrix(p->desc.a, a, leaf), leaf_matrix(p->desc.b, b, leaf),
+                              const_cast<void *>(leaf_matrix(p->desc.c, c, leaf)), scratch));
     }
-    return p->rectifies ? run_relu(args, p->desc, c) : DT_OK;
+    return p->rectifies ? apply_relu(args, p->desc, c) : DT_OK;
 }
 
 namespace

@@ -22,13 +22,13 @@ dt_status create(dt_cuda_recurrent **out_p)
 }
 
 /* Step 1 represents all: their addresses are multiples of its distance from step 0. */
-dt_status create_step(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda_recurrent *r)
+dt_status create_step_product(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda_recurrent *r)
 {
     return d->n == 0 ? DT_OK : dt_cuda_product_create(a, d, &r->step);
 }
 
-dt_status create_sum(const dt_device_args *a, dt_cuda_sequence dz, const dt_device_view *h, const dt_device_view *dwh,
-                     dt_cuda_recurrent *r)
+dt_status create_weight_gradient(const dt_device_args *a, dt_cuda_sequence dz, const dt_device_view *h,
+                                 const dt_device_view *dwh, dt_cuda_recurrent *r)
 {
     const int64_t T = h->dim[0], S = h->dim[1];
     if (dwh->data == NULL || T < 2 || S == 0) {
@@ -60,7 +60,7 @@ dt_status dt_cuda_recurrent_forward(const dt_device_args *a, void **state_p)
     d.a = {dt_cuda_element(h->data, d.n * d.k, h->dtype), h->leaf_stride, false, h->dtype};
     d.b = {wh->data, 0, true, wh->dtype};
     d.c = {z.data, z.stride, false, DT_F32};
-    const dt_status st = create_step(a, &d, r);
+    const dt_status st = create_step_product(a, &d, r);
     if (st < 0) {
         dt_cuda_recurrent_destroy(r);
         return st;
@@ -81,9 +81,9 @@ dt_status dt_cuda_recurrent_backward(const dt_device_args *a, dt_cuda_sequence d
     d.a = {dt_cuda_element(dz.data, d.n * d.k, dz.dtype), dz.leaf_stride, false, dz.dtype};
     d.b = {wh->data, 0, false, wh->dtype};
     d.c = {dh, d.n * d.m, false, DT_F32};
-    dt_status st = dh != NULL ? create_step(a, &d, r) : DT_OK;
+    dt_status st = dh != NULL ? create_step_product(a, &d, r) : DT_OK;
     if (st == DT_OK) {
-        st = create_sum(a, dz, h, dwh, r);
+        st = create_weight_gradient(a, dz, h, dwh, r);
     }
     if (st < 0) {
         dt_cuda_recurrent_destroy(r);
@@ -98,7 +98,7 @@ dt_status dt_cuda_recurrent_step(const dt_device_args *a, const void *x, const d
     return dt_cuda_product_run(a, ((const dt_cuda_recurrent *)a->state)->step, x, wh->data, out, NULL, a->scratch);
 }
 
-dt_status dt_cuda_recurrent_sum(const dt_device_args *a, dt_cuda_sequence dz, const dt_device_view *h)
+dt_status dt_cuda_recurrent_weight_gradient(const dt_device_args *a, dt_cuda_sequence dz, const dt_device_view *h)
 {
     const dt_device_view *dwh = dt_cuda_out(a, 1);
     const dt_cuda_product *sum = ((const dt_cuda_recurrent *)a->state)->sum;

@@ -61,7 +61,7 @@ dt_status dt_cuda_recurrent_backward(const dt_device_args *a, dt_cuda_sequence d
 /* The step's product as it was prepared: x is h_t or dz_t, out z or dh. */
 dt_status dt_cuda_recurrent_step(const dt_device_args *a, const void *x, const dt_device_view *wh, float *out);
 /* dwh, output 1; zero where there is nothing to sum. */
-dt_status dt_cuda_recurrent_sum(const dt_device_args *a, dt_cuda_sequence dz, const dt_device_view *h);
+dt_status dt_cuda_recurrent_weight_gradient(const dt_device_args *a, dt_cuda_sequence dz, const dt_device_view *h);
 
 /* ---- products inside the kernel of a step ------------------------------------------------------------------------ */
 
@@ -339,14 +339,14 @@ static inline dt_cuda_ptr<float> dt_cuda_step_products(const dt_device_args *a)
 
 static inline size_t dt_cuda_step_products_scratch(const dt_device_args *a)
 {
-    return dt_cuda_product_scratch(a) + dt_cuda_room(a->leaves * a->in[0].dim[1] * a->in[1].dim[0]);
+    return dt_cuda_product_scratch(a) + dt_cuda_aligned_bytes(a->leaves * a->in[0].dim[1] * a->in[1].dim[0]);
 }
 
 /* Steps 0 to T - 1 with their products inside. */
 template <int G, typename F> static inline dt_status dt_cuda_steps_inside(const dt_device_args *a, const F &f)
 {
     if constexpr (std::is_same<typename F::element, float>::value) {
-        const bool is_wide = f.H % 4 == 0 && dt_cuda_is_wide(&a->in[1]) && dt_cuda_is_wide(&a->out[0]);
+        const bool is_wide = f.H % 4 == 0 && dt_cuda_is_vectorisable(&a->in[1]) && dt_cuda_is_vectorisable(&a->out[0]);
         const auto step = is_wide ? dt_cuda_step_forward<G, 4, F> : dt_cuda_step_forward<G, 1, F>;
         const dim3 grid = dt_cuda_step_grid(f.S, f.H, a->leaves);
         for (int t = 0; t < (int)a->in[0].dim[0] && f.S > 0; t++) {
@@ -382,7 +382,7 @@ template <int G, typename B>
 static inline dt_status dt_cuda_steps_back_inside(const dt_device_args *a, const B &b, const dt_device_view *wh)
 {
     if constexpr (std::is_same<typename B::element, float>::value) {
-        const bool is_wide = b.H % 4 == 0 && dt_cuda_is_wide(wh) && (uintptr_t)b.dz.data % 16 == 0;
+        const bool is_wide = b.H % 4 == 0 && dt_cuda_is_vectorisable(wh) && (uintptr_t)b.dz.data % 16 == 0;
         const auto step = is_wide ? dt_cuda_step_backward<G, 4, B> : dt_cuda_step_backward<G, 1, B>;
         const dim3 grid = dt_cuda_step_grid(b.S, b.H, a->leaves);
         for (int t = b.T - 1; t >= 0 && b.S > 0; t--) {

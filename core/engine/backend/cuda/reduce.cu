@@ -69,7 +69,7 @@ dt_status rowsum(const dt_device_args *a)
         return DT_OK;
     }
     const dim3 grid(dt_cuda_row_blocks(&rows), a->leaves);
-    const bool is_wide = rows.D % 4 == 0 && dt_cuda_is_wide(&a->in[0]);
+    const bool is_wide = rows.D % 4 == 0 && dt_cuda_is_vectorisable(&a->in[0]);
     return dt_cuda_by_type(a->in[0].dtype, [&](auto type) -> dt_status {
         using T = typename decltype(type)::T;
         const dt_cuda_ptr<const T> x = dt_cuda_src<T>(a, 0);

@@ -11,7 +11,7 @@ enum { THREADS = 256 };
 
 /* x [R,D], ptr [B+1] -> y [B,D]; runs that are not live are empty */
 template <int V, typename T>
-__global__ void mean(dt_cuda_ptr<const T> x, dt_cuda_ptr<const int32_t> ptr, dt_cuda_floats y, int B, int D)
+__global__ void mean_rows(dt_cuda_ptr<const T> x, dt_cuda_ptr<const int32_t> ptr, dt_cuda_floats y, int B, int D)
 {
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
     const int b = i / (D / V), d = i % (D / V) * V;
@@ -37,7 +37,8 @@ __global__ void mean(dt_cuda_ptr<const T> x, dt_cuda_ptr<const int32_t> ptr, dt_
 
 /* dy [B,D], ptr -> dx [R,D]; rows in no run, those that are not live among them, get zeros */
 template <int V>
-__global__ void spread(dt_cuda_floats dy, dt_cuda_ptr<const int32_t> ptr, dt_cuda_floats dx, int B, int R, int D)
+__global__ void spread_gradient(dt_cuda_floats dy, dt_cuda_ptr<const int32_t> ptr, dt_cuda_floats dx, int B, int R,
+                                int D)
 {
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
     const int r = i / (D / V), d = i % (D / V) * V;
@@ -65,16 +66,16 @@ __global__ void spread(dt_cuda_floats dy, dt_cuda_ptr<const int32_t> ptr, dt_cud
     dx.store<V>(leaf, (int64_t)r * D + d, out);
 }
 
-bool is_wide(const dt_device_view *a, const dt_device_view *b)
+bool is_vectorisable(const dt_device_view *a, const dt_device_view *b)
 {
-    return dt_cuda_last(a) % 4 == 0 && dt_cuda_is_wide(a) && dt_cuda_is_wide(b);
+    return dt_cuda_last_dim(a) % 4 == 0 && dt_cuda_is_vectorisable(a) && dt_cuda_is_vectorisable(b);
 }
 
 dt_status segment_mean(const dt_device_args *a)
 {
-    const int B = (int)a->out[0].dim[0], D = (int)dt_cuda_last(&a->out[0]);
+    const int B = (int)a->out[0].dim[0], D = (int)dt_cuda_last_dim(&a->out[0]);
     const dt_cuda_ptr<const int32_t> ptr = dt_cuda_src<int32_t>(a, 1);
-    const dt_cuda_floats y = dt_cuda_into(a, 0);
+    const dt_cuda_floats y = dt_cuda_out_floats(a, 0);
     const int64_t n = (int64_t)B * D;
     if (n == 0) {
         return DT_OK;
@@ -82,12 +83,12 @@ dt_status segment_mean(const dt_device_args *a)
     return dt_cuda_by_type(a->in[0].dtype, [&](auto type) -> dt_status {
         using T = typename decltype(type)::T;
         const dt_cuda_ptr<const T> x = dt_cuda_src<T>(a, 0);
-        if (is_wide(&a->in[0], &a->out[0])) {
+        if (is_vectorisable(&a->in[0], &a->out[0])) {
             const dim3 grid(dt_cuda_blocks(n / 4, THREADS), a->leaves);
-            mean<4, T><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(x, ptr, y, B, D);
+            mean_rows<4, T><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(x, ptr, y, B, D);
         } else {
             const dim3 grid(dt_cuda_blocks(n, THREADS), a->leaves);
-            mean<1, T><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(x, ptr, y, B, D);
+            mean_rows<1, T><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(x, ptr, y, B, D);
         }
         return DT_CUDA_LAUNCHED();
     });
@@ -95,19 +96,19 @@ dt_status segment_mean(const dt_device_args *a)
 
 dt_status segment_mean_bwd(const dt_device_args *a)
 {
-    const int B = (int)a->in[1].dim[0] - 1, R = (int)a->out[0].dim[0], D = (int)dt_cuda_last(&a->out[0]);
-    const dt_cuda_floats dy = dt_cuda_from(a, 0), dx = dt_cuda_into(a, 0);
+    const int B = (int)a->in[1].dim[0] - 1, R = (int)a->out[0].dim[0], D = (int)dt_cuda_last_dim(&a->out[0]);
+    const dt_cuda_floats dy = dt_cuda_in_floats(a, 0), dx = dt_cuda_out_floats(a, 0);
     const dt_cuda_ptr<const int32_t> ptr = dt_cuda_src<int32_t>(a, 1);
     const int64_t n = (int64_t)R * D;
     if (n == 0) {
         return DT_OK;
     }
-    if (is_wide(&a->in[0], &a->out[0])) {
+    if (is_vectorisable(&a->in[0], &a->out[0])) {
         const dim3 grid(dt_cuda_blocks(n / 4, THREADS), a->leaves);
-        spread<4><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dy, ptr, dx, B, R, D);
+        spread_gradient<4><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dy, ptr, dx, B, R, D);
     } else {
         const dim3 grid(dt_cuda_blocks(n, THREADS), a->leaves);
-        spread<1><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dy, ptr, dx, B, R, D);
+        spread_gradient<1><<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dy, ptr, dx, B, R, D);
     }
     return DT_CUDA_LAUNCHED();
 }

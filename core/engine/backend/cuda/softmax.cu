@@ -84,7 +84,7 @@ dt_status softmax(const dt_device_args *a)
         return DT_OK;
     }
     const dim3 grid(dt_cuda_row_blocks(&rows), a->leaves);
-    const bool is_wide = rows.D % 4 == 0 && dt_cuda_is_wide(&a->in[0]) && dt_cuda_is_wide(&a->out[0]);
+    const bool is_wide = rows.D % 4 == 0 && dt_cuda_is_vectorisable(&a->in[0]) && dt_cuda_is_vectorisable(&a->out[0]);
     return dt_cuda_by_type(a->in[0].dtype, [&](auto type) -> dt_status {
         using T = typename decltype(type)::T;
         const auto kernel = is_wide ? softmax_rows<4, T> : softmax_rows<1, T>;
@@ -100,8 +100,8 @@ dt_status softmax_bwd(const dt_device_args *a)
         return DT_OK;
     }
     const dim3 grid(dt_cuda_row_blocks(&rows), a->leaves);
-    const bool is_wide =
-        rows.D % 4 == 0 && dt_cuda_is_wide(&a->in[0]) && dt_cuda_is_wide(&a->in[1]) && dt_cuda_is_wide(&a->out[0]);
+    const bool is_wide = rows.D % 4 == 0 && dt_cuda_is_vectorisable(&a->in[0]) && dt_cuda_is_vectorisable(&a->in[1]) &&
+                         dt_cuda_is_vectorisable(&a->out[0]);
     return dt_cuda_by_type(a->in[0].dtype, [&](auto type) -> dt_status {
         using T = typename decltype(type)::T;
         const auto kernel = is_wide ? softmax_bwd_rows<4, T> : softmax_bwd_rows<1, T>;

@@ -88,7 +88,7 @@ static inline size_t dt_cuda_element_bytes(int32_t dtype)
 }
 
 /* May v be read in pieces of four, given that its rows are? True for arrays of an arena. */
-static inline bool dt_cuda_is_wide(const dt_device_view *v)
+static inline bool dt_cuda_is_vectorisable(const dt_device_view *v)
 {
     return (uintptr_t)v->data % (4 * dt_cuda_element_bytes(v->dtype)) == 0 && v->leaf_stride % 4 == 0;
 }
@@ -100,7 +100,7 @@ static inline bool dt_cuda_is_in_fours(const dt_cuda_span &elements)
 }
 
 /* Bytes of scratch for n elements, so that what follows is aligned as well. */
-static inline size_t dt_cuda_room_of(int64_t n, int32_t dtype)
+static inline size_t dt_cuda_aligned_bytes_of(int64_t n, int32_t dtype)
 {
     return ((size_t)n * dt_cuda_element_bytes(dtype) + 255) / 256 * 256;
 }
@@ -139,13 +139,13 @@ struct dt_cuda_floats {
     }
 };
 
-static inline dt_cuda_floats dt_cuda_from(const dt_device_args *a, uint32_t i)
+static inline dt_cuda_floats dt_cuda_in_floats(const dt_device_args *a, uint32_t i)
 {
     const dt_device_view *v = dt_cuda_in(a, i);
     return {v->data, v->leaf_stride, v->dtype};
 }
 
-static inline dt_cuda_floats dt_cuda_into(const dt_device_args *a, uint32_t i)
+static inline dt_cuda_floats dt_cuda_out_floats(const dt_device_args *a, uint32_t i)
 {
     const dt_device_view *v = dt_cuda_out(a, i);
     return {v->data, v->leaf_stride, v->dtype};

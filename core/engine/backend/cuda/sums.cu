@@ -70,7 +70,7 @@ template <int L> __global__ void sum_leaves(pieces list, dt_device_node node, fl
     }
 }
 
-__global__ void add(float *to, const float *from, int64_t n)
+__global__ void add_floats(float *to, const float *from, int64_t n)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < n) {
@@ -129,7 +129,7 @@ dt_status dt_cuda_sum(dt_device *d, const dt_device_sums *f, dt_device_stream *s
 dt_status dt_cuda_add(dt_device *d, float *to, const float *from, int64_t n, dt_device_stream *s)
 {
     if (n > 0) {
-        add<<<dt_cuda_blocks(n, THREADS), THREADS, 0, (cudaStream_t)(void *)s>>>(to, from, n);
+        add_floats<<<dt_cuda_blocks(n, THREADS), THREADS, 0, (cudaStream_t)(void *)s>>>(to, from, n);
     }
     return DT_CUDA_LAUNCHED();
 }

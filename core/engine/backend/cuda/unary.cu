@@ -11,7 +11,7 @@ enum { THREADS = 256 };
 
 /* y = f(x, s) for each element, V of them a thread; s is a second input of the same shape or absent */
 template <int V, typename F>
-__global__ void each(dt_cuda_floats x, dt_cuda_floats s, dt_cuda_floats y, dt_cuda_span rows, int n, F f)
+__global__ void apply_each(dt_cuda_floats x, dt_cuda_floats s, dt_cuda_floats y, dt_cuda_span rows, int n, F f)
 {
     const int i = V * (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
     if (i >= n) {
@@ -42,7 +42,7 @@ struct slope_of {
     float f0;
     __device__ float operator()(float dy, float s) const
     {
-        return dy * dt_cuda_slope(fn, f0, s);
+        return dy * dt_cuda_derivative(fn, f0, s);
     }
 };
 
@@ -77,12 +77,12 @@ template <typename F> dt_status launch(const dt_device_args *a, F f)
     if (rows.R == 0) {
         return DT_OK;
     }
-    const bool is_wide = dt_cuda_is_in_fours(rows) && dt_cuda_is_wide(&a->in[0]) && dt_cuda_is_wide(dt_cuda_in(a, 1)) &&
-                         dt_cuda_is_wide(&a->out[0]);
+    const bool is_wide = dt_cuda_is_in_fours(rows) && dt_cuda_is_vectorisable(&a->in[0]) &&
+                         dt_cuda_is_vectorisable(dt_cuda_in(a, 1)) && dt_cuda_is_vectorisable(&a->out[0]);
     const dim3 grid(dt_cuda_blocks(rows.R, THREADS * (is_wide ? 4 : 1)), a->leaves);
-    const auto kernel = is_wide ? each<4, F> : each<1, F>;
-    kernel<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_from(a, 1), dt_cuda_into(a, 0), rows,
-                                                    rows.R, f);
+    const auto kernel = is_wide ? apply_each<4, F> : apply_each<1, F>;
+    kernel<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_in_floats(a, 0), dt_cuda_in_floats(a, 1),
+                                                    dt_cuda_out_floats(a, 0), rows, rows.R, f);
     return DT_CUDA_LAUNCHED();
 }
 

@@ -143,7 +143,7 @@ void REF(pick_bwd)(const dt_kernel_args *a)
 }
 
 /* Where output o and place k of the kernel read of L; -1: in the zeros. */
-static int64_t read_at(const dt_attr *attr, int64_t L, int64_t o, int64_t k)
+static int64_t source_index(const dt_attr *attr, int64_t L, int64_t o, int64_t k)
 {
     const int64_t l = o * attr->i[1] + k - attr->i[2];
     return l >= 0 && l < L ? l : attr->i[3] ? ((l % L) + L) % L : -1;
@@ -157,7 +157,7 @@ void REF(unfold)(const dt_kernel_args *a)
     const int64_t O = dim_from_end(vy, 2), K = a->attr->i[0];
     for (int64_t i = 0; i < R * O * K * C; i++) {
         const int64_t c = i % C, k = i / C % K, o = i / (C * K) % O, r = i / (C * K * O);
-        const int64_t l = read_at(a->attr, L, o, k);
+        const int64_t l = source_index(a->attr, L, o, k);
         real_out(a, 0)[i] = l < 0 ? 0 : real_in(a, 0)[(r * L + l) * C + c];
     }
 }
@@ -171,7 +171,7 @@ void REF(unfold_bwd)(const dt_kernel_args *a)
     start_sum(a, 0);
     for (int64_t i = 0; i < R * O * K * C; i++) {
         const int64_t c = i % C, k = i / C % K, o = i / (C * K) % O, r = i / (C * K * O);
-        const int64_t l = read_at(a->attr, L, o, k);
+        const int64_t l = source_index(a->attr, L, o, k);
         if (l >= 0) {
             real_out(a, 0)[(r * L + l) * C + c] += real_in(a, 0)[i];
         }

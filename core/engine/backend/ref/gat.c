@@ -15,7 +15,7 @@ typedef struct gat {
 } gat;
 
 /* first is the number of inputs before h */
-static gat gat_of(const dt_kernel_args *a, uint32_t first)
+static gat gat_args(const dt_kernel_args *a, uint32_t first)
 {
     gat g = {.h = real_in(a, first), .a_dst = real_in(a, first + 1), .a_src = real_in(a, first + 2)};
     g.e = real_in(a, first + 3);
@@ -51,7 +51,7 @@ static double leaky(const gat *g, double z)
 
 void REF(gat)(const dt_kernel_args *a)
 {
-    const gat g = gat_of(a, 0);
+    const gat g = gat_args(a, 0);
     real *out = real_out(a, 0), *prob = real_out(a, 1);
     const int64_t D = g.H * g.C;
     for (int64_t i = 0; i < g.N; i++) {
@@ -82,7 +82,7 @@ void REF(gat)(const dt_kernel_args *a)
 /* dp_ij = dy_i.h_j    dz_ij = p_ij (dp_ij - sum_j p_ij dp_ij) leaky'(z_ij), then every product backward */
 void REF(gat_bwd)(const dt_kernel_args *a)
 {
-    const gat g = gat_of(a, 1);
+    const gat g = gat_args(a, 1);
     const real *dy = real_in(a, 0), *prob = real_in(a, 8);
     real *dh = real_out(a, 0), *da_dst = real_out(a, 1), *da_src = real_out(a, 2), *de = real_out(a, 3),
          *dw_e = real_out(a, 4);

@@ -14,7 +14,7 @@ typedef struct graph_qk {
     int64_t N, H, C;
 } graph_qk;
 
-static graph_qk graph_qk_of(const dt_kernel_args *a, uint32_t first)
+static graph_qk graph_qk_args(const dt_kernel_args *a, uint32_t first)
 {
     graph_qk g = {.q = real_in(a, first), .k = real_in(a, first + 1), .v = real_in(a, first + 2)};
     g.bias = real_in(a, first + 3);
@@ -37,7 +37,7 @@ static double dot(const real *a, const real *b, int64_t n)
 
 void REF(graph_qk)(const dt_kernel_args *a)
 {
-    const graph_qk g = graph_qk_of(a, 0);
+    const graph_qk g = graph_qk_args(a, 0);
     real *out = real_out(a, 0), *prob = real_out(a, 1);
     const int64_t D = g.H * g.C;
     for (int64_t i = 0; i < g.N; i++) {
@@ -75,7 +75,7 @@ void REF(graph_qk)(const dt_kernel_args *a)
 /* dp_ij = dy_i.v_j    dz_ij = p_ij (dp_ij - sum_j p_ij dp_ij) */
 void REF(graph_qk_bwd)(const dt_kernel_args *a)
 {
-    const graph_qk g = graph_qk_of(a, 1);
+    const graph_qk g = graph_qk_args(a, 1);
     const real *dy = real_in(a, 0), *prob = real_in(a, 7);
     real *dq = real_out(a, 0), *dk = real_out(a, 1), *dv = real_out(a, 2), *dbias = real_out(a, 3);
     const int64_t D = g.H * g.C;

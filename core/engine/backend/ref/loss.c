@@ -12,7 +12,7 @@ typedef struct loss {
     double ds;
 } loss;
 
-static loss loss_of(const dt_kernel_args *a, uint32_t first, uint32_t target)
+static loss loss_args(const dt_kernel_args *a, uint32_t first, uint32_t target)
 {
     loss l = {real_in(a, first), real_in(a, target), real_in(a, target + 1), 0, 0, 0};
     l.R = dt_view_count(&a->in[target + 1]);
@@ -24,7 +24,7 @@ static loss loss_of(const dt_kernel_args *a, uint32_t first, uint32_t target)
 /* sum of w (log_sigma + (t - m)^2 / (2 sigma^2) + log(2 pi)/2) */
 void REF(gaussian_nll)(const dt_kernel_args *a)
 {
-    const loss l = loss_of(a, 0, 2);
+    const loss l = loss_args(a, 0, 2);
     const real *log_sigma = real_in(a, 1);
     const double half_log_2pi = 0.91893853320467274178;
     double sum = 0;
@@ -40,7 +40,7 @@ void REF(gaussian_nll)(const dt_kernel_args *a)
 /* with n = (t - m) / sigma:   dmean = -w n / sigma   dlog_sigma = w (1 - n^2) */
 void REF(gaussian_nll_bwd)(const dt_kernel_args *a)
 {
-    const loss l = loss_of(a, 1, 3);
+    const loss l = loss_args(a, 1, 3);
     const real *log_sigma = real_in(a, 2);
     real *dmean = real_out(a, 0), *dlog_sigma = real_out(a, 1);
     for (int64_t i = 0; i < l.R * l.P; i++) {
@@ -63,7 +63,7 @@ void REF(gaussian_nll_bwd)(const dt_kernel_args *a)
 /* sum of w (max(z,0) - z t + log(1 + e^-|z|)) */
 void REF(bce_logits)(const dt_kernel_args *a)
 {
-    const loss l = loss_of(a, 0, 1);
+    const loss l = loss_args(a, 0, 1);
     double sum = 0;
     for (int64_t i = 0; i < l.R * l.P; i++) {
         if (l.weight[i / l.P] != 0) {
@@ -77,7 +77,7 @@ void REF(bce_logits)(const dt_kernel_args *a)
 /* dz = w (sigmoid(z) - t) */
 void REF(bce_logits_bwd)(const dt_kernel_args *a)
 {
-    const loss l = loss_of(a, 1, 2);
+    const loss l = loss_args(a, 1, 2);
     real *dlogit = real_out(a, 0);
     for (int64_t i = 0; i < l.R * l.P; i++) {
         const double w = l.weight[i / l.P];
@@ -88,7 +88,7 @@ void REF(bce_logits_bwd)(const dt_kernel_args *a)
 /* sum of w (p - t)^2 */
 void REF(mse)(const dt_kernel_args *a)
 {
-    const loss l = loss_of(a, 0, 1);
+    const loss l = loss_args(a, 0, 1);
     double sum = 0;
     for (int64_t i = 0; i < l.R * l.P; i++) {
         if (l.weight[i / l.P] != 0) {
@@ -102,7 +102,7 @@ void REF(mse)(const dt_kernel_args *a)
 /* dp = 2 w (p - t) */
 void REF(mse_bwd)(const dt_kernel_args *a)
 {
-    const loss l = loss_of(a, 1, 2);
+    const loss l = loss_args(a, 1, 2);
     real *dpred = real_out(a, 0);
     for (int64_t i = 0; i < l.R * l.P; i++) {
         const double w = l.weight[i / l.P];
@@ -113,7 +113,7 @@ void REF(mse_bwd)(const dt_kernel_args *a)
 /* with d = p - t: sum of w d^2/2 for |d| <= delta, else w delta (|d| - delta/2)   (Huber 1964) */
 void REF(huber)(const dt_kernel_args *a)
 {
-    const loss l = loss_of(a, 0, 1);
+    const loss l = loss_args(a, 0, 1);
     const double delta = a->attr->f[0];
     double sum = 0;
     for (int64_t i = 0; i < l.R * l.P; i++) {
@@ -128,7 +128,7 @@ void REF(huber)(const dt_kernel_args *a)
 /* dp = w d inside, w delta sign(d) outside */
 void REF(huber_bwd)(const dt_kernel_args *a)
 {
-    const loss l = loss_of(a, 1, 2);
+    const loss l = loss_args(a, 1, 2);
     const double delta = a->attr->f[0];
     real *dpred = real_out(a, 0);
     for (int64_t i = 0; i < l.R * l.P; i++) {

@@ -27,12 +27,12 @@ static bool is_allowed(const softmax *s, int64_t j)
     return s->mask == NULL || s->mask[j] > 0;
 }
 
-static double log_p(const softmax *s, int64_t j)
+static double log_probability(const softmax *s, int64_t j)
 {
     return s->z[j] - s->top - s->log_sum;
 }
 
-static softmax softmax_of(const dt_kernel_args *a, uint32_t first, int64_t r)
+static softmax categorical_args(const dt_kernel_args *a, uint32_t first, int64_t r)
 {
     const int64_t M = last_dim(&a->in[first]), K = last_dim(&a->in[first + 1]);
     const real *mask = real_in(a, first + 2);
@@ -56,7 +56,7 @@ static softmax softmax_of(const dt_kernel_args *a, uint32_t first, int64_t r)
     s.log_sum = s.has_choice ? log(sum) : 0;
     for (int64_t j = 0; j < M; j++) {
         if (is_allowed(&s, j)) {
-            s.entropy -= exp(log_p(&s, j)) * log_p(&s, j);
+            s.entropy -= exp(log_probability(&s, j)) * log_probability(&s, j);
         }
     }
     return s;
@@ -66,8 +66,8 @@ void REF(categorical)(const dt_kernel_args *a)
 {
     real *log_prob = real_out(a, 0), *entropy = real_out(a, 1);
     for (int64_t r = 0; r < dt_view_count(&a->out[0]); r++) {
-        const softmax s = softmax_of(a, 0, r);
-        log_prob[r] = (real)(s.action >= 0 ? log_p(&s, s.action) : DT_KERNEL_FORBIDDEN);
+        const softmax s = categorical_args(a, 0, r);
+        log_prob[r] = (real)(s.action >= 0 ? log_probability(&s, s.action) : DT_KERNEL_FORBIDDEN);
         if (entropy != NULL) {
             entropy[r] = (real)s.entropy;
         }
@@ -80,14 +80,14 @@ void REF(categorical_bwd)(const dt_kernel_args *a)
     enum { DLOG_PROB, DENTROPY, LOGITS };
     real *dlogits = real_out(a, 0);
     for (int64_t r = 0; r < dt_view_rows(&a->in[LOGITS], 1); r++) {
-        const softmax s = softmax_of(a, LOGITS, r);
+        const softmax s = categorical_args(a, LOGITS, r);
         const double g = s.action >= 0 ? grad_of_row(real_in(a, DLOG_PROB), r) : 0,
                      h = grad_of_row(real_in(a, DENTROPY), r);
         for (int64_t j = 0; j < s.M; j++) {
             double dz = 0;
             if (is_allowed(&s, j)) {
-                const double p = exp(log_p(&s, j));
-                dz = g * ((j == s.action ? 1 : 0) - p) - h * p * (log_p(&s, j) + s.entropy);
+                const double p = exp(log_probability(&s, j));
+                dz = g * ((j == s.action ? 1 : 0) - p) - h * p * (log_probability(&s, j) + s.entropy);
             }
             dlogits[r * s.M + j] = (real)dz;
         }
@@ -101,7 +101,7 @@ typedef struct normal {
     int64_t R, P, stride; /* stride: of log_std, 0 when all rows share one */
 } normal;
 
-static normal normal_of(const dt_kernel_args *a, uint32_t first)
+static normal gaussian_args(const dt_kernel_args *a, uint32_t first)
 {
     normal n = {.mean = real_in(a, first), .log_std = real_in(a, first + 1), .action = real_in(a, first + 2)};
     n.R = dt_view_rows(&a->in[first], 1);
@@ -123,7 +123,7 @@ static bool is_beyond_limit(double x)
 
 void REF(gaussian)(const dt_kernel_args *a)
 {
-    const normal n = normal_of(a, 0);
+    const normal n = gaussian_args(a, 0);
     real *log_prob = real_out(a, 0), *entropy = real_out(a, 1);
     for (int64_t r = 0; r < n.R; r++) {
         double sum = 0, width = 0;
@@ -144,7 +144,7 @@ void REF(gaussian)(const dt_kernel_args *a)
 void REF(gaussian_bwd)(const dt_kernel_args *a)
 {
     enum { DLOG_PROB, DENTROPY, MEAN };
-    const normal n = normal_of(a, MEAN);
+    const normal n = gaussian_args(a, MEAN);
     real *dmean = real_out(a, 0), *dlog_std = real_out(a, 1);
     for (int64_t i = 0; i < n.R * n.P; i++) {
         const int64_t r = i / n.P, p = i % n.P;
