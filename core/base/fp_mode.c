@@ -46,7 +46,7 @@ void dt_fp_mode_describe(dt_fp_mode before, dt_fp_mode after, char *out, unsigne
 }
 
 /* The first time for these? */
-static bool note_change(const char *culprit, const char *call, const char *text)
+static bool record_change(const char *culprit, const char *call, const char *text)
 {
     const uint64_t key = dt_hash64(culprit, strlen(culprit), dt_hash64(call, strlen(call), 0));
     pthread_mutex_lock(&lock);
@@ -69,7 +69,7 @@ void dt_fp_mode_changed(dt_fp_mode before, const char *culprit, const char *call
     const dt_fp_mode after = dt_fp_mode_get();
     dt_fp_mode_set(before);
     dt_fp_mode_describe(before, after, text, sizeof(text));
-    if (note_change(culprit, call, text)) {
+    if (record_change(culprit, call, text)) {
         dt_log(DT_LOG_WARN,
                "%s changed the floating-point environment (%s) in %s, which would give other results; it was restored. "
                "Remove fesetround and the like, and link without -Ofast and -ffast-math, which set it when a file is "

@@ -24,7 +24,7 @@ static bool try_path(const char *path, dt_str *tried)
 }
 
 /* Tests run below the build tree, at most three folders deep. */
-static bool find_built(const dt_module_desc *d, const char *dir, char *path)
+static bool find_in_build_tree(const dt_module_desc *d, const char *dir, char *path)
 {
     static const char *const up[] = {"", "/..", "/../..", "/../../.."};
     for (size_t i = 0; i < sizeof(up) / sizeof(up[0]); i++) {
@@ -52,7 +52,7 @@ static bool find_file(const dt_module_desc *d, char *path, dt_str *tried)
         p += n + (p[n] == ':');
     }
     dt_str dir = {0};
-    bool is_found = dt_fs_program_dir(&dir) == DT_OK && find_built(d, dt_str_text(&dir), path);
+    bool is_found = dt_fs_program_dir(&dir) == DT_OK && find_in_build_tree(d, dt_str_text(&dir), path);
     dt_str_clear(&dir);
     if (!is_found && dt_fs_installed_dir(DTRAIN_PLUGINDIR, &dir) == DT_OK) {
         snprintf(path, PATH_BYTES, "%s/modules/%s", dt_str_text(&dir), d->file);

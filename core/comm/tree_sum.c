@@ -85,7 +85,7 @@ static void count_nodes(dt_tree_sum *s)
 }
 
 /* What comes in and, for halves, what goes out. */
-static dt_status map_slices(dt_tree_sum *s)
+static dt_status map_slice_buffers(dt_tree_sum *s)
 {
     const dt_range longest = {.begin = 0, .end = (s->most + DT_SLICE_UNIT - 1) / DT_SLICE_UNIT + 1};
     const int64_t slice = (longest.end / s->ranks + 1) * DT_SLICE_UNIT; /* elements, wherever a range begins */
@@ -120,7 +120,7 @@ static dt_status allocate_buffers(dt_tree_sum *s)
         s->count == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for sums over %u ranks", s->ranks);
     }
-    DT_TRY(map_slices(s));
+    DT_TRY(map_slice_buffers(s));
     s->n_nodes = 0;
     for (uint32_t r = 0; r < s->ranks; r++) {
         dt_tree_node node[DT_TREE_MAX_NODES];

@@ -249,7 +249,7 @@ dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin
 }
 
 /* The values below n that were set are rejected: `--plugin` would drop them with their entry, unseen. */
-static dt_status reject_dropped(dt_config *c, const dt_node *n, const char *path, dt_layer from, const char *why)
+static dt_status reject_dropped_values(dt_config *c, const dt_node *n, const char *path, dt_layer from, const char *why)
 {
     if (n->kind != DT_NODE_GROUP) {
         return n->origin.layer < from ? DT_OK : dt_config_collect_error(c, dt_node_fail(n, path, "%s", why));
@@ -259,7 +259,7 @@ static dt_status reject_dropped(dt_config *c, const dt_node *n, const char *path
         snprintf(own, sizeof(own), "%s.%s", path, child->key);
         /* a file's plugin alone gives way to --plugin: that is what it is for */
         if (strcmp(child->key, "plugin") != 0 || child->origin.layer > DT_FROM_FILE) {
-            DT_TRY(reject_dropped(c, child, own, from, why));
+            DT_TRY(reject_dropped_values(c, child, own, from, why));
         }
     }
     return DT_OK;
@@ -267,8 +267,8 @@ static dt_status reject_dropped(dt_config *c, const dt_node *n, const char *path
 
 /* What a file sets for other phases than the selected one is kept for a run of them all; what is given by hand, or
  * for no phase that runs, is meant for this run. */
-static dt_status reject_others(dt_config *c, const dt_node *phases, const dt_node *kept, const char *plugin,
-                               const char *option)
+static dt_status reject_other_phases(dt_config *c, const dt_node *phases, const dt_node *kept, const char *plugin,
+                                     const char *option)
 {
     const dt_node *names = dt_node_find(kept, "plugin");
     const dt_layer from = names != NULL ? DT_FROM_ENV : DT_FROM_FILE;
@@ -287,7 +287,7 @@ static dt_status reject_others(dt_config *c, const dt_node *phases, const dt_nod
     for (const dt_node *n = phases->first; n != NULL && st == DT_OK; n = n->next, i++) {
         char path[32];
         snprintf(path, sizeof(path), "phases.%lld", (long long)i);
-        st = n != kept ? reject_dropped(c, n, path, from, dt_str_text(&why)) : DT_OK;
+        st = n != kept ? reject_dropped_values(c, n, path, from, dt_str_text(&why)) : DT_OK;
     }
     dt_str_fini(&why);
     return st;
@@ -318,7 +318,7 @@ dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *opt
     DT_TRY(dt_node_new(c, DT_NODE_TEXT, "plugin", plugin, &origin, &value));
     if (phases != NULL && phases->kind == DT_NODE_LIST) {
         kept = find_phase_entry(phases, plugin);
-        DT_TRY(reject_others(c, phases, kept, plugin, option));
+        DT_TRY(reject_other_phases(c, phases, kept, plugin, option));
     } else if (phases != NULL) {
         return dt_node_fail(phases->first != NULL ? phases->first : phases, "phases",
                             "expected a list; for the one phase of %s set phases.0.stop.steps=3", option);

@@ -349,7 +349,7 @@ static dt_status fail_unknown_key(dt_config *c, const dt_section *s, const dt_no
 }
 
 /* The sender of a run must not choose what is executed here. */
-static dt_status reject_code(const dt_config *c, const dt_option *o, const dt_node *n, const char *path)
+static dt_status reject_untrusted_code(const dt_config *c, const dt_option *o, const dt_node *n, const char *path)
 {
     if ((o->flags & DT_OPT_CODE) == 0 || n->origin.layer != DT_FROM_RUN || c->is_trusted || n->text == NULL ||
         strcmp(n->text, o->dfl != NULL ? o->dfl : "") == 0) {
@@ -366,7 +366,7 @@ dt_status dt_section_normalise_one(dt_config *c, const dt_section *s, dt_node *v
     char own[PATH_BYTES];
     snprintf(own, sizeof(own), "%s%s%s", path, *path != '\0' ? "." : "", value->key);
     const dt_option *o = dt_option_find(s->table, value->key);
-    DT_TRY(o != NULL ? reject_code(c, o, value, own) : DT_OK);
+    DT_TRY(o != NULL ? reject_untrusted_code(c, o, value, own) : DT_OK);
     return o != NULL ? dt_option_normalise(c, o, own, value) : fail_unknown_key(c, s, value, own);
 }
 

@@ -323,7 +323,7 @@ typedef struct edges {
     const char *n, *row, *col; /* [1] rows; [E] target and source of each edge */
 } edges;
 
-static edges edges_of(const speller *s, const char *x, const char *rowptr, const char *col)
+static edges emit_edges(const speller *s, const char *x, const char *rowptr, const char *col)
 {
     const char *ends = emit_slice(s, emit_cast(s, rowptr, DT_ONNX_INT64), 0, 1, INT64_MAX);
     edges e = {.n = emit_first_dim(s, x), .col = emit_cast(s, col, DT_ONNX_INT64)};
@@ -356,7 +356,7 @@ static const char *emit_head_dots(const speller *s, const char *x, const char *a
 static const char *spell_gat(const speller *s)
 {
     const int64_t H = s->n->attr.i[0], C = extent_at(operand_shape(s, 0), 1) / H, heads[] = {H, C};
-    const edges e = edges_of(s, s->in[0], s->in[5], s->in[6]);
+    const edges e = emit_edges(s, s->in[0], s->in[5], s->in[6]);
     const char *h = reshape_last_dims(s, s->in[0], 1, heads, 2);
     const char *dst = emit_head_dots(s, h, reshape_last_dims(s, s->in[1], 0, heads, 2));
     const char *src = emit_head_dots(s, h, reshape_last_dims(s, s->in[2], 0, heads, 2));
@@ -371,7 +371,7 @@ static const char *spell_gat(const speller *s)
 static const char *spell_graph_qk(const speller *s)
 {
     const int64_t H = s->n->attr.i[0], C = extent_at(operand_shape(s, 0), 1) / H, heads[] = {H, C};
-    const edges e = edges_of(s, s->in[0], s->in[4], s->in[5]);
+    const edges e = emit_edges(s, s->in[0], s->in[4], s->in[5]);
     const char *q = reshape_last_dims(s, s->in[0], 1, heads, 2), *k = reshape_last_dims(s, s->in[1], 1, heads, 2);
     const char *z = emit_head_dots(s, emit_gather_rows(s, q, e.row), emit_gather_rows(s, k, e.col));
     z = emit_binary(s, "Mul", z, dt_onnx_constant_f32(s->o, 1 / sqrt((double)C)));
@@ -410,7 +410,7 @@ static const char *select_present_state(const speller *s, const char *present, c
                : dt_onnx_add_call(s->o, "Where", present, now, before != NULL ? before : dt_onnx_constant_f32(s->o, 0));
 }
 
-static const char *present_at(const speller *s, const char *present, int64_t t)
+static const char *emit_present_at(const speller *s, const char *present, int64_t t)
 {
     return present == NULL ? NULL
                            : emit_binary(s, "Unsqueeze", emit_cast(s, emit_step_at(s, present, t), DT_ONNX_BOOL),
@@ -437,7 +437,7 @@ static const char *spell_lstm(const speller *s)
     const char *h = NULL, *c = NULL, *all = NULL;
     for (int64_t t = 0; t < extent_at(operand_shape(s, 0), 0); t++) {
         const char *gate[GATES], *x = emit_step_at(s, s->in[0], t);
-        const char *present = present_at(s, s->n->n_in > 2 ? s->in[2] : NULL, t);
+        const char *present = emit_present_at(s, s->n->n_in > 2 ? s->in[2] : NULL, t);
         split_parts(s, h != NULL ? emit_recurrence(s, h, s->in[1], x) : x, GATES, gate);
         const char *now = emit_binary(s, "Mul", emit_unary(s, "Sigmoid", gate[I]), emit_unary(s, "Tanh", gate[G]));
         if (c != NULL) {
@@ -457,7 +457,7 @@ static const char *spell_gru(const speller *s)
     const char *h = NULL, *all = NULL;
     for (int64_t t = 0; t < extent_at(operand_shape(s, 0), 0); t++) {
         const char *x[GATES], *u[GATES];
-        const char *present = present_at(s, s->n->n_in > 3 ? s->in[3] : NULL, t);
+        const char *present = emit_present_at(s, s->n->n_in > 3 ? s->in[3] : NULL, t);
         split_parts(s, emit_step_at(s, s->in[0], t), GATES, x);
         split_parts(s, h != NULL ? emit_recurrence(s, h, s->in[1], s->in[2]) : s->in[2], GATES, u);
         const char *r = emit_unary(s, "Sigmoid", emit_binary(s, "Add", x[R], u[R]));

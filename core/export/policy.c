@@ -277,7 +277,7 @@ static dt_status check_sizes(dt_policy *p, const dt_policy_io *io)
 }
 
 /* Rows of places that are seen, in order. */
-static void number_rows(dt_policy *p, const dt_policy_io *io)
+static void number_present_rows(dt_policy *p, const dt_policy_io *io)
 {
     p->n_rows = 0;
     for (uint32_t a = 0; a < io->n_places; a++) {
@@ -462,7 +462,7 @@ static dt_status run_policy_plan(dt_policy *p, const dt_policy_io *io)
     return dt_exec_run(p->exec, &all);
 }
 
-static const float *row_of(const dt_policy *p, int o, size_t row, size_t items)
+static const float *output_row(const dt_policy *p, int o, size_t row, size_t items)
 {
     const dt_view *v = p->out[o];
     return v == NULL ? NULL : (const float *)v->data + (v->rank == 1 ? 0 : row * items);
@@ -478,12 +478,12 @@ static dt_status choose_actions(dt_policy *p, const dt_policy_io *io, uint32_t a
                        .n_heads = x->n_heads,
                        .n_continuous = x->n_continuous,
                        .is_squashed = p->f.is_squashed};
-    const dt_dist_row r = {.logits = row_of(p, OUT_LOGITS, row, M),
-                           .allow = row_of(p, OUT_ALLOW, row, M),
-                           .mean = row_of(p, OUT_MEAN, row, C),
-                           .log_std = row_of(p, OUT_LOG_STD, row, C),
-                           .low = row_of(p, OUT_LOW, row, C),
-                           .high = row_of(p, OUT_HIGH, row, C),
+    const dt_dist_row r = {.logits = output_row(p, OUT_LOGITS, row, M),
+                           .allow = output_row(p, OUT_ALLOW, row, M),
+                           .mean = output_row(p, OUT_MEAN, row, C),
+                           .log_std = output_row(p, OUT_LOG_STD, row, C),
+                           .low = output_row(p, OUT_LOW, row, C),
+                           .high = output_row(p, OUT_HIGH, row, C),
                            .mask = p->mask,
                            .drawn_i = p->act_i,
                            .drawn_f = p->act_f,
@@ -511,11 +511,11 @@ static dt_status choose_actions(dt_policy *p, const dt_policy_io *io, uint32_t a
     return DT_OK;
 }
 
-static dt_status act_once(dt_policy *p, const dt_policy_io *io)
+static dt_status act_one_step(dt_policy *p, const dt_policy_io *io)
 {
     const dt_policy_info *x = &p->info;
     DT_TRY(check_sizes(p, io));
-    number_rows(p, io);
+    number_present_rows(p, io);
     if (p->n_rows > 0) {
         for (uint32_t i = 0; i < p->f.n_inputs; i++) {
             if (p->f.input[i].kind == DT_BUNDLE_GIVEN && p->f.input[i].index_of >= 0) {
@@ -545,7 +545,7 @@ static dt_status act_once(dt_policy *p, const dt_policy_io *io)
 
 dt_status dt_policy_act(dt_policy *p, const dt_policy_io *io, char *message, size_t message_bytes)
 {
-    const dt_status st = act_once(p, io);
+    const dt_status st = act_one_step(p, io);
     return st < 0 ? copy_error_message(st, message, message_bytes) : DT_OK;
 }
 

@@ -187,7 +187,7 @@ static dt_status plan_with_batch(const seeker *k, dt_stage *stage, trial *t)
 }
 
 /* Errors: what another batch would not change. REFUSED leaves the reason. */
-static dt_status trial_batch(seeker *k, int64_t batch, trial *t)
+static dt_status try_batch(seeker *k, int64_t batch, trial *t)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     dt_stage *stage = NULL;
@@ -263,7 +263,7 @@ static dt_status measure_sample(seeker *k, const trial *best, dt_batch_choice *o
     if (best->need == 0 || more == 0) {
         return DT_OK;
     }
-    DT_TRY(trial_batch(k, least, &small));
+    DT_TRY(try_batch(k, least, &small));
     dt_error_clear(); /* a phase may refuse it */
     if (small.need < best->need && small.of == best->of && small.of != NULL) {
         out->sample_bytes = (best->need - small.need) / (uint64_t)more;
@@ -282,7 +282,7 @@ static const char *describe_limit(const trial *t)
     return t->verdict == TOO_MUCH && is_only_cut ? "all shards simultaneously on the device" : why[t->verdict];
 }
 
-static dt_status set_choice(seeker *k, int64_t batch, const trial *best, const char *limit, dt_batch_choice *out)
+static dt_status record_choice(seeker *k, int64_t batch, const trial *best, const char *limit, dt_batch_choice *out)
 {
     dt_error_clear(); /* of larger ones */
     *out = (dt_batch_choice){.batch = batch, .planned = best->need, .is_on_device = best->is_on_device};
@@ -308,10 +308,10 @@ static dt_status find_largest_batch(seeker *k, dt_batch_choice *out)
     }
     for (;;) {
         trial t;
-        DT_TRY(trial_batch(k, batch, &t));
+        DT_TRY(try_batch(k, batch, &t));
         first_why = first_why == 0 ? t.why : first_why;
         if (t.verdict == FITS || (t.verdict == TOO_FEW_STEPS && batch == least && !t.is_beyond)) {
-            return set_choice(k, batch, &t, limit, out);
+            return record_choice(k, batch, &t, limit, out);
         }
         if (batch == least) {
             return fail_smallest(k, least, &t, first_why, DT_ECONFIG);

@@ -41,8 +41,8 @@ static dt_status plan_later_phase(dt_stage *stage, bool *is_beyond_p)
 }
 
 /* The phase that begins is the run's to try; here it is made for the shapes that it hands over. */
-static dt_status trial_phase(later_check *r, const dt_initial_weights_desc *first, dt_initial_weights *f,
-                             dt_stage_desc *d, dt_stage **stage_p, bool *is_beyond_p)
+static dt_status create_trial_stage(later_check *r, const dt_initial_weights_desc *first, dt_initial_weights *f,
+                                    dt_stage_desc *d, dt_stage **stage_p, bool *is_beyond_p)
 {
     const bool is_begin = d->index <= r->start.begin;
     DT_TRY(r->planned != NULL && !is_begin ? dt_initial_weights_find(first, d->index, f, &d->loaded) : DT_OK);
@@ -74,7 +74,7 @@ static dt_status check_phase(later_check *r, int64_t index)
                                            .lock = &lock};
     d.threads = threads > 0 ? (uint32_t)threads : dt_limits_count_cores("");
     dt_log_mute(true);
-    const dt_status st = trial_phase(r, &first, &f, &d, &stage, &is_beyond);
+    const dt_status st = create_trial_stage(r, &first, &f, &d, &stage, &is_beyond);
     dt_initial_weights_close(&f);
     dt_stage_destroy(stage);
     dt_log_mute(false);

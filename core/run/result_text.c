@@ -177,7 +177,7 @@ static const char *const *result_rows_of(const dt_loaded *c)
 }
 
 /* What a key is by the tables of the phase, the environment and the host: each field from the first that has it. */
-static void find_meaning(const dt_stage *s, const char *key, row *out)
+static void find_description(const dt_stage *s, const char *key, row *out)
 {
     const char *const *const tables[] = {result_rows_of(s->d.phase), result_rows_of(s->env.comp), host_rows};
     memset(out, 0, sizeof(*out));
@@ -205,7 +205,7 @@ static const char *split_name(const char *key, const dt_result *r, const dt_resu
 }
 
 /* "m, lower is better: text" */
-static void append_meaning(const row *w, dt_str *out)
+static void append_description(const row *w, dt_str *out)
 {
     const char *unit = w->field[ROW_UNIT], *better = w->field[ROW_BETTER], *text = w->field[ROW_TEXT];
     dt_str_add(out, unit);
@@ -224,7 +224,7 @@ static void find_group(const dt_stage *s, const dt_result *r, const dt_result *e
     const size_t what = find_deviation(r, end), bytes = (size_t)(split_name(r->key, r, end) - r->key);
     char plain[GROUP_BYTES];
     snprintf(plain, sizeof(plain), "%.*s", what > 0 ? (int)what : INT_MAX, r->key);
-    find_meaning(s, plain, w);
+    find_description(s, plain, w);
     if (w->field[ROW_GROUP][0] != '\0') {
         snprintf(group, GROUP_BYTES, "%s", w->field[ROW_GROUP]);
     } else {
@@ -236,7 +236,7 @@ static void find_group(const dt_stage *s, const dt_result *r, const dt_result *e
 static void append_explained_row(const row *w, const dt_str *line, int indent, dt_str *out)
 {
     dt_str text = {0};
-    append_meaning(w, &text);
+    append_description(w, &text);
     const size_t used = line->bytes + (size_t)indent, at = used + 2 > TEXT_AT ? used + 2 : TEXT_AT;
     dt_str_addf(out, "%*s%s", indent, "", dt_str_text(line));
     if (text.bytes > 0 && at + text.bytes <= WIDE) {

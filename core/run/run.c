@@ -63,7 +63,7 @@ static dt_status prepare_ranks(dt_run_context *r, dt_rank *k, dt_comm *const *co
 }
 
 /* How specific a rank's status is about the cause: one that was notified knows less than one that failed itself. */
-static int rate_cause(dt_status st)
+static int cause_specificity(dt_status st)
 {
     return st == DT_EPEER ? 1 : st == DT_ECOMM ? 2 : st < 0 ? 3 : 0;
 }
@@ -72,7 +72,7 @@ static dt_status restore_first_cause(const dt_rank *k, uint32_t n)
 {
     uint32_t cause = 0;
     for (uint32_t i = 1; i < n; i++) {
-        cause = rate_cause(k[i].error.status) > rate_cause(k[cause].error.status) ? i : cause;
+        cause = cause_specificity(k[i].error.status) > cause_specificity(k[cause].error.status) ? i : cause;
     }
     return dt_error_restore(&k[cause].error);
 }

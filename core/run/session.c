@@ -41,7 +41,7 @@ static dt_status declare_component_section(dt_config *c, const dt_loaded *l)
     return l->desc.options != NULL ? dt_config_declare(c, l->desc.id, l->desc.options, l->plugin->desc.name) : DT_OK;
 }
 
-static const char *const *list_ids(void *user)
+static const char *const *list_component_ids(void *user)
 {
     const dt_session *s = user;
     return dt_loader_list_ids(s->loader);
@@ -343,7 +343,7 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
     out->n_local = processes != NULL ? dt_comm_local_size(processes) : 1;
     dt_status st = load_phases(out);
     if (st == DT_OK) {
-        const dt_config_lookup lookup = {.component = lookup_component, .ids = list_ids, .user = out};
+        const dt_config_lookup lookup = {.component = lookup_component, .ids = list_component_ids, .user = out};
         st = dt_config_check(out->config, &lookup);
     }
     if (st == DT_OK) {

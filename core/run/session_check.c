@@ -96,7 +96,7 @@ static dt_status check_half_sums(int64_t phase, const dt_comm_opts *comm, const 
 
 /* More threads than cores take turns: the same result, later. Far more of them are a slip of the hand, or the
  * configuration of another machine. */
-static dt_status check_count(const dt_session *s, int64_t phase, const char *key, int64_t n, bool *has_warned)
+static dt_status check_thread_count(const dt_session *s, int64_t phase, const char *key, int64_t n, bool *has_warned)
 {
     enum { A_CORE = 8, ALWAYS = 32 };
     const int64_t cores = dt_limits_count_cores(""), most = A_CORE * cores > ALWAYS ? A_CORE * cores : ALWAYS;
@@ -126,9 +126,9 @@ dt_status dt_session_check(const dt_session *s, bool needs_several)
         DT_TRY(check_backend(s, i, o->comm.backend, needs_several));
         DT_TRY(check_shards(s, i, count_required_ranks(s)));
         DT_TRY(check_half_sums(i, &o->comm, &o->engine));
-        DT_TRY(check_count(s, i, "engine.threads", o->engine.threads, &has_warned));
+        DT_TRY(check_thread_count(s, i, "engine.threads", o->engine.threads, &has_warned));
         if (o->env.isolation != DT_ISOLATION_PROCESS) { /* each process may have an instance that computes for long */
-            DT_TRY(check_count(s, i, "env.workers", o->env.workers, &has_warned));
+            DT_TRY(check_thread_count(s, i, "env.workers", o->env.workers, &has_warned));
         }
     }
     return DT_OK;
@@ -180,7 +180,8 @@ dt_status dt_session_check_shard_weights(const dt_session *s)
 }
 
 /* A component that the user named, not a default of a plugin. */
-static dt_status check_name(const dt_session *s, int64_t phase, uint32_t kind, const char *key, const char *role)
+static dt_status check_component_name(const dt_session *s, int64_t phase, uint32_t kind, const char *key,
+                                      const char *role)
 {
     const char *id = NULL;
     const dt_loaded *found = NULL;
@@ -257,7 +258,7 @@ bool dt_session_has_best_by(const dt_session *s, int64_t phase)
 }
 
 /* What the user names is looked for in evaluations: there has to be one. */
-static dt_status check_best(const dt_session *s, int64_t phase)
+static dt_status check_best_by(const dt_session *s, int64_t phase)
 {
     const char *name = NULL;
     dt_origin origin;
@@ -285,13 +286,13 @@ dt_status dt_session_check_names(const dt_session *s, bool is_fresh)
         const uint32_t n_roles = dt_config_roles(s->config, role);
         for (uint32_t r = 0; r < n_roles; r++) {
             snprintf(key, sizeof(key), "models.%s", role[r]);
-            DT_TRY(check_name(s, i, DT_KIND_MODEL, key, role[r]));
+            DT_TRY(check_component_name(s, i, DT_KIND_MODEL, key, role[r]));
         }
-        DT_TRY(check_name(s, i, DT_KIND_DATA, "data.source", NULL));
-        DT_TRY(check_name(s, i, DT_KIND_ENV, "env.id", NULL));
+        DT_TRY(check_component_name(s, i, DT_KIND_DATA, "data.source", NULL));
+        DT_TRY(check_component_name(s, i, DT_KIND_ENV, "env.id", NULL));
         DT_TRY(check_mix(s, i));
         DT_TRY(check_target(s, i, s->opts[i].stop.metric));
-        DT_TRY(is_fresh ? check_best(s, i) : DT_OK);
+        DT_TRY(is_fresh ? check_best_by(s, i) : DT_OK);
         const bool is_word = init[0] == '\0' || strcmp(init, "random") == 0 || strcmp(init, "previous") == 0;
         if (is_fresh && !is_word && access(init, F_OK) != 0) {
             return DT_FAIL(DT_ECONFIG,
@@ -310,7 +311,7 @@ static const struct {
 } counts[] = {
     {"evaluation.episodes", 1000}, {"evaluation.max_steps", 1000000}, {"env.instances", 1024}, {"env.workers", 64}};
 
-static dt_status limit_count(const dt_session *s, int64_t phase, const char *key, int64_t most)
+static dt_status limit_option(const dt_session *s, int64_t phase, const char *key, int64_t most)
 {
     const char *text = NULL;
     dt_origin origin;
@@ -335,7 +336,7 @@ dt_status dt_session_limit_counts(const dt_session *s)
 {
     for (int64_t i = s->first; i < s->last; i++) {
         for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
-            DT_TRY(limit_count(s, i, counts[k].key, counts[k].most));
+            DT_TRY(limit_option(s, i, counts[k].key, counts[k].most));
         }
     }
     return DT_OK;

@@ -343,7 +343,7 @@ static int64_t list_pieces(const dt_reduction *r, uint32_t ranks, uint32_t rank,
     return packed;
 }
 
-static dt_status count_units(dt_reduction *r)
+static dt_status count_bucket_units(dt_reduction *r)
 {
     r->unit = dt_alloc_n(r->n_buckets + (size_t)1, sizeof(*r->unit));
     if (r->unit == NULL) {
@@ -415,7 +415,7 @@ dt_status dt_reduce_create(dt_trainer *t)
     const uint32_t own = t->workers.shard_end - t->workers.shard_begin;
     int64_t longest = 0;
     DT_TRY(create_buckets(t));
-    DT_TRY(count_units(r));
+    DT_TRY(count_bucket_units(r));
     DT_TRY(create_pieces(t));
     for (uint32_t b = 0; b < r->n_buckets; b++) {
         const int64_t n = r->bucket[b].end - r->bucket[b].begin;

@@ -59,7 +59,7 @@ uint64_t dt_feed_number(const dt_trainer *t, uint32_t i)
 }
 
 /* Nothing is read ahead beyond a window of a stream. */
-static uint64_t last_step(const dt_trainer *t)
+static uint64_t last_readable_step(const dt_trainer *t)
 {
     const uint64_t all = dt_trainer_steps(t), window = (t->workers.window + 1) * t->state.steps_per_epoch;
     return t->workers.has_window && window < all ? window : all;
@@ -71,7 +71,7 @@ static dt_feed_desc make_feed_desc(const dt_trainer *t)
                           .seed = t->c.seed,
                           .first_step = t->state.step,
                           .sampler = &t->state.sampler,
-                          .last_step = last_step(t),
+                          .last_step = last_readable_step(t),
                           .phase = t->c.phase,
                           .shards = t->c.shards,
                           .shard_begin = t->workers.shard_begin,
@@ -109,7 +109,7 @@ static dt_status start_or_resume_feed(dt_trainer *t)
     t->workers.feed_first = t->state.step;
     t->workers.feed_is_paused = false;
     if (t->workers.feed != NULL) {
-        dt_feed_resume(t->workers.feed, t->state.step, last_step(t));
+        dt_feed_resume(t->workers.feed, t->state.step, last_readable_step(t));
         return DT_OK;
     }
     const dt_feed_desc d = make_feed_desc(t);
@@ -165,7 +165,7 @@ void dt_report_losses(dt_trainer *t, uint32_t groups, const double *total, const
     }
 }
 
-static dt_status bypass_to(dt_trainer *t, uint64_t step)
+static dt_status skip_to_step(dt_trainer *t, uint64_t step)
 {
     DT_TRY(dt_trainer_synchronize(t)); /* the device forgets which of its buffers held which step */
     dt_trainer_discard_prefetched(t);
@@ -186,7 +186,7 @@ static void report_position(const dt_trainer *t, dt_step_report *out)
 /* Without a row there is no update: moments and weight decay would move the parameters all the same. */
 static dt_status bypass_empty_step(dt_trainer *t, dt_step_report *out)
 {
-    DT_TRY(bypass_to(t, t->state.step + 1));
+    DT_TRY(skip_to_step(t, t->state.step + 1));
     t->state.empty_steps++;
     report_position(t, out);
     out->samples = 0;
@@ -255,7 +255,7 @@ dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report 
 
 dt_status dt_trainer_bypass_step(dt_trainer *t)
 {
-    return bypass_to(t, t->state.step + 1);
+    return skip_to_step(t, t->state.step + 1);
 }
 
 dt_status dt_trainer_seek(dt_trainer *t, uint64_t step)
@@ -265,5 +265,5 @@ dt_status dt_trainer_seek(dt_trainer *t, uint64_t step)
                        (unsigned long long)step, (unsigned long long)t->state.step,
                        (unsigned long long)dt_trainer_steps(t));
     }
-    return step > t->state.step ? bypass_to(t, step) : DT_OK;
+    return step > t->state.step ? skip_to_step(t, step) : DT_OK;
 }

@@ -26,7 +26,7 @@ static dt_step_value *find_value(const dt_trainer *t, const char *name, bool is_
 }
 
 /* For acting: the value that the phase declares for it, else that of training. */
-static const dt_step_value *value_for(const dt_trainer *t, const char *name, bool is_acting)
+static const dt_step_value *find_effective_value(const dt_trainer *t, const char *name, bool is_acting)
 {
     const dt_step_value *v = is_acting ? find_value(t, name, true) : NULL;
     return v != NULL ? v : find_value(t, name, false);
@@ -53,7 +53,7 @@ dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c)
                        DT_TRAIN_MAX_STEP_INPUTS);
     }
     for (uint32_t i = 0; i < n; i++) {
-        const dt_step_value *v = value_for(t, name[i], t->state.is_acting);
+        const dt_step_value *v = find_effective_value(t, name[i], t->state.is_acting);
         if (v == NULL || find_value(t, name[i], false) == NULL) {
             return DT_FAIL(DT_EPLUGIN,
                            "the phase records step input %s, but start has not set it; call set of dtrain.train/1 in "
@@ -127,7 +127,7 @@ dt_status dt_trainer_acting_input_set(dt_trainer *t, const char *name, const flo
 
 const float *dt_trainer_acting_input(const dt_trainer *t, const char *name, uint32_t *n_p)
 {
-    const dt_step_value *v = value_for(t, name, true);
+    const dt_step_value *v = find_effective_value(t, name, true);
     *n_p = v != NULL ? v->n : 0;
     return v != NULL ? v->value : NULL;
 }

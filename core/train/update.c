@@ -283,7 +283,7 @@ dt_status dt_apply_update(dt_trainer *t, dt_step_report *out)
 
 enum { PIECE = 65536 }; /* elements that a worker takes at once */
 
-static bool is_due(const dt_trainer *t, uint32_t target)
+static bool is_target_due(const dt_trainer *t, uint32_t target)
 {
     const uint64_t every = t->state.target[target].every;
     const uint8_t group = t->state.target_group[target];
@@ -298,14 +298,14 @@ static void blend_range(dt_trainer *t, int64_t begin, int64_t end)
         const dt_param *p = &table->param[i];
         const int64_t from = p->offset > begin ? p->offset : begin;
         const int64_t to = p->offset + p->count < end ? p->offset + p->count : end;
-        if (p->is_target && is_due(t, p->target) && from < to) {
+        if (p->is_target && is_target_due(t, p->target) && from < to) {
             const int64_t source = table->param[p->of].offset + from - p->offset;
             dt_optim_blend(t->state.params + from, t->state.params + source, t->state.target[p->target].tau, to - from);
         }
     }
 }
 
-static dt_status target_job(void *user, uint32_t worker)
+static dt_status update_targets_job(void *user, uint32_t worker)
 {
     dt_trainer *t = user;
     const int64_t base = t->d.params->base_total, end = t->d.params->total;
@@ -323,14 +323,14 @@ dt_status dt_targets_update(dt_trainer *t)
 {
     bool any = false;
     for (uint32_t i = 0; i < t->d.params->n_targets; i++) {
-        any = any || is_due(t, i);
+        any = any || is_target_due(t, i);
     }
     if (!any) {
         return DT_OK;
     }
     atomic_store(&t->scratch.next_piece, 0);
     const bool is_small = t->d.params->total - t->d.params->base_total <= PIECE;
-    return is_small ? target_job(t, 0) : dt_pool_run(t->workers.pool, target_job, t);
+    return is_small ? update_targets_job(t, 0) : dt_pool_run(t->workers.pool, update_targets_job, t);
 }
 
 static dt_status check_name(const dt_param_table *table, const char *name)

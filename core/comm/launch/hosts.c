@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static uint32_t slots_of(const dt_launch_host *h, double now, bool is_next)
+static uint32_t usable_slots(const dt_launch_host *h, double now, bool is_next)
 {
     if (!h->is_listed || h->is_away) {
         return 0;
@@ -20,7 +20,7 @@ static uint32_t slots_of(const dt_launch_host *h, double now, bool is_next)
 }
 
 /* Those that have work, but not fewer than allowed. */
-static uint32_t most_processes(const dt_launch_hosts *h)
+static uint32_t max_processes(const dt_launch_hosts *h)
 {
     const uint32_t least = h->processes.min > h->machines.min ? h->processes.min : h->machines.min;
     const uint32_t most = h->most > least ? h->most : least;
@@ -31,10 +31,11 @@ static uint32_t most_processes(const dt_launch_hosts *h)
 static uint32_t choose_hosts(const dt_launch_hosts *h, double now, bool is_next, uint32_t *use)
 {
     uint32_t n = 0, n_hosts = 0;
-    const uint32_t most = most_processes(h), most_hosts = h->machines.max > 0 ? h->machines.max : DT_HOSTS_MOST;
+    const uint32_t most = max_processes(h), most_hosts = h->machines.max > 0 ? h->machines.max : DT_HOSTS_MOST;
     for (uint32_t i = 0; i < h->n; i++) {
         const uint32_t others = n_hosts + 1 < h->machines.min ? h->machines.min - n_hosts - 1 : 0; /* one each */
-        const uint32_t slots = slots_of(&h->host[i], now, is_next), left = most > n + others ? most - n - others : 0;
+        const uint32_t slots = usable_slots(&h->host[i], now, is_next),
+                       left = most > n + others ? most - n - others : 0;
         use[i] = n_hosts < most_hosts ? (slots < left ? slots : left) : 0;
         n += use[i];
         n_hosts += use[i] > 0;

@@ -65,7 +65,7 @@ typedef struct job {
     pid_t pid;
 } job;
 
-static void add_range(dt_str *words, const char *option, const dt_launch_range *r)
+static void append_range_option(dt_str *words, const char *option, const dt_launch_range *r)
 {
     if (r->max > 0) {
         dt_str_addf(words, r->min == r->max ? " %s %u" : " %s %u:%u", option, r->min, r->max);
@@ -76,8 +76,8 @@ static void add_range(dt_str *words, const char *option, const dt_launch_range *
 static dt_status set_environment(const job *j)
 {
     dt_str words = {0};
-    add_range(&words, "--nproc", &j->d->processes);
-    add_range(&words, "--nnodes", &j->d->machines);
+    append_range_option(&words, "--nproc", &j->d->processes);
+    append_range_option(&words, "--nnodes", &j->d->machines);
     if (j->d->hostfile != NULL) {
         dt_str_addf(&words, " --hostfile %s", j->d->hostfile);
     }

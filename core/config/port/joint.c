@@ -115,7 +115,7 @@ static dt_status check_batch(dt_porting *p, const batch *b)
 }
 
 /* Theirs began with a size and changed it while it trained, which no run could repeat: a size is no bound. */
-static dt_status set_automatic(dt_porting *p, const batch *b)
+static dt_status set_batch_automatic(dt_porting *p, const batch *b)
 {
     const dt_leaf *const sizes[] = {b->per, b->all, b->loader};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -132,7 +132,7 @@ static dt_status set_batch(dt_porting *p)
     batch b = {0};
     DT_TRY(read_batch(p, &b));
     if (b.is_auto) {
-        return set_automatic(p, &b);
+        return set_batch_automatic(p, &b);
     }
     if (b.automatic != NULL) {
         DT_TRY(dt_porting_remark(p, DT_REMARK_SAME, b.automatic, "data.batch is a number"));
@@ -199,7 +199,7 @@ static bool is_set(const dt_porting *p, const char *target)
 }
 
 /* Rows that imply settings by their presence, such as the environment that a file of its own belongs to. */
-static dt_status set_implied(dt_porting *p)
+static dt_status set_implied_settings(dt_porting *p)
 {
     for (const dt_key_row *g = p->keys->rows; g->key != NULL; g++) {
         const dt_leaf *l = g->act == DT_KEYS_IMPLY ? dt_leaf_find(p, g->key) : NULL;
@@ -222,7 +222,7 @@ static dt_status set_implied(dt_porting *p)
 
 /* A round is made of whole fragments of all instances: they become shorter, so that it has the samples that are meant
  * instead of up to twice as many. */
-static dt_status set_round(dt_porting *p, int64_t instances)
+static dt_status set_round_size(dt_porting *p, int64_t instances)
 {
     const dt_leaf *samples = NULL, *steps = NULL;
     int64_t n = 0, fragment = 0;
@@ -262,8 +262,8 @@ dt_status dt_porting_joint(dt_porting *p)
     if (p->phase == 1) {
         return set_batch(p);
     }
-    DT_TRY(set_implied(p));
+    DT_TRY(set_implied_settings(p));
     DT_TRY(set_instances(p, &instances));
-    DT_TRY(set_round(p, instances));
+    DT_TRY(set_round_size(p, instances));
     return p->phase == 3 ? set_batch(p) : DT_OK;
 }

@@ -190,7 +190,7 @@ static dt_status add_fields(dt_buffer *b)
 }
 
 /* n items. Called twice: without memory it counts; what no memory can hold stays SIZE_MAX. */
-static char *take_memory(dt_buffer *b, size_t n, size_t item_bytes)
+static char *reserve_memory(dt_buffer *b, size_t n, size_t item_bytes)
 {
     size_t bytes = 0;
     char *p = b->map != NULL ? (char *)b->map + b->map_bytes : NULL;
@@ -204,49 +204,49 @@ static void lay_out_arrays(dt_buffer *b)
     const dt_env_spec *s = &b->l->spec;
     const size_t n = b->n_places, slots = b->n_slots;
     b->map_bytes = 0;
-    b->row = (uint8_t *)take_memory(b, n, 1);
-    b->flag = (uint8_t *)take_memory(b, n, 1);
-    b->report = (uint8_t *)take_memory(b, n, 1);
-    b->done = (uint8_t *)take_memory(b, slots, 1);
-    b->age = (void *)take_memory(b, n, sizeof(*b->age));
-    b->n_acts = (void *)take_memory(b, slots, sizeof(*b->n_acts));
-    b->n_seen = (void *)take_memory(b, slots, sizeof(*b->n_seen));
-    b->n_opponents = (void *)take_memory(b, slots, sizeof(*b->n_opponents));
-    b->size = (void *)take_memory(b, slots, s->n_symbols * sizeof(*b->size));
+    b->row = (uint8_t *)reserve_memory(b, n, 1);
+    b->flag = (uint8_t *)reserve_memory(b, n, 1);
+    b->report = (uint8_t *)reserve_memory(b, n, 1);
+    b->done = (uint8_t *)reserve_memory(b, slots, 1);
+    b->age = (void *)reserve_memory(b, n, sizeof(*b->age));
+    b->n_acts = (void *)reserve_memory(b, slots, sizeof(*b->n_acts));
+    b->n_seen = (void *)reserve_memory(b, slots, sizeof(*b->n_seen));
+    b->n_opponents = (void *)reserve_memory(b, slots, sizeof(*b->n_opponents));
+    b->size = (void *)reserve_memory(b, slots, s->n_symbols * sizeof(*b->size));
     for (uint32_t k = 1; k <= s->n_symbols; k++) {
-        b->length[k] = b->l->lists[k] > 0 ? (void *)take_memory(b, n, sizeof(*b->length[k])) : NULL;
+        b->length[k] = b->l->lists[k] > 0 ? (void *)reserve_memory(b, n, sizeof(*b->length[k])) : NULL;
     }
     for (uint32_t i = 0; i < s->n_obs && !b->d.is_narrow; i++) {
         if (dt_obs_is_lists(&b->l->obs[i])) {
             continue;
         }
         if (b->l->obs[i].symbol == 0) {
-            b->obs[i] = take_memory(b, n, b->l->obs[i].row_bytes);
+            b->obs[i] = reserve_memory(b, n, b->l->obs[i].row_bytes);
         } else {
-            b->at[i] = (void *)take_memory(b, slots, sizeof(*b->at[i]));
+            b->at[i] = (void *)reserve_memory(b, slots, sizeof(*b->at[i]));
         }
     }
     for (uint32_t k = 0; k < b->n_carried && !b->d.is_narrow; k++) {
-        b->carried[k] = (void *)take_memory(b, n, b->carried_columns[k] * sizeof(float));
+        b->carried[k] = (void *)reserve_memory(b, n, b->carried_columns[k] * sizeof(float));
     }
-    b->mask = b->d.is_narrow ? NULL : (uint8_t *)take_memory(b, n, b->l->n_choices);
-    b->act_i = (void *)take_memory(b, n, s->n_heads * sizeof(int32_t));
-    b->act_f = (void *)take_memory(b, n, s->n_continuous * sizeof(float));
-    b->executed_f = (void *)take_memory(b, n, s->n_continuous * sizeof(float));
+    b->mask = b->d.is_narrow ? NULL : (uint8_t *)reserve_memory(b, n, b->l->n_choices);
+    b->act_i = (void *)reserve_memory(b, n, s->n_heads * sizeof(int32_t));
+    b->act_f = (void *)reserve_memory(b, n, s->n_continuous * sizeof(float));
+    b->executed_f = (void *)reserve_memory(b, n, s->n_continuous * sizeof(float));
     float **const one[] = {&b->log_prob, &b->value, &b->reward, &b->advantage, &b->target};
     for (size_t i = 0; i < sizeof(one) / sizeof(one[0]); i++) {
-        *one[i] = (void *)take_memory(b, n, sizeof(float));
+        *one[i] = (void *)reserve_memory(b, n, sizeof(float));
     }
     float **const per_cost[] = {&b->cost_value, &b->cost, &b->cost_advantage, &b->cost_target};
     for (size_t i = 0; i < sizeof(per_cost) / sizeof(per_cost[0]); i++) {
-        *per_cost[i] = (void *)take_memory(b, n, s->n_costs * sizeof(float));
+        *per_cost[i] = (void *)reserve_memory(b, n, s->n_costs * sizeof(float));
     }
-    b->cost_in = b->d.transitions > 0 ? (void *)take_memory(b, n, s->n_costs * sizeof(float)) : NULL;
+    b->cost_in = b->d.transitions > 0 ? (void *)reserve_memory(b, n, s->n_costs * sizeof(float)) : NULL;
     for (uint32_t k = 0; k < b->d.n_annotations; k++) {
-        b->annotation[k] = (void *)take_memory(b, n, b->annotation_columns[k] * sizeof(float));
+        b->annotation[k] = (void *)reserve_memory(b, n, b->annotation_columns[k] * sizeof(float));
     }
     b->episode_items = 2 + s->n_costs + s->n_metrics;
-    b->episode = (void *)take_memory(b, slots, b->episode_items * sizeof(double));
+    b->episode = (void *)reserve_memory(b, slots, b->episode_items * sizeof(double));
 }
 
 static dt_status map_memory(dt_buffer *b)

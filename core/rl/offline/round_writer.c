@@ -32,7 +32,7 @@ typedef struct dt_round_writer {
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static dt_status check_keep(const dt_rollout *r, int64_t keep)
+static dt_status check_kept_rounds(const dt_rollout *r, int64_t keep)
 {
     const uint64_t round = (uint64_t)r->d.steps * r->split.instances;
     if (dt_buffer_is_joined(r->all)) {
@@ -62,7 +62,7 @@ static dt_status init_writer(dt_round_writer *k, int64_t keep)
     dt_rollout *r = k->p.r;
     const uint64_t samples = (uint64_t)r->d.steps * r->split.instances;
     const dt_replay_desc plan = {.n_step = 1, .gamma = r->d.gamma};
-    DT_TRY(check_keep(r, keep));
+    DT_TRY(check_kept_rounds(r, keep));
     k->rounds = (uint64_t)keep / samples;
     k->p.is_stored = true;
     k->p.d = plan;

@@ -87,7 +87,7 @@ static dt_status check_fields(const dt_rollout *r, uint64_t *want_p)
 }
 
 /* Room for what the policy reads at once: of all of this rank's instances, or of a piece. */
-static dt_status map_fields(const dt_rollout *r, const int64_t *cap, dt_track *t, size_t *bytes_p)
+static dt_status map_input_buffers(const dt_rollout *r, const int64_t *cap, dt_track *t, size_t *bytes_p)
 {
     const dt_samples *s = &r->data.source;
     for (int pass = 0; pass < 2; pass++) {
@@ -176,7 +176,7 @@ static dt_status make_track(dt_rollout *r, const int64_t *cap, uint64_t want, ui
         return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->split.instances);
     }
     make_actor(t, r->acting.policy, want, unit, &t->own);
-    return map_fields(r, cap, t, &r->acting.arena_bytes);
+    return map_input_buffers(r, cap, t, &r->acting.arena_bytes);
 }
 
 /* Threads that act, each with its own instances from the first step to the last: no step waits for another thread.

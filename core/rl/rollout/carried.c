@@ -26,7 +26,7 @@ dt_status dt_carried_allocate(dt_rollout *r)
 }
 
 /* The values of own instances between the buffer and x, instance by instance. An agent that is not there has none. */
-static void copy_own(dt_rollout *r, float *x, bool is_saved)
+static void copy_own_values(dt_rollout *r, float *x, bool is_saved)
 {
     dt_buffer *b = &r->buffer;
     const size_t A = r->env->layout.spec.n_agents;
@@ -54,7 +54,7 @@ dt_status dt_carried_gather(dt_rollout *r)
     const size_t bytes = r->carried_items * sizeof(float), most = dt_partition_largest(&r->split) * bytes;
     if (bytes == 0 || ranks == 1) {
         if (bytes > 0) {
-            copy_own(r, r->carried, true);
+            copy_own_values(r, r->carried, true);
         }
         return DT_OK;
     }
@@ -62,7 +62,7 @@ dt_status dt_carried_gather(dt_rollout *r)
     dt_status st = all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for what ranks carry");
     st = dt_comm_agree(r->split.comm, st);
     if (st == DT_OK) {
-        copy_own(r, (float *)(void *)(all + me * most), true);
+        copy_own_values(r, (float *)(void *)(all + me * most), true);
         st = dt_comm_all_gather(r->split.comm, all + me * most, most, all);
     }
     for (uint32_t k = 0; k < ranks && st == DT_OK; k++) {
@@ -76,6 +76,6 @@ dt_status dt_carried_gather(dt_rollout *r)
 void dt_carried_restore(dt_rollout *r)
 {
     if (r->carried_items > 0) {
-        copy_own(r, r->carried + r->split.first * r->carried_items, false);
+        copy_own_values(r, r->carried + r->split.first * r->carried_items, false);
     }
 }

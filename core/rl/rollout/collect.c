@@ -62,7 +62,7 @@ static dt_status draw_action(const draw *d, const dt_actor *p, dt_instance *x, s
 }
 
 /* What this row leaves for the next step of its agent. */
-static void carry_row(dt_buffer *b, const dt_actor *p, size_t at, size_t row)
+static void carry_to_next_step(dt_buffer *b, const dt_actor *p, size_t at, size_t row)
 {
     const dt_env_spec *s = &b->l->spec;
     const size_t next = at + (size_t)b->d.instances * s->n_agents;
@@ -112,13 +112,13 @@ static dt_status draw_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
         }
         if (acts && (b->row[at] & DT_ROW_ACTS) != 0) {
             DT_TRY(draw_action(d, p, x, at, a, row));
-            carry_row(b, p, at, row);
+            carry_to_next_step(b, p, at, row);
         }
     }
     return DT_OK;
 }
 
-static uint64_t sample_at(const dt_collector *c, uint32_t t, uint32_t i)
+static uint64_t sample_index(const dt_collector *c, uint32_t t, uint32_t i)
 {
     return (uint64_t)t * c->buffer->d.instances + number_of_instance(c, i);
 }
@@ -128,7 +128,7 @@ static void select_rows(const dt_collector *c, uint32_t t, uint32_t begin, uint3
 {
     const dt_buffer *b = c->buffer;
     for (uint32_t i = begin; i < end; i++) {
-        c->index[i - begin] = sample_at(c, t, i);
+        c->index[i - begin] = sample_index(c, t, i);
     }
     dt_buffer_get_sizes(b, DT_ROW_SEEN, c->index, end - begin, size);
     size[1 + b->l->spec.n_symbols] = end - begin;
@@ -217,7 +217,7 @@ static dt_status act_by_policy(draw *d, const dt_turn *x, uint32_t policy)
     size_t row = 0;
     for (uint32_t i = x->begin; i < x->end; i++) {
         if (is_played_by(c, x, policy, i)) {
-            c->index[n++] = sample_at(c, x->t, i);
+            c->index[n++] = sample_index(c, x->t, i);
         }
     }
     if (n == 0) {

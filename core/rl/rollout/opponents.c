@@ -13,7 +13,7 @@ enum { LATEST };                       /* number of the policy as it is now */
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static dt_status mark_places(dt_opponents *o, uint32_t *n_p)
+static dt_status mark_opponent_places(dt_opponents *o, uint32_t *n_p)
 {
     const dt_layout *l = &o->r->env->layout;
     const uint32_t ours = dt_bind_env_learners(o->r->env);
@@ -60,7 +60,7 @@ static dt_status init_opponents(dt_rollout *r, dt_opponents *o, uint32_t *n_p)
     if (o->is_opponent == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for opponents");
     }
-    DT_TRY(mark_places(o, n_p));
+    DT_TRY(mark_opponent_places(o, n_p));
     return *n_p > 0 ? check_evaluations(o) : DT_OK;
 }
 

@@ -96,7 +96,7 @@ static void list_plugins(const dt_stage *s, dt_ckpt_info *info)
     }
 }
 
-static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info)
+static dt_status fill_checkpoint_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info)
 {
     const char *slash = strrchr(d->run_dir, '/');
     snprintf(info->run, sizeof(info->run), "%.120s", slash != NULL ? slash + 1 : d->run_dir);
@@ -154,7 +154,7 @@ typedef struct package { /* what a checkpoint is made of */
 
 static dt_status fill_package(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, package *p)
 {
-    DT_TRY(fill_info(s, d, &p->save.info));
+    DT_TRY(fill_checkpoint_info(s, d, &p->save.info));
     DT_TRY(dt_tensors_list_model(s, &p->model));
     DT_TRY(dt_tensors_list_optim(s, &p->optim));
     DT_TRY(dt_tensors_check_finite(&p->model));

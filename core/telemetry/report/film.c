@@ -394,7 +394,7 @@ void dt_film_write_svg(const dt_film *s, uint32_t frame, double wide_px, const c
     dt_str_add(out, "</g></svg>");
 }
 
-static void write_key(const char *class, const char *text, dt_str *out)
+static void write_legend_entry(const char *class, const char *text, dt_str *out)
 {
     dt_str_addf(out,
                 "<span><svg class=\"view key\" viewBox=\"0 0 26 8\"><rect class=\"body %s\" x=\"5\" y=\"0.5\" "
@@ -448,7 +448,7 @@ static void write_colours(const dt_film *s, dt_str *out)
     dt_str_addf(out, "<b>%s</b> ", of[s->risk_source]);
     for (int i = 0; i < n; i++) {
         const char class[] = {'r', (char)('0' + i), '\0'};
-        write_key(class, is_predicted ? share[i] : scene_labels_of(s)->risk[i], out);
+        write_legend_entry(class, is_predicted ? share[i] : scene_labels_of(s)->risk[i], out);
     }
 }
 
@@ -482,7 +482,7 @@ void dt_film_write_legend(const dt_film *s, dt_str *out)
     }
     write_state_keys(s, out);
     if (shows_status_from(s, STATUS_AGENT)) {
-        write_key("agent r0", "steered by the policy", out);
+        write_legend_entry("agent r0", "steered by the policy", out);
     }
     if (shows_status_from(s, STATUS_CHANGED)) {
         dt_str_add(out,

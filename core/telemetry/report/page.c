@@ -160,7 +160,7 @@ uint32_t dt_page_make_curves(const dt_page *p, const dt_page_phase *phase, const
 }
 
 /* Where a curve could mislead. */
-static const char *find_note(const dt_page *p, const dt_page_phase *phase, const char *name, char note[MAX_NOTE])
+static const char *find_curve_note(const dt_page *p, const dt_page_phase *phase, const char *name, char note[MAX_NOTE])
 {
     dt_plugin_panels_note(p, phase, name, note, MAX_NOTE);
     if (note[0] != '\0') {
@@ -184,7 +184,7 @@ dt_status dt_page_write_chart(const dt_page *p, const dt_page_phase *phase, cons
                             .name = slash != NULL ? slash + 1 : name,
                             .unit = dt_unit_of(name),
                             .x_name = dt_page_x_name(phase),
-                            .note = find_note(p, phase, name, note),
+                            .note = find_curve_note(p, phase, name, note),
                             .curve = p->curve,
                             .n_curves = n,
                             .may_log = true};

@@ -232,8 +232,8 @@ static void write_unit(const dt_page *p, const char *unit)
 }
 
 /* ", greedy 67.7 s (policy -22 %)" */
-static void write_against(const dt_page *p, const char *who, const sample *policy, const sample *other,
-                          const char *unit)
+static void write_comparison(const dt_page *p, const char *who, const sample *policy, const sample *other,
+                             const char *unit)
 {
     char text[DT_NUMBER_BYTES];
     difference d;
@@ -269,11 +269,11 @@ static void write_policy_sentence(const dt_page *p, const dt_flat *f, const dt_f
     dt_str_add(p->out, "</b>");
     for (uint32_t i = 0; i < dt_page_count_baselines(f); i++) {
         read_sample(f, i + 1, metric, &other);
-        write_against(p, dt_page_baseline_name(f, i), &policy, &other, unit);
+        write_comparison(p, dt_page_baseline_name(f, i), &policy, &other, unit);
     }
     if (before != NULL) {
         read_sample(before, 0, metric, &other);
-        write_against(p, "phase before", &policy, &other, unit);
+        write_comparison(p, "phase before", &policy, &other, unit);
     }
 }
 
@@ -310,8 +310,8 @@ static void open_section(const dt_page *p, int what, bool *is_open_p)
 }
 
 /* number: of the phase, from 1 */
-static void write_sentence(const dt_page *p, const dt_page_phase *phase, uint32_t number, const dt_flat *f,
-                           const dt_flat *before, bool *is_open_p)
+static void write_result_sentence(const dt_page *p, const dt_page_phase *phase, uint32_t number, const dt_flat *f,
+                                  const dt_flat *before, bool *is_open_p)
 {
     const size_t start = p->out->bytes;
     const bool was_open = *is_open_p;
@@ -344,7 +344,7 @@ static dt_status write_run(const dt_page *p, uint32_t run, const dt_page_phase *
         const bool has_baselines = st == DT_OK && dt_page_count_baselines(&f) > 0;
         const dt_flat *last = has_baselines && before.n > 0 && is_comparable(&f, &before) ? &before : NULL;
         if (st == DT_OK && phase != NULL) {
-            write_sentence(p, &phase[i], i + 1, &f, last, is_open_p);
+            write_result_sentence(p, &phase[i], i + 1, &f, last, is_open_p);
         } else if (has_baselines) {
             open_section(p, TABLES, is_open_p);
             write_phase(p, run, i, &f, last);

@@ -58,7 +58,7 @@ double dt_watch_left_s(const dt_logbook *l)
 }
 
 /* Means of equal pieces of a series, as blocks between its least and its greatest. */
-static void append_course(dt_str *out, const dt_series *s)
+static void append_sparkline(dt_str *out, const dt_series *s)
 {
     static const char *const block[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     double mean[COURSE], low = INFINITY, high = -INFINITY;
@@ -198,7 +198,7 @@ static void append_series(const dt_series *s, const dt_watch_opts *o, dt_str *ou
     dt_str_add(out, " ");
     if (o->columns >= name + COURSE + 14) {
         dt_str_add(out, o->color ? "\033[36m" : "");
-        append_course(out, s);
+        append_sparkline(out, s);
         dt_str_add(out, o->color ? "\033[0m " : " ");
     }
     dt_short_text(dt_series_last(s), last);

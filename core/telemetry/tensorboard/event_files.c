@@ -158,7 +158,7 @@ void dt_event_files_end(dt_metrics *m, bool is_success)
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
 /* Bytes of a name's first `parts` parts: "world.head.0" of world.head.0.w are three. */
-static size_t stem_bytes(const char *name, int parts)
+static size_t name_prefix_bytes(const char *name, int parts)
 {
     size_t n = 0;
     for (; name[n] != '\0'; n++) {
@@ -171,8 +171,8 @@ static size_t stem_bytes(const char *name, int parts)
 
 static bool is_same_stem(const char *a, const char *b, int parts)
 {
-    const size_t n = stem_bytes(a, parts);
-    return n == stem_bytes(b, parts) && strncmp(a, b, n) == 0;
+    const size_t n = name_prefix_bytes(a, parts);
+    return n == name_prefix_bytes(b, parts) && strncmp(a, b, n) == 0;
 }
 
 /* Is it the first tensor of its stem? */
@@ -220,7 +220,7 @@ static dt_status write_histogram(const dt_stage *s, dt_events *e, uint64_t step,
             }
         }
     }
-    snprintf(tag, sizeof(tag), "%s/%.*s", kind, (int)stem_bytes(name, parts), name);
+    snprintf(tag, sizeof(tag), "%s/%.*s", kind, (int)name_prefix_bytes(name, parts), name);
     return is_empty ? DT_OK : dt_events_write_histogram(e, step, tag, &h);
 }
 

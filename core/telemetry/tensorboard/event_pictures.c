@@ -169,7 +169,7 @@ static int kind_of_table(const dt_result *r)
     return -1;
 }
 
-static bool is_pose(const dt_result *r)
+static bool is_pose_result(const dt_result *r)
 {
     const char *last = strrchr(r->key, '/');
     return last != NULL && strcmp(last, "/pose") == 0 && r->n >= 4;
@@ -179,7 +179,7 @@ static void fit_view(view *v, const dt_result *r, uint32_t n, long scene)
 {
     begin_view(v);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t items = kind_of_table(&r[i]) >= 0 ? r[i].n : is_pose(&r[i]) ? 2 : 0;
+        const uint32_t items = kind_of_table(&r[i]) >= 0 ? r[i].n : is_pose_result(&r[i]) ? 2 : 0;
         for (uint32_t k = 0; scene_of_table(&r[i]) == scene && k + 1 < items; k += 2) {
             extend_view(v, r[i].value[k], r[i].value[k + 1]);
         }
@@ -203,7 +203,7 @@ static void draw_table(view *v, const dt_result *r, long scene, int layer)
     if (scene_of_table(r) != scene) {
         return;
     }
-    if (layer < 0 && is_pose(r)) {
+    if (layer < 0 && is_pose_result(r)) {
         draw_bar(v, r->value[0], r->value[1], r->value[2], r->value[3], fmax(1.5, 0.9 * v->scale), BODY);
     } else if (layer >= 0 && kind_of_table(r) == layer) {
         draw_trajectory(v, r, trajectory[layer].color);

@@ -329,7 +329,7 @@ static dt_status copy_output(const dt_device_infer *x, const infer_class *k, uin
 }
 
 /* Everything between the inputs' arrival and the outputs' return. */
-static dt_status launch_all(dt_device_infer *x, const infer_class *k, const infer_place *p)
+static dt_status queue_inference(dt_device_infer *x, const infer_class *k, const infer_place *p)
 {
     char *to = p->back;
     DT_TRY(bind_inputs(x, k, p));
@@ -349,7 +349,7 @@ static dt_status capture_launch(dt_device_infer *x, infer_class *k, uint32_t pla
     ops->graph_destroy(x->d->device, *graph);
     *graph = NULL;
     DT_TRY(ops->capture_begin(x->d->device, x->d->compute));
-    DT_TRY(dt_device_end_capture(x->d, launch_all(x, k, &x->place[place]), "inference", graph));
+    DT_TRY(dt_device_end_capture(x->d, queue_inference(x, k, &x->place[place]), "inference", graph));
     k->params[x->is_frozen][place] = current_params(x);
     return DT_OK;
 }
@@ -357,7 +357,7 @@ static dt_status capture_launch(dt_device_infer *x, infer_class *k, uint32_t pla
 static dt_status launch_or_replay(dt_device_infer *x, infer_class *k, uint32_t place)
 {
     if (!x->t->c.graphs || !k->is_warm) {
-        DT_TRY(launch_all(x, k, &x->place[place]));
+        DT_TRY(queue_inference(x, k, &x->place[place]));
         k->is_warm = true;
         return DT_OK;
     }
@@ -429,7 +429,7 @@ static void pack_output(const dt_device_infer *x, infer_place *p, uint32_t o, ui
 }
 
 /* The live parts of all micro-batches one after another; of what is not ragged all have the same. */
-static void join_output(const dt_device_infer *x, infer_place *p, uint32_t o, const char *from, char *to)
+static void concat_output(const dt_device_infer *x, infer_place *p, uint32_t o, const char *from, char *to)
 {
     const dt_view *cap = output_capacity(x, o);
     const dt_device_view *shape = dt_device_exec_output(p->class->exec, o);
@@ -461,7 +461,7 @@ static void unpack_outputs(const dt_device_infer *x, infer_place *p)
             pack_output(x, p, o, i, at + i * packed_bytes(output_capacity(x, o)));
         }
         if (x->desc.is_joined) {
-            join_output(x, p, o, at, joined);
+            concat_output(x, p, o, at, joined);
             joined += output_bytes_of_run(x, o);
         }
         at += output_bytes_of_run(x, o);

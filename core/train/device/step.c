@@ -179,7 +179,7 @@ static dt_status upload_inputs(dt_trainer *t, dt_device_class *k, dt_device_buff
 
 /* ---- launching --------------------------------------------------------------------------------------------------- */
 
-static dt_device_finish make_finish(const dt_trainer *t, const dt_device_buffer *b)
+static dt_device_finish make_finish_args(const dt_trainer *t, const dt_device_buffer *b)
 {
     const dt_train_device *d = t->device;
     const dt_scaler_config *k = &t->c.scaling;
@@ -224,7 +224,7 @@ typedef struct readiness { /* of buckets, while the last of a rank's shards run 
     uint32_t n;
 } readiness;
 
-static dt_status mark_summed(void *user, uint32_t call)
+static dt_status mark_gradient_ready(void *user, uint32_t call)
 {
     readiness *r = user;
     return dt_device_ranks_mark_ready(r->t, call, &r->n);
@@ -264,7 +264,7 @@ static dt_status launch_shards(const dt_trainer *t, const dt_device_class *k, co
     feed.n_nodes = dt_device_list_nodes(t, first, d->launch_shards, node);
     feed.loss_seed = d->seed;
     feed.groups = b->groups;
-    feed.summed = is_last ? mark_summed : NULL;
+    feed.summed = is_last ? mark_gradient_ready : NULL;
     feed.user = &ready;
     DT_TRY(dt_device_exec_bind(k->exec, &feed));
     DT_TRY(dt_device_exec_launch(k->exec, d->compute));
@@ -298,7 +298,7 @@ static dt_status clear_other_groups(const dt_trainer *t, uint32_t groups)
 static dt_status launch_all(const dt_trainer *t, const dt_device_class *k, const dt_device_buffer *b)
 {
     const dt_train_device *d = t->device;
-    const dt_device_finish f = make_finish(t, b);
+    const dt_device_finish f = make_finish_args(t, b);
     DT_TRY(d->ops->begin(d->device, &f, d->compute));
     DT_TRY(clear_other_groups(t, b->groups));
     for (uint32_t first = 0; first < d->shards; first += d->launch_shards) {
@@ -407,7 +407,7 @@ dt_status dt_device_update(dt_trainer *t, dt_step_report *out)
     if (t->device->ranks == NULL) {
         return DT_OK;
     }
-    const dt_device_finish f = make_finish(t, b);
+    const dt_device_finish f = make_finish_args(t, b);
     return dt_device_ranks_update(t, &f, b);
 }
 
