@@ -52,7 +52,7 @@ static bool is_discrete(const state *s)
 
 /* ---- exploration ------------------------------------------------------------------------------------------------- */
 
-static double decay(double first, double last, double speed, uint64_t round)
+static double decayed_value(double first, double last, double speed, uint64_t round)
 {
     return fmax(last, first * pow(speed, (double)round));
 }
@@ -79,21 +79,21 @@ static dt_status set_epsilon(const offpolicy_learner *l, bool is_acting, double 
                                                               (uint32_t)l->models.n_choices);
 }
 
-static dt_status set_both(const offpolicy_learner *l, bool is_acting, double noise, double epsilon)
+static dt_status set_exploration(const offpolicy_learner *l, bool is_acting, double noise, double epsilon)
 {
     const state *s = (const state *)l; /* its first member */
     DT_TRY_H(is_continuous(s) ? set_noise(l, is_acting, noise) : DT_OK);
     return is_discrete(s) ? set_epsilon(l, is_acting, epsilon) : DT_OK;
 }
 
-static dt_status explore(offpolicy_learner *l, uint64_t round)
+static dt_status update_exploration(offpolicy_learner *l, uint64_t round)
 {
     const state *s = (const state *)l;
     const config *c = &s->config;
-    const double noise = decay(c->noise, c->noise_end, c->noise_speed, round);
-    const double epsilon = decay(c->epsilon, c->epsilon_end, c->epsilon_speed, round);
+    const double noise = decayed_value(c->noise, c->noise_end, c->noise_speed, round);
+    const double epsilon = decayed_value(c->epsilon, c->epsilon_end, c->epsilon_speed, round);
     l->metrics->scalar(l->h, is_discrete(s) ? "charts/epsilon" : "charts/noise", is_discrete(s) ? epsilon : noise);
-    return set_both(l, false, noise, epsilon);
+    return set_exploration(l, false, noise, epsilon);
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
@@ -203,7 +203,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
     state *s = self;
     s->config = *(const config *)cfg;
-    s->learner.explore = explore;
+    s->learner.explore = update_exploration;
     return offpolicy_create(&s->learner, h, "phase_ddpg", &s->config.learn, false);
 }
 
@@ -235,8 +235,8 @@ static dt_status start(void *self)
     }
     s->learner.critic = 1u << CRITIC;
     DT_TRY_H(offpolicy_start(&s->learner, record, group, GROUPS, target, GROUPS));
-    DT_TRY_H(set_both(&s->learner, true, 0, 0)); /* evaluations and exports do not explore */
-    return set_both(&s->learner, false, 0, 0);
+    DT_TRY_H(set_exploration(&s->learner, true, 0, 0)); /* evaluations and exports do not explore */
+    return set_exploration(&s->learner, false, 0, 0);
 }
 
 /* clang-format off */

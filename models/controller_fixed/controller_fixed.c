@@ -6,10 +6,10 @@
  */
 #include "controller_rule.h"
 
-static const void *program(const char *id)
+static const void *extension(const char *id)
 {
     return strcmp(id, DT_EXT_PROGRAM) == 0 ? "" : NULL;
 }
 
 RULE_PLUGIN_OF("controller_fixed", "3", "0", "signals by the scenario's own program",
-               "none: the program of the scenario, such as Webster 1958", program);
+               "none: the program of the scenario, such as Webster 1958", extension);

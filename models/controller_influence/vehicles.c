@@ -108,7 +108,7 @@ static void record_trunk(const influence *s, dt_graph *g, dt_tensor *const *in, 
         dt_tanh(g, controller_linear(g, dt_concat(g, all, s->Z > 0 ? 3 : 2), influence_name(text, trunk, "agent", -1)));
 }
 
-static dt_tensor *exp_of(dt_graph *g, dt_tensor *x)
+static dt_tensor *record_exp(dt_graph *g, dt_tensor *x)
 {
     return dt_unary(g, DT_FN_EXP, x, 0.0);
 }
@@ -116,7 +116,7 @@ static dt_tensor *exp_of(dt_graph *g, dt_tensor *x)
 /* 1 / x, x > 0 */
 static dt_tensor *reciprocal(dt_graph *g, dt_tensor *x)
 {
-    return exp_of(g, dt_affine(g, dt_unary(g, DT_FN_LOG, dt_affine(g, x, 1.0, TINY), 0.0), -1.0, 0.0));
+    return record_exp(g, dt_affine(g, dt_unary(g, DT_FN_LOG, dt_affine(g, x, 1.0, TINY), 0.0), -1.0, 0.0));
 }
 
 static dt_tensor *magnitude(dt_graph *g, dt_tensor *x)
@@ -125,7 +125,7 @@ static dt_tensor *magnitude(dt_graph *g, dt_tensor *x)
 }
 
 /* [E, 1]: 1 on a node's edge to itself, whose gap and offset are 0, else 0 (from 1 mm on) */
-static dt_tensor *self_of(dt_graph *g, dt_tensor *edges)
+static dt_tensor *self_edges(dt_graph *g, dt_tensor *edges)
 {
     dt_tensor *far = dt_add(g, magnitude(g, dt_slice(g, edges, 0, 1)), magnitude(g, dt_slice(g, edges, 1, 1)));
     return dt_clamp(g, dt_affine(g, far, -1000.0, 1.0), 0.0, 1.0);
@@ -138,16 +138,16 @@ static dt_tensor *pair_weight(dt_graph *g, dt_tensor *edges, double side)
     dt_tensor *e = influence_scaled(g, dt_concat(g, both, 2), edge_scales, EDGES);
     dt_tensor *c =
         dt_tanh(g, apply_weight(g, dt_tanh(g, controller_linear(g, e, "influence.edge")), "influence", "pair", -1));
-    return exp_of(g, dt_affine(g, c, SCORE_MOST, 0.0));
+    return record_exp(g, dt_affine(g, c, SCORE_MOST, 0.0));
 }
 
 /* x [N, H] -> [N, 1] */
-static dt_tensor *influence_of(dt_graph *g, dt_tensor *x, dt_tensor *const *in)
+static dt_tensor *record_influence(dt_graph *g, dt_tensor *x, dt_tensor *const *in)
 {
     dt_tensor *edges = in[IN_EDGES], *rowptr = in[IN_ROWPTR], *col = in[IN_COL];
     dt_tensor *score = dt_tanh(g, apply_weight(g, x, "influence", "source", -1));
-    dt_tensor *source = exp_of(g, dt_affine(g, score, SCORE_MOST, 0.0));
-    dt_tensor *self = self_of(g, edges), *other = dt_affine(g, self, -1.0, 1.0);
+    dt_tensor *source = record_exp(g, dt_affine(g, score, SCORE_MOST, 0.0));
+    dt_tensor *self = self_edges(g, edges), *other = dt_affine(g, self, -1.0, 1.0);
     dt_tensor *degree = reciprocal(g, dt_segment_mean(g, self, rowptr)); /* [N, 1], one edge of each is to itself */
 
     /* all that j has to give, and what of it goes to each i that j looks at */
@@ -155,11 +155,11 @@ static dt_tensor *influence_of(dt_graph *g, dt_tensor *x, dt_tensor *const *in)
     dt_tensor *whole = dt_mul(g, dt_segment_mean(g, paid, rowptr), degree);
     dt_tensor *share = dt_mul(g, pair_weight(g, edges, -1.0), dt_gather(g, reciprocal(g, whole), col));
     dt_tensor *sum = dt_mul(g, dt_segment_mean(g, dt_mul(g, share, other), rowptr), dt_mul(g, degree, source));
-    return dt_affine(g, exp_of(g, dt_affine(g, sum, -1.0, 0.0)), -1.0, 1.0);
+    return dt_affine(g, record_exp(g, dt_affine(g, sum, -1.0, 0.0)), -1.0, 1.0);
 }
 
 /* first [A, 1], then zeros: [A, n] */
-static dt_tensor *first_of(dt_graph *g, dt_tensor *first, int64_t n)
+static dt_tensor *pad_with_zeros(dt_graph *g, dt_tensor *first, int64_t n)
 {
     if (n == 1) {
         return first;
@@ -179,13 +179,13 @@ dt_status vehicles_forward(const influence *s, dt_graph *g, dt_tensor *const *in
     }
     DT_TRY_H(controller_heads(n, g, act, critic, out));
 
-    dt_tensor *mine = dt_gather(g, influence_of(g, x, in), in[IN_AGENT_NODE]); /* [A, 1] */
+    dt_tensor *mine = dt_gather(g, record_influence(g, x, in), in[IN_AGENT_NODE]); /* [A, 1] */
     for (uint32_t i = 0; i < n->n_out; i++) {
         if (strcmp(n->out[i].name, "mean") == 0) {
-            dt_tensor *follow = first_of(g, dt_slice(g, in[IN_EGO], EGO_FOLLOW, 1), n->continuous);
+            dt_tensor *follow = pad_with_zeros(g, dt_slice(g, in[IN_EGO], EGO_FOLLOW, 1), n->continuous);
             out[i] = dt_add(g, dt_mul(g, out[i], mine), follow);
         } else if (strcmp(n->out[i].name, "logits") == 0) {
-            dt_tensor *keep = first_of(g, dt_affine(g, mine, -KEEP_LOGIT, KEEP_LOGIT), n->choices);
+            dt_tensor *keep = pad_with_zeros(g, dt_affine(g, mine, -KEEP_LOGIT, KEEP_LOGIT), n->choices);
             out[i] = dt_add(g, dt_mul(g, out[i], mine), keep);
         }
     }

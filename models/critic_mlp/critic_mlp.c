@@ -47,7 +47,7 @@ static const dt_port *outputs(const void *self, uint32_t *n_p)
     return ((const state *)self)->net.out;
 }
 
-static void name_of(char name[CRITIC_TEXT], int64_t estimate, int64_t layer, const state *s)
+static void param_name(char name[CRITIC_TEXT], int64_t estimate, int64_t layer, const state *s)
 {
     if (layer < s->config.layers) {
         snprintf(name, CRITIC_TEXT, "q%lld.%lld", (long long)estimate, (long long)layer);
@@ -63,7 +63,7 @@ static dt_status params(void *self, dt_params *reg)
     for (int64_t k = 0; k < s->net.Q; k++) {
         for (int64_t i = 0; i <= s->config.layers; i++) {
             const int64_t in = i == 0 ? s->net.D + s->net.P : s->config.hidden;
-            name_of(name, k, i, s);
+            param_name(name, k, i, s);
             DT_TRY_H(dt_linear_params(reg, name, i < s->config.layers ? s->config.hidden : 1, in, DT_INIT_ZERO, 0.0));
         }
     }
@@ -74,7 +74,7 @@ static dt_tensor *record_estimate(const state *s, dt_graph *g, dt_tensor *x, int
 {
     char name[CRITIC_TEXT];
     for (int64_t i = 0; i <= s->config.layers; i++) {
-        name_of(name, k, i, s);
+        param_name(name, k, i, s);
         x = dt_linear_of(g, x, name);
         if (i < s->config.layers) {
             x = s->config.activation == TANH ? dt_tanh(g, x) : dt_relu(g, x);

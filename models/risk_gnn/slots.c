@@ -22,13 +22,13 @@ static dt_tensor *magnitude(dt_graph *g, dt_tensor *x)
 }
 
 /* 1 on a vehicle's edge to itself, which is all zeros, else 0 (from 2 cm on) */
-static dt_tensor *self_of(dt_graph *g, dt_tensor *edges)
+static dt_tensor *self_edges(dt_graph *g, dt_tensor *edges)
 {
     dt_tensor *gap = magnitude(g, dt_slice(g, edges, 0, 1)), *side = magnitude(g, dt_slice(g, edges, 1, 1));
     return ramp(g, dt_add(g, gap, side), -1000.0, 1.0);
 }
 
-static dt_tensor *near_of(dt_graph *g, dt_tensor *edges)
+static dt_tensor *near_edges(dt_graph *g, dt_tensor *edges)
 {
     return ramp(g, magnitude(g, dt_slice(g, edges, 0, 1)), -NEAR_SLOPE, 1.0);
 }
@@ -36,8 +36,8 @@ static dt_tensor *near_of(dt_graph *g, dt_tensor *edges)
 dt_tensor *slot_logits(dt_graph *g, dt_tensor *edges)
 {
     dt_tensor *gap = dt_slice(g, edges, 0, 1), *side = dt_slice(g, edges, 1, 1);
-    dt_tensor *self = dt_affine(g, self_of(g, edges), SELF_LOGIT, 0.0);
-    dt_tensor *pull = dt_affine(g, near_of(g, edges), NEAR_LOGIT, MEMBER_LOGIT);
+    dt_tensor *self = dt_affine(g, self_edges(g, edges), SELF_LOGIT, 0.0);
+    dt_tensor *pull = dt_affine(g, near_edges(g, edges), NEAR_LOGIT, MEMBER_LOGIT);
     dt_tensor *ahead = ramp(g, gap, 20.0, 0.0), *behind = ramp(g, gap, -20.0, 0.0); /* full from 1 m on */
     /* a lane reaches 2 m to either side, soft by 0.2 m; the next one 5.8 m */
     dt_tensor *lane = ramp(g, magnitude(g, side), -10.0, 5.5);
@@ -64,8 +64,8 @@ dt_tensor *slot_nearest(dt_graph *g, dt_tensor *edges, dt_tensor *logits, dt_ten
     dt_tensor *sum = dt_segment_mean(g, w, rowptr); /* softmax = w / sum; both means over the same edges */
     sum = dt_affine(g, sum, 1.0, TINY);             /* a vehicle without edges gets zeros */
     dt_tensor *inverse = dt_unary(g, DT_FN_EXP, dt_affine(g, dt_unary(g, DT_FN_LOG, sum, 0.0), -1.0, 0.0), 0.0);
-    dt_tensor *other = dt_affine(g, self_of(g, edges), -1.0, 1.0);
-    dt_tensor *value[SLOT_VALUES] = {dt_mul(g, near_of(g, edges), other), dt_slice(g, edges, 2, 1)};
+    dt_tensor *other = dt_affine(g, self_edges(g, edges), -1.0, 1.0);
+    dt_tensor *value[SLOT_VALUES] = {dt_mul(g, near_edges(g, edges), other), dt_slice(g, edges, 2, 1)};
     dt_tensor *out[SLOT_VALUES];
     for (int i = 0; i < SLOT_VALUES; i++) {
         out[i] = dt_mul(g, dt_segment_mean(g, dt_mul(g, w, value[i]), rowptr), inverse);

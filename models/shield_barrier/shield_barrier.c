@@ -220,35 +220,35 @@ static dt_status params(void *self, dt_params *reg)
 
 /* ---- arithmetic -------------------------------------------------------------------------------------------------- */
 
-static dt_tensor *scaled(dt_graph *g, dt_tensor *x, double factor)
+static dt_tensor *scale_by(dt_graph *g, dt_tensor *x, double factor)
 {
     return dt_affine(g, x, factor, 0.0);
 }
 
-static dt_tensor *minimum_of(dt_graph *g, dt_tensor *a, dt_tensor *b)
+static dt_tensor *record_minimum(dt_graph *g, dt_tensor *a, dt_tensor *b)
 {
     return dt_binary(g, DT_BIN_MIN, a, b);
 }
 
-static dt_tensor *at_least(dt_graph *g, dt_tensor *x, double bound)
+static dt_tensor *clamp_below(dt_graph *g, dt_tensor *x, double bound)
 {
     return dt_clamp(g, x, bound, INFINITY);
 }
 
 static dt_tensor *square_root(dt_graph *g, dt_tensor *x) /* x > 0 */
 {
-    return dt_unary(g, DT_FN_EXP, scaled(g, dt_unary(g, DT_FN_LOG, x, 0), 0.5), 0);
+    return dt_unary(g, DT_FN_EXP, scale_by(g, dt_unary(g, DT_FN_LOG, x, 0), 0.5), 0);
 }
 
 static dt_tensor *reciprocal(dt_graph *g, dt_tensor *x) /* x > 0 */
 {
-    return dt_unary(g, DT_FN_EXP, scaled(g, dt_unary(g, DT_FN_LOG, x, 0), -1.0), 0);
+    return dt_unary(g, DT_FN_EXP, scale_by(g, dt_unary(g, DT_FN_LOG, x, 0), -1.0), 0);
 }
 
 /* 1 where x >= 1 / SHARP, 0 where x <= 0 */
 static dt_tensor *is_positive(dt_graph *g, dt_tensor *x)
 {
-    return dt_clamp(g, scaled(g, x, SHARP), 0.0, 1.0);
+    return dt_clamp(g, scale_by(g, x, SHARP), 0.0, 1.0);
 }
 
 static dt_tensor *one_minus(dt_graph *g, dt_tensor *x)
@@ -285,28 +285,28 @@ static dt_tensor *safe_acceleration(const config *c, dt_graph *g, dt_tensor *pai
 {
     dt_tensor *gap = dt_affine(g, slice_column(g, pairs, GAP), 1.0, -c->gap_m);
     dt_tensor *u = slice_column(g, pairs, LEADER), *v = slice_column(g, pairs, FOLLOWER);
-    dt_tensor *B = at_least(g, slice_column(g, pairs, LEADER_BRAKE), LEAST_MPS2);
-    dt_tensor *b =
-        minimum_of(g, at_least(g, scaled(g, slice_column(g, pairs, FOLLOWER_BRAKE), COUNTED_ON), LEAST_MPS2), B);
+    dt_tensor *B = clamp_below(g, slice_column(g, pairs, LEADER_BRAKE), LEAST_MPS2);
+    dt_tensor *b = record_minimum(
+        g, clamp_below(g, scale_by(g, slice_column(g, pairs, FOLLOWER_BRAKE), COUNTED_ON), LEAST_MPS2), B);
     dt_tensor *tau = slice_column(g, pairs, ACTION_S), *e = slice_column(g, pairs, EULER_S);
     gap = more != NULL ? dt_sub(g, gap, more) : gap;
 
     /* D, then R */
-    dt_tensor *leader_way = scaled(g, dt_mul(g, dt_mul(g, u, u), reciprocal(g, B)), 0.5);
-    dt_tensor *own_way = scaled(g, dt_mul(g, dt_mul(g, v, v), reciprocal(g, b)), 0.5);
+    dt_tensor *leader_way = scale_by(g, dt_mul(g, dt_mul(g, u, u), reciprocal(g, B)), 0.5);
+    dt_tensor *own_way = scale_by(g, dt_mul(g, dt_mul(g, v, v), reciprocal(g, b)), 0.5);
     dt_tensor *euler =
-        dt_sub(g, scaled(g, dt_mul(g, dt_sub(g, v, u), e), 0.5), scaled(g, dt_mul(g, b, dt_mul(g, e, e)), 0.125));
+        dt_sub(g, scale_by(g, dt_mul(g, dt_sub(g, v, u), e), 0.5), scale_by(g, dt_mul(g, b, dt_mul(g, e, e)), 0.125));
     dt_tensor *way = dt_add(g, dt_add(g, gap, leader_way), euler);
     if (c->alpha < 1) {
-        way = dt_sub(g, way, scaled(g, dt_relu(g, dt_sub(g, way, own_way)), 1 - c->alpha));
+        way = dt_sub(g, way, scale_by(g, dt_relu(g, dt_sub(g, way, own_way)), 1 - c->alpha));
     }
 
     /* the speed after the step that still stops in R, and the braking that stops within the step */
-    dt_tensor *half = scaled(g, dt_mul(g, b, tau), 0.5), *step = dt_mul(g, v, tau);
-    dt_tensor *under = dt_add(g, dt_mul(g, half, half), dt_mul(g, b, dt_sub(g, scaled(g, way, 2.0), step)));
-    dt_tensor *speed = dt_relu(g, dt_sub(g, square_root(g, at_least(g, under, LEAST_M * LEAST_M)), half));
-    dt_tensor *short_way = at_least(g, minimum_of(g, way, scaled(g, step, 0.5)), LEAST_M);
-    dt_tensor *stop = scaled(g, dt_mul(g, dt_mul(g, v, v), reciprocal(g, short_way)), 0.5);
+    dt_tensor *half = scale_by(g, dt_mul(g, b, tau), 0.5), *step = dt_mul(g, v, tau);
+    dt_tensor *under = dt_add(g, dt_mul(g, half, half), dt_mul(g, b, dt_sub(g, scale_by(g, way, 2.0), step)));
+    dt_tensor *speed = dt_relu(g, dt_sub(g, square_root(g, clamp_below(g, under, LEAST_M * LEAST_M)), half));
+    dt_tensor *short_way = clamp_below(g, record_minimum(g, way, scale_by(g, step, 0.5)), LEAST_M);
+    dt_tensor *stop = scale_by(g, dt_mul(g, dt_mul(g, v, v), reciprocal(g, short_way)), 0.5);
     return dt_clamp(g, dt_sub(g, dt_mul(g, speed, reciprocal(g, tau)), stop), -MOST_MPS2, MOST_MPS2);
 }
 
@@ -319,20 +319,20 @@ static dt_tensor *foreseen_acceleration(const state *s, dt_graph *g, dt_tensor *
               *tau = dt_slice(g, slice_column(g, pairs, ACTION_S), 0, 1);
     dt_tensor *along = dt_slice(g, foreseen, 0, s->F);
     dt_tensor *sigma = dt_unary(g, DT_FN_EXP, dt_slice(g, foreseen, s->F, s->F), 0);
-    dt_tensor *way = dt_add(g, dt_sub(g, along, scaled(g, sigma, s->config.look_ahead_z)), gap); /* R_t */
+    dt_tensor *way = dt_add(g, dt_sub(g, along, scale_by(g, sigma, s->config.look_ahead_z)), gap); /* R_t */
 
     /* t, m and t - m, [A, F] */
     dt_tensor *t = dt_merge(g, dt_cumsum(g, dt_split(g, dt_affine(g, along, 0.0, s->dt_s), 0)));
-    dt_tensor *m = minimum_of(g, t, tau), *rest = dt_sub(g, t, m);
+    dt_tensor *m = record_minimum(g, t, tau), *rest = dt_sub(g, t, m);
 
     /* while it moves; where it stands by then */
     dt_tensor *spare = dt_sub(g, way, dt_mul(g, t, v));
-    spare = dt_add(g, spare, scaled(g, dt_mul(g, rest, rest), 0.5 * c));
-    dt_tensor *a = dt_mul(g, spare, reciprocal(g, dt_mul(g, m, dt_sub(g, t, scaled(g, m, 0.5)))));
-    dt_tensor *moves = is_positive(g, dt_sub(g, dt_add(g, dt_mul(g, a, tau), v), scaled(g, rest, c)));
-    dt_tensor *half = scaled(g, tau, 0.5 * c), *step = dt_mul(g, v, tau);
-    dt_tensor *under = dt_add(g, dt_sub(g, scaled(g, way, 2 * c), scaled(g, step, c)), dt_mul(g, half, half));
-    dt_tensor *speed = dt_relu(g, dt_sub(g, square_root(g, at_least(g, under, LEAST_M * LEAST_M)), half));
+    spare = dt_add(g, spare, scale_by(g, dt_mul(g, rest, rest), 0.5 * c));
+    dt_tensor *a = dt_mul(g, spare, reciprocal(g, dt_mul(g, m, dt_sub(g, t, scale_by(g, m, 0.5)))));
+    dt_tensor *moves = is_positive(g, dt_sub(g, dt_add(g, dt_mul(g, a, tau), v), scale_by(g, rest, c)));
+    dt_tensor *half = scale_by(g, tau, 0.5 * c), *step = dt_mul(g, v, tau);
+    dt_tensor *under = dt_add(g, dt_sub(g, scale_by(g, way, 2 * c), scale_by(g, step, c)), dt_mul(g, half, half));
+    dt_tensor *speed = dt_relu(g, dt_sub(g, square_root(g, clamp_below(g, under, LEAST_M * LEAST_M)), half));
     dt_tensor *stops = dt_mul(g, dt_sub(g, speed, v), reciprocal(g, tau));
     dt_tensor *both = dt_add(g, dt_mul(g, a, moves), dt_mul(g, stops, one_minus(g, moves)));
     return dt_clamp(g, reduce_columns(g, DT_BIN_MIN, both, s->F), -c, MOST_MPS2);
@@ -346,9 +346,9 @@ static dt_tensor *guard_lanes(const config *c, dt_graph *g, dt_tensor *beside, d
     for (int side = 0; side < 2; side++) {
         dt_tensor *own = dt_slice(g, safe, 2 * side, 1), *other = dt_slice(g, safe, 2 * side + 1, 1);
         dt_tensor *spare =
-            minimum_of(g, dt_affine(g, own, 1.0, -c->change_mps2), dt_affine(g, other, 1.0, -c->rear_mps2));
-        dt_tensor *bound = dt_add(g, own, scaled(g, one_minus(g, is_positive(g, spare)), 2 * MOST_MPS2));
-        *high = minimum_of(g, *high, bound);
+            record_minimum(g, dt_affine(g, own, 1.0, -c->change_mps2), dt_affine(g, other, 1.0, -c->rear_mps2));
+        dt_tensor *bound = dt_add(g, own, scale_by(g, one_minus(g, is_positive(g, spare)), 2 * MOST_MPS2));
+        *high = record_minimum(g, *high, bound);
         allow[1 + side] = dt_relu(g, dt_affine(g, spare, SHARP, -1.0)); /* only where the bound holds whole */
     }
     return dt_concat(g, allow, LANE_CHOICES);
@@ -401,8 +401,8 @@ static dt_tensor *first_of_wait(dt_graph *g, dt_tensor *waited, int64_t P)
         dt_tensor *here = column_of_phase(g, waited, p), *is_first = dt_affine(g, here, 0.0, 1.0);
         for (int64_t q = 0; q < p; q++) {
             dt_tensor *apart = dt_sub(g, here, column_of_phase(g, waited, q));
-            apart = at_least_one_of(g, apart, scaled(g, apart, -1.0));
-            is_first = minimum_of(g, is_first, is_positive(g, dt_affine(g, apart, 1.0, -SAME_S)));
+            apart = at_least_one_of(g, apart, scale_by(g, apart, -1.0));
+            is_first = record_minimum(g, is_first, is_positive(g, dt_affine(g, apart, 1.0, -SAME_S)));
         }
         dt_tensor *both[2] = {first, is_first};
         first = first == NULL ? is_first : dt_concat(g, both, 2);
@@ -415,7 +415,8 @@ static dt_tensor *services_before(dt_graph *g, const signals *x, dt_tensor *wait
 {
     dt_tensor *first = first_of_wait(g, waited, P), *sum = NULL;
     for (int64_t q = 0; q < P; q++) {
-        dt_tensor *more = dt_add(g, scaled(g, waited, -1.0), dt_affine(g, column_of_phase(g, waited, q), 1.0, -SAME_S));
+        dt_tensor *more =
+            dt_add(g, scale_by(g, waited, -1.0), dt_affine(g, column_of_phase(g, waited, q), 1.0, -SAME_S));
         dt_tensor *counts = dt_mul(g, is_positive(g, more), column_of_phase(g, first, q));
         sum = sum == NULL ? counts : dt_add(g, sum, counts);
     }
@@ -471,7 +472,7 @@ static dt_tensor *learned_barrier(const state *s, dt_graph *g, dt_tensor *const 
     dt_tensor *part[MAX_PORTS];
     const uint32_t n = s->F > 0 || s->has_service ? s->n_in - 1 : s->n_in;
     for (uint32_t i = 0; i < n; i++) {
-        part[i] = dt_clamp(g, scaled(g, dt_merge(g, in[i]), scale), -most, most);
+        part[i] = dt_clamp(g, scale_by(g, dt_merge(g, in[i]), scale), -most, most);
     }
     dt_tensor *x = n > 1 ? dt_concat(g, part, n) : part[0];
     return controller_linear(g, dt_relu(g, controller_linear(g, x, "barrier.hidden")), "barrier.out");
@@ -481,19 +482,19 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
 {
     const state *s = self;
     dt_tensor *barrier = learned_barrier(s, g, in);
-    dt_tensor *more = s->config.learned ? dt_relu(g, scaled(g, barrier, -1.0)) : NULL;
+    dt_tensor *more = s->config.learned ? dt_relu(g, scale_by(g, barrier, -1.0)) : NULL;
     dt_tensor *allow = NULL;
     uint32_t n = 0;
     if (s->has_vehicles) {
         dt_tensor *high = reduce_columns(g, DT_BIN_MIN, safe_acceleration(&s->config, g, in[0], more), AHEAD_ROWS);
         if (s->F > 0) {
-            high = minimum_of(g, high, foreseen_acceleration(s, g, in[0], in[s->n_in - 1]));
+            high = record_minimum(g, high, foreseen_acceleration(s, g, in[0], in[s->n_in - 1]));
         }
         if (s->has_lanes) {
             allow = guard_lanes(&s->config, g, in[1], more, &high);
         }
         dt_tensor *brake = dt_slice(g, slice_column(g, in[0], FOLLOWER_BRAKE), 0, 1);
-        out[n++] = minimum_of(g, high, scaled(g, brake, -1.0));
+        out[n++] = record_minimum(g, high, scale_by(g, brake, -1.0));
         out[n++] = high;
     } else {
         allow = guard_signals(s, g, in[0], s->has_service ? in[1] : NULL, more);

@@ -10,8 +10,8 @@ double report_clock(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void report_each(const dt_host *h, const dt_metrics_api *m, const char *group, const char *const *name,
-                        const double *value, uint32_t n)
+static void report_named_values(const dt_host *h, const dt_metrics_api *m, const char *group, const char *const *name,
+                                const double *value, uint32_t n)
 {
     char key[96];
     for (uint32_t i = 0; i < n; i++) {
@@ -25,8 +25,8 @@ void report_episodes(const dt_host *h, const dt_metrics_api *m, const dt_env_spe
     if (r->episodes > 0) {
         m->scalar(h, "charts/episodic_return", r->episode_return);
         m->scalar(h, "charts/episodic_length", r->episode_length);
-        report_each(h, m, "costs", e->costs, r->episode_cost, e->n_costs);
-        report_each(h, m, "env", e->metrics, r->metric, e->n_metrics);
+        report_named_values(h, m, "costs", e->costs, r->episode_cost, e->n_costs);
+        report_named_values(h, m, "env", e->metrics, r->metric, e->n_metrics);
     }
     m->scalar(h, "charts/episodes", (double)r->episodes);
 }

@@ -170,7 +170,7 @@ static dt_status check_agents_act(const offpolicy_learner *l, int64_t steps)
 }
 
 /* Collects until the buffer has learning_starts samples; reports the episodes of the last collection. */
-static dt_status collect(offpolicy_learner *l, uint64_t *env_steps_p)
+static dt_status collect_until_ready(offpolicy_learner *l, uint64_t *env_steps_p)
 {
     dt_rollout_report r;
     int64_t deserted = 0; /* steps of each instance since an agent acted */
@@ -248,7 +248,7 @@ dt_status offpolicy_iterate(void *self, dt_progress *out)
     const uint64_t round = step / per_round;
     const double begin = report_clock();
     DT_TRY_H(l->explore != NULL ? l->explore(l, round) : DT_OK);
-    DT_TRY_H(collect(l, &env_steps));
+    DT_TRY_H(collect_until_ready(l, &env_steps));
     const double acted = report_clock();
     DT_TRY_H(train_round(l, step, per_round, &r, &samples));
     const double learnt = report_clock();

@@ -138,7 +138,7 @@ dt_status barrier_record_stored(const barrier *b, const dt_wiring *w, dt_graph *
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
-static int n_sources(const barrier *b)
+static int count_sources(const barrier *b)
 {
     return b->has_stored ? SOURCES : STORED;
 }
@@ -150,16 +150,16 @@ static dt_status set_loss_weights(const ppo *l, int source, const float *mix)
 
 dt_status barrier_start(const barrier *b, const ppo *l)
 {
-    for (int i = 0; i < n_sources(b); i++) {
+    for (int i = 0; i < count_sources(b); i++) {
         DT_TRY_H(set_loss_weights(l, i, (const float[PARTS]){0}));
     }
-    return l->rounds->train->plan_losses(l->rounds->trainer, measured, (uint32_t)n_sources(b), 0);
+    return l->rounds->train->plan_losses(l->rounds->trainer, measured, (uint32_t)count_sources(b), 0);
 }
 
 /* The mean of every part over all rows of the round, for each source. */
 static dt_status measure_losses(const barrier *b, const ppo *l, double mean[SOURCES][PARTS])
 {
-    const int n = n_sources(b);
+    const int n = count_sources(b);
     for (int i = 0; i < PARTS; i++) {
         float mix[PARTS] = {0};
         double value[SOURCES] = {0};
@@ -216,7 +216,7 @@ dt_status barrier_after_collect(barrier *b, const ppo *l)
 {
     double mean[SOURCES][PARTS];
     DT_TRY_H(measure_losses(b, l, mean));
-    for (int k = 0; k < n_sources(b); k++) {
+    for (int k = 0; k < count_sources(b); k++) {
         float mix[PARTS] = {0};
         report_source(l, k, mean[k]);
         const bool learns = has_safe_rows(b, l, k, mean[k]);

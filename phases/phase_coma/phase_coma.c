@@ -101,7 +101,7 @@ static const dt_option options[] = {
 
 /* ---- create ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t divide_up(uint64_t n, uint64_t by)
+static uint64_t divide_rounding_up(uint64_t n, uint64_t by)
 {
     return (n + by - 1) / by;
 }
@@ -113,7 +113,8 @@ static dt_status plan_rounds(state *s, uint32_t *steps_p)
     const dt_env_spec *e = s->wiring->spec;
     const uint64_t transitions = (uint64_t)c->batch * (uint64_t)c->batch_number,
                    episode = (uint64_t)e->max_steps * s->agents;
-    const uint64_t steps = divide_up(divide_up(transitions, s->agents), s->bind->env_instances(s->wiring->env));
+    const uint64_t steps =
+        divide_rounding_up(divide_rounding_up(transitions, s->agents), s->bind->env_instances(s->wiring->env));
     if (c->episodes > 0 && episode == 0) {
         return DT_FAIL_H(s->h, DT_ECONFIG,
                          "phase_coma.episodes = %lld: the number of rounds is unknown, because episodes of %s have no "
@@ -128,7 +129,8 @@ static dt_status plan_rounds(state *s, uint32_t *steps_p)
         return DT_FAIL_H(s->h, DT_ECONFIG, "phase_coma.batch %lld times batch_number %lld are too many for a round",
                          (long long)c->batch, (long long)c->batch_number);
     }
-    s->updates = c->episodes > 0 ? divide_up((uint64_t)c->episodes * episode, transitions) : (uint64_t)c->updates;
+    s->updates =
+        c->episodes > 0 ? divide_rounding_up((uint64_t)c->episodes * episode, transitions) : (uint64_t)c->updates;
     if (episode > 0) {
         dt_logf(s->h, 2, "%llu updates of %llu transitions: %.0f episodes of %u steps and %u agents",
                 (unsigned long long)s->updates, (unsigned long long)transitions,
@@ -280,7 +282,7 @@ static dt_status warn_minibatches(const state *s)
             "a round has %llu minibatches, not phase_coma.batch_number = %lld: batch = %lld transitions of %u agents "
             "are data.batch = %llu samples, and env.instances = %u make rounds of %llu",
             (unsigned long long)of_pass, (long long)c->batch_number, (long long)c->batch, n,
-            (unsigned long long)divide_up((uint64_t)c->batch, n), s->bind->env_instances(s->wiring->env),
+            (unsigned long long)divide_rounding_up((uint64_t)c->batch, n), s->bind->env_instances(s->wiring->env),
             (unsigned long long)(s->most / n));
     }
     return DT_OK;

@@ -10,7 +10,7 @@
 #define LOG_STD_MAX 2.0
 #define MIN_LOG     (-60.0)
 
-static dt_tensor *add_to(dt_graph *g, dt_tensor *sum, dt_tensor *x)
+static dt_tensor *add_optional(dt_graph *g, dt_tensor *sum, dt_tensor *x)
 {
     return sum == NULL ? x : dt_add(g, sum, x);
 }
@@ -27,12 +27,12 @@ static dt_tensor *record_log_prob(const offline_state *s, dt_graph *g, dt_policy
         dt_tensor *logits = e->n_heads == 1 ? p->logits : dt_slice(g, p->logits, at, n);
         dt_tensor *mask = api->input(g, "mask");
         mask = e->n_heads == 1 ? mask : dt_slice(g, mask, at, n);
-        sum = add_to(g, sum, dt_categorical(g, logits, api->input(g, "action_i"), i, mask, &unused));
+        sum = add_optional(g, sum, dt_categorical(g, logits, api->input(g, "action_i"), i, mask, &unused));
         at += n;
     }
     if (e->n_continuous > 0) {
         dt_tensor *log_std = dt_clamp(g, p->log_std, LOG_STD_MIN, LOG_STD_MAX);
-        sum = add_to(g, sum, dt_gaussian(g, p->mean, log_std, api->input(g, continuous), &unused));
+        sum = add_optional(g, sum, dt_gaussian(g, p->mean, log_std, api->input(g, continuous), &unused));
     }
     return sum;
 }

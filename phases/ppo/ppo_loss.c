@@ -12,7 +12,7 @@ enum { TEXT = 64 };
 #define NO_CLIP_LOW  0.999999
 #define NO_CLIP_HIGH 1e30
 
-static void add_to(dt_graph *g, dt_tensor **sum, dt_tensor *x)
+static void add_optional(dt_graph *g, dt_tensor **sum, dt_tensor *x)
 {
     *sum = *sum == NULL ? x : dt_add(g, *sum, x);
 }
@@ -35,7 +35,7 @@ static dt_status record_advantage(dt_wiring *w, const ppo_loss_config *c, dt_gra
     dt_tensor *weighted = dt_mul(g, dt_concat(g, both, 2), api->step_input(g, "advantage_mix", n));
     dt_tensor *sum = NULL;
     for (int64_t i = 0; i < n; i++) {
-        add_to(g, &sum, dt_slice(g, weighted, i, 1));
+        add_optional(g, &sum, dt_slice(g, weighted, i, 1));
     }
     *out_p = dt_merge(g, sum);
     return DT_OK;

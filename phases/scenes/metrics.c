@@ -30,7 +30,7 @@ void metrics_horizons_init(metrics_horizons *s, int64_t F, double rate_hz)
 
 /* ---- one window -------------------------------------------------------------------------------------------------- */
 
-static double distance(const float *p, const float *q)
+static double point_distance(const float *p, const float *q)
 {
     return hypot((double)p[0] - q[0], (double)p[1] - q[1]);
 }
@@ -66,8 +66,8 @@ int64_t metrics_mixture_at(const metrics_horizons *s, const metrics_window *w, i
 }
 
 /* Counts the levels whose region contains the position at horizon i. */
-static void add_inside(metrics_sums *f, const metrics_horizons *s, const metrics_window *w, uint32_t i,
-                       const region_gaussian *g, int64_t n)
+static void count_levels_inside(metrics_sums *f, const metrics_horizons *s, const metrics_window *w, uint32_t i,
+                                const region_gaussian *g, int64_t n)
 {
     const float *q = w->target + s->step[i] * AXES;
     const uint32_t kind = radii_class(w->speed, w->acceleration);
@@ -81,7 +81,7 @@ static void add_coverage(metrics_sums *f, const metrics_horizons *s, const metri
 {
     for (uint32_t i = 0; i < s->n_horizons; i++) {
         region_gaussian g[METRICS_MAX_FUTURES];
-        add_inside(f, s, w, i, g, metrics_mixture_at(s, w, s->step[i], g));
+        count_levels_inside(f, s, w, i, g, metrics_mixture_at(s, w, s->step[i], g));
     }
 }
 
@@ -116,9 +116,9 @@ static void add_futures(metrics_sums *f, const metrics_horizons *s, const metric
         const int64_t place = w->futures != NULL ? probability_rank(w, j) : 0;
         double mean = 0;
         for (int64_t i = 0; i < s->F; i++) {
-            mean += distance(p + i * AXES, w->target + i * AXES) / (double)s->F;
+            mean += point_distance(p + i * AXES, w->target + i * AXES) / (double)s->F;
         }
-        const double last = distance(p + (s->F - 1) * AXES, w->target + (s->F - 1) * AXES);
+        const double last = point_distance(p + (s->F - 1) * AXES, w->target + (s->F - 1) * AXES);
         for (int k = 0; k < METRICS_KS; k++) {
             ade[k] = place < most_probable[k] ? fmin(ade[k], mean) : ade[k];
             fde[k] = place < most_probable[k] ? fmin(fde[k], last) : fde[k];
@@ -163,7 +163,7 @@ static void report_value(const dt_host *h, const dt_metrics_api *m, const char *
     m->report(h, key, value, n);
 }
 
-static double mean_of(const metrics_sums *f, double sum)
+static double mean_per_window(const metrics_sums *f, double sum)
 {
     return f->n_windows > 0 ? sum / (double)f->n_windows : NAN;
 }
@@ -173,15 +173,15 @@ dt_status metrics_report_errors(const metrics_sums *f, const metrics_horizons *s
 {
     double rmse[METRICS_MAX_S], displacement[METRICS_MAX_S], cv_rmse[METRICS_MAX_S], cv_displacement[METRICS_MAX_S];
     for (uint32_t i = 0; i < s->n_horizons; i++) {
-        rmse[i] = sqrt(mean_of(f, f->square[i]));
-        displacement[i] = mean_of(f, f->distance[i]);
-        cv_rmse[i] = sqrt(mean_of(f, f->cv_square[i]));
-        cv_displacement[i] = mean_of(f, f->cv_distance[i]);
+        rmse[i] = sqrt(mean_per_window(f, f->square[i]));
+        displacement[i] = mean_per_window(f, f->distance[i]);
+        cv_rmse[i] = sqrt(mean_per_window(f, f->cv_square[i]));
+        cv_displacement[i] = mean_per_window(f, f->cv_distance[i]);
         if (f->n_windows > 0 && !isfinite(rmse[i])) {
             return DT_FAIL_H(h, DT_EDIVERGED, "the predicted positions at %g s are not finite", s->seconds[i]);
         }
     }
-    const double nll = mean_of(f, f->nll);
+    const double nll = mean_per_window(f, f->nll);
     report_value(h, m, prefix, "horizon_s", s->seconds, s->n_horizons);
     report_value(h, m, prefix, "rmse_m", rmse, s->n_horizons);
     report_value(h, m, prefix, "displacement_m", displacement, s->n_horizons);
@@ -194,7 +194,7 @@ dt_status metrics_report_errors(const metrics_sums *f, const metrics_horizons *s
 void metrics_rmse_ratio(const metrics_sums *f, const metrics_horizons *s, double *ratio)
 {
     for (uint32_t i = 0; i < s->n_horizons; i++) {
-        ratio[i] = sqrt(mean_of(f, f->square[i])) / sqrt(mean_of(f, f->cv_square[i]));
+        ratio[i] = sqrt(mean_per_window(f, f->square[i])) / sqrt(mean_per_window(f, f->cv_square[i]));
     }
 }
 
@@ -204,25 +204,25 @@ void metrics_report_futures(const metrics_sums *f, const metrics_horizons *s, co
     double share[METRICS_MAX_S], all[METRICS_LEVELS] = {0};
     for (uint32_t c = 0; c < sizeof(coverage_keys) / sizeof(coverage_keys[0]); c++) {
         for (uint32_t i = 0; i < s->n_horizons; i++) {
-            share[i] = mean_of(f, (double)f->inside[i][coverage_keys[c].at]);
+            share[i] = mean_per_window(f, (double)f->inside[i][coverage_keys[c].at]);
         }
         report_value(h, m, prefix, coverage_keys[c].key, share, s->n_horizons);
     }
     for (uint32_t j = 0; j < METRICS_LEVELS; j++) { /* all horizons count alike */
         for (uint32_t i = 0; i < s->n_horizons; i++) {
-            all[j] += mean_of(f, (double)f->inside[i][j]) / s->n_horizons;
+            all[j] += mean_per_window(f, (double)f->inside[i][j]) / s->n_horizons;
         }
     }
     report_value(h, m, prefix, "reliability/level", radii_level, METRICS_LEVELS);
     report_value(h, m, prefix, "reliability/share", all, METRICS_LEVELS);
     for (int k = 0; k < METRICS_KS; k++) {
-        const double ade = mean_of(f, f->ade[k]), fde = mean_of(f, f->fde[k]);
-        const double missed = mean_of(f, (double)f->missed[k]);
+        const double ade = mean_per_window(f, f->ade[k]), fde = mean_per_window(f, f->fde[k]);
+        const double missed = mean_per_window(f, (double)f->missed[k]);
         report_value(h, m, prefix, ade_name[k], &ade, 0);
         report_value(h, m, prefix, fde_name[k], &fde, 0);
         report_value(h, m, prefix, miss_name[k], &missed, 0);
     }
-    const double cv_ade = mean_of(f, f->cv_ade), cv_missed = mean_of(f, (double)f->cv_missed);
+    const double cv_ade = mean_per_window(f, f->cv_ade), cv_missed = mean_per_window(f, (double)f->cv_missed);
     report_value(h, m, prefix, "cv_ade", &cv_ade, 0);
     report_value(h, m, prefix, "cv_miss_rate", &cv_missed, 0);
 }

@@ -61,7 +61,7 @@ static dt_status grow_vehicles(pictures *s)
 }
 
 /* One sample in so many is kept: the k-th of them is the first at or after k / PICTURES_KEPT of all. */
-static int is_kept(const pictures *s, uint64_t sample)
+static int is_kept_sample(const pictures *s, uint64_t sample)
 {
     if (s->n_samples <= PICTURES_KEPT) {
         return 1;
@@ -135,7 +135,7 @@ dt_status pictures_add(pictures *s, const pictures_batch *z)
     }
     for (int64_t v = 0; v < z->S; v++) {
         const uint64_t sample = z->sample[z->sample_of_seq[v]];
-        if (!z->complete[v] || !is_kept(s, sample)) {
+        if (!z->complete[v] || !is_kept_sample(s, sample)) {
             continue;
         }
         if (s->n_scenes == 0 || s->last != sample) {

@@ -18,7 +18,7 @@ static double density_at(const region_gaussian *g, int64_t n, double x, double y
 }
 
 /* Share of points with a higher density, of equal weight: rings of equal probability, rotated against each other. */
-static double share_above(const region_gaussian *g, int64_t n, const region_gaussian *of, double least)
+static double share_of_denser_points(const region_gaussian *g, int64_t n, const region_gaussian *of, double least)
 {
     int found = 0;
     for (int i = 0; i < RINGS; i++) {
@@ -41,7 +41,7 @@ double region_level(const region_gaussian *g, int64_t n, double x, double y)
     double level = 0;
     for (int64_t j = 0; j < n; j++) {
         if (g[j].p > 0) {
-            level += g[j].p * share_above(g, n, &g[j], here);
+            level += g[j].p * share_of_denser_points(g, n, &g[j], here);
         }
     }
     return level;
