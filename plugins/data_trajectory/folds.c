@@ -52,7 +52,7 @@ static void unite_scene_groups(int64_t *parent, int64_t a, int64_t b)
     parent[a > b ? a : b] = a > b ? b : a;
 }
 
-static int compare_prints(const void *pa, const void *pb)
+static int compare_fingerprints(const void *pa, const void *pb)
 {
     const print *a = pa, *b = pb;
     if (a->hash != b->hash) {
@@ -83,7 +83,7 @@ static uint64_t fingerprint(const dt_store_view *v, int32_t site, const int64_t 
 }
 
 /* Kept fingerprints of all tracks; count alone where out is NULL. */
-static uint64_t list_prints(const dt_store_view *v, print *out)
+static uint64_t list_fingerprints(const dt_store_view *v, print *out)
 {
     uint64_t n = 0;
     for (int64_t s = 0; s < v->n_scenes; s++) {
@@ -134,7 +134,7 @@ static uint64_t list_pairs(const print *list, uint64_t n, print *pair)
  * not one before; as it was where there are none. */
 static dt_status unite_overlaps(const dt_host *h, const dt_store_view *v, int64_t *parent, int64_t first[2])
 {
-    const uint64_t n = list_prints(v, NULL);
+    const uint64_t n = list_fingerprints(v, NULL);
     if (n == 0) {
         return DT_OK;
     }
@@ -145,12 +145,12 @@ static dt_status unite_overlaps(const dt_host *h, const dt_store_view *v, int64_
         h->release(h, pair);
         return DT_FAIL_H(h, DT_ENOMEM, "no memory to compare %lld scenes", (long long)v->n_scenes);
     }
-    list_prints(v, list);
-    qsort(list, n, sizeof(*list), compare_prints);
+    list_fingerprints(v, list);
+    qsort(list, n, sizeof(*list), compare_fingerprints);
     const uint64_t n_pairs = list_pairs(list, n, pair);
-    qsort(pair, n_pairs, sizeof(*pair), compare_prints);
+    qsort(pair, n_pairs, sizeof(*pair), compare_fingerprints);
     for (uint64_t i = 0, run = 0; i < n_pairs; i++) {
-        run = i > 0 && compare_prints(&pair[i - 1], &pair[i]) == 0 ? run + 1 : 1;
+        run = i > 0 && compare_fingerprints(&pair[i - 1], &pair[i]) == 0 ? run + 1 : 1;
         const int64_t a = (int64_t)pair[i].hash, b = pair[i].scene;
         if (run == SHARED_MIN && head_of_scene(parent, a) != head_of_scene(parent, b)) {
             if (first[0] < 0) {

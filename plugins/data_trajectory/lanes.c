@@ -151,7 +151,7 @@ static double end_heading(const dt_store_view *v, int64_t lane)
 }
 
 /* The successor that turns least from the end of this lane to the end of that one; -1: none. */
-static int64_t successor_of(const dt_store_view *v, int64_t lane)
+static int64_t straightest_successor(const dt_store_view *v, int64_t lane)
 {
     const double heading = end_heading(v, lane);
     double least = INFINITY;
@@ -203,7 +203,7 @@ static void make_normals(path *p)
     }
 }
 
-static void straight_from(path *p, int k, double x, double y, double heading)
+static void extend_straight(path *p, int k, double x, double y, double heading)
 {
     for (int i = 0; k < LANES_PATH; k++, i++) {
         p->xy[2 * k] = x + i * LANES_STEP_M * cos(heading);
@@ -231,11 +231,11 @@ static void follow_lanes(const lanes *l, const lane_place *at, path *p)
             point_at(l, lane, s - begin, p->xy + 2 * k++);
             continue;
         }
-        const int64_t next = n++ < MAX_LANES_OF_PATH ? successor_of(l->v, lane) : -1;
+        const int64_t next = n++ < MAX_LANES_OF_PATH ? straightest_successor(l->v, lane) : -1;
         if (next < 0) {
             const double *last = l->v->lane_xy + 2 * (l->v->lane_point[lane + 1] - 1), h = end_heading(l->v, lane);
             p->end_m = end;
-            straight_from(p, k, last[0] + (s - end) * cos(h), last[1] + (s - end) * sin(h), h);
+            extend_straight(p, k, last[0] + (s - end) * cos(h), last[1] + (s - end) * sin(h), h);
             break;
         }
         if (is_lane_junction(l, lane, next)) {
@@ -252,7 +252,7 @@ static void make_path(const lanes *l, const lane_place *at, const double pose[3]
         follow_lanes(l, at, p);
     } else {
         p->end_m = p->node_m = SIGHT_M;
-        straight_from(p, 0, pose[0], pose[1], pose[2]);
+        extend_straight(p, 0, pose[0], pose[1], pose[2]);
     }
     p->at[0] = 0;
     for (int k = 1; k < LANES_PATH; k++) { /* chords, a little shorter than the way */

@@ -111,7 +111,7 @@ static dt_status choose_scenes(const windows *s, const windows_config *c, uint8_
 
 /* A split got no sample. Where scenes that look like several recordings are one, that is why; else the phase reports
  * what is missing. */
-static dt_status explain_none(const windows *s, const windows_config *c)
+static dt_status explain_empty_split(const windows *s, const windows_config *c)
 {
     static const char *const name[] = {[SPLIT_TRAIN] = "train", [SPLIT_EVAL] = "eval"};
     const dt_store_view *v = s->v;
@@ -167,5 +167,5 @@ dt_status windows_list(windows *s, const windows_config *c)
         }
     }
     s->h->release(s->h, takes);
-    return st == DT_OK && s->n == 0 ? explain_none(s, c) : st;
+    return st == DT_OK && s->n == 0 ? explain_empty_split(s, c) : st;
 }

@@ -30,7 +30,7 @@ static void add_value(column *c, double x)
     c->most = x > c->most ? x : c->most;
 }
 
-static dt_field_stat statistics_of(const column *c)
+static dt_field_stat finish_statistics(const column *c)
 {
     if (c->n == 0) {
         return (dt_field_stat){.n = 0};
@@ -141,7 +141,7 @@ dt_status windows_statistics(void *self, const char *field, dt_field_stat *out, 
         }
     }
     for (uint32_t d = 0; st == DT_OK && d < n; d++) {
-        out[d] = statistics_of(&c[d]);
+        out[d] = finish_statistics(&c[d]);
     }
     s->h->release(s->h, m.is_seen);
     s->h->release(s->h, m.row);

@@ -16,7 +16,7 @@ static bool is_risky(const dt_store_view *v, int64_t frame)
     return false;
 }
 
-static int64_t kind_of(const dt_store_view *v, uint32_t by, const weights_sample *s)
+static int64_t sample_group(const dt_store_view *v, uint32_t by, const weights_sample *s)
 {
     switch (by) {
     case WEIGHTS_SITE:
@@ -42,10 +42,10 @@ dt_status weights_of(const dt_host *h, const dt_store_view *v, uint32_t by, cons
         of_kind[k] = 0;
     }
     for (uint64_t i = 0; i < n; i++) {
-        of_kind[kind_of(v, by, &s[i])]++;
+        of_kind[sample_group(v, by, &s[i])]++;
     }
     for (uint64_t i = 0; i < n; i++) {
-        out[i] = 1.0 / (double)of_kind[kind_of(v, by, &s[i])];
+        out[i] = 1.0 / (double)of_kind[sample_group(v, by, &s[i])];
     }
     h->release(h, of_kind);
     return DT_OK;

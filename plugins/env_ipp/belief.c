@@ -9,7 +9,7 @@ typedef struct span { /* of samples */
     int32_t from, to;
 } span;
 
-static span samples_of(const belief_tables *t, int32_t from, int32_t to)
+static span sample_span(const belief_tables *t, int32_t from, int32_t to)
 {
     return (span){(from + t->stride - 1) / t->stride, (to + t->stride - 1) / t->stride};
 }
@@ -143,7 +143,7 @@ static void add_row(int16_t *restrict odds, const int16_t *restrict seen, int16_
 
 void belief_add(belief *b, const belief_tables *t, const field_view *view)
 {
-    const span x = samples_of(t, view->at.x0, view->at.x1), y = samples_of(t, view->at.y0, view->at.y1);
+    const span x = sample_span(t, view->at.x0, view->at.x1), y = sample_span(t, view->at.y0, view->at.y1);
     const int16_t *seen = view->seen;
     const uint64_t *both = t->both + t->limit;
     int16_t was[FIELD_MAX_CELLS];
@@ -172,7 +172,7 @@ void belief_tile(const belief *b, const belief_tables *t, int32_t point, float *
 
 double belief_gain(const belief *b, const belief_tables *t, const field_rect *at, int32_t level)
 {
-    const span x = samples_of(t, at->x0, at->x1), y = samples_of(t, at->y0, at->y1);
+    const span x = sample_span(t, at->x0, at->x1), y = sample_span(t, at->y0, at->y1);
     const int16_t *gain = t->gain[level] + t->limit;
     int64_t sum = 0;
     for (int32_t j = y.from; j < y.to; j++) {

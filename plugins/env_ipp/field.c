@@ -84,7 +84,7 @@ IN_BOTH void draw_row(field_noise *noise, int16_t *out, int32_t n)
 }
 
 /* -1 where a is negative, else 0: comparisons in 16 bits, which compilers widen otherwise */
-IN_BOTH int16_t sign_of(int16_t a)
+IN_BOTH int16_t sign_mask(int16_t a)
 {
     return (int16_t)(a >> 15);
 }
@@ -238,9 +238,9 @@ field_rect field_footprint(const field *f, int32_t x, int32_t y, int32_t half)
 }
 
 /* z = truth, flipped with probability error; L += z ? odds : -odds, within the limit */
-IN_BOTH int16_t gain_of(int16_t truth, int16_t random, const field_level *level)
+IN_BOTH int16_t measurement_gain(int16_t truth, int16_t random, const field_level *level)
 {
-    const int16_t is_wrong = sign_of((int16_t)((random & 0x7fff) - level->flip)), twice = (int16_t)(2 * level->odds);
+    const int16_t is_wrong = sign_mask((int16_t)((random & 0x7fff) - level->flip)), twice = (int16_t)(2 * level->odds);
     return (int16_t)(((int16_t)(truth ^ is_wrong) & twice) - level->odds);
 }
 
@@ -248,7 +248,7 @@ IN_BOTH void fuse_measurement(const int16_t *restrict truth, const int16_t *rest
                               int32_t n, const field_level *level, int16_t limit)
 {
     for (int32_t x = 0; x < round_up_to_blocks(n); x++) {
-        const int16_t L = (int16_t)(odds[x] + gain_of(truth[x], random[x], level));
+        const int16_t L = (int16_t)(odds[x] + measurement_gain(truth[x], random[x], level));
         const int16_t low = L > (int16_t)-limit ? L : (int16_t)-limit;
         odds[x] = low < limit ? low : limit;
     }
@@ -268,14 +268,14 @@ IN_BOTH void measure_row(field *f, field_view *v, int32_t y, const field_level *
         int16_t *seen = v->seen + (int64_t)(y / S - (v->at.y0 + S - 1) / S) * columns;
         for (int32_t i = 0; i < columns; i++) {
             const int32_t x = (first + i) * S - v->at.x0;
-            seen[i] = gain_of(f->truth[at + x], random[x], level);
+            seen[i] = measurement_gain(f->truth[at + x], random[x], level);
         }
     }
 }
 
 /* The runs of columns that measurements cover in row y, merged where less than a block is between them, from left to
  * right. */
-static uint32_t runs_of(const field_view *view, uint32_t n, int32_t y, int32_t run[FIELD_MAX_VIEWS][2])
+static uint32_t merge_column_runs(const field_view *view, uint32_t n, int32_t y, int32_t run[FIELD_MAX_VIEWS][2])
 {
     uint32_t n_runs = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -308,7 +308,7 @@ static uint32_t runs_of(const field_view *view, uint32_t n, int32_t y, int32_t r
 /* 2 w */
 IN_BOTH int16_t weight_of_odds(int16_t odds, int16_t unsure)
 {
-    return (int16_t)(1 - sign_of((int16_t)(unsure - odds)) + sign_of((int16_t)(odds + unsure)));
+    return (int16_t)(1 - sign_mask((int16_t)(unsure - odds)) + sign_mask((int16_t)(odds + unsure)));
 }
 
 /* One by one: gathering is slower, by compilers or by processors. */
@@ -353,7 +353,7 @@ IN_BOTH void update_entropy(field *f, const int16_t *restrict truth, const int16
         c.weight[x] = w;
         c.more[x] = (int16_t)(w - weight_of_odds(was[x], unsure));
         c.fall[x] = (int16_t)(H[x] - h[x]);
-        c.claim[x] = (int16_t)(sign_of((int16_t)-is[x]) - sign_of((int16_t)-was[x]));
+        c.claim[x] = (int16_t)(sign_mask((int16_t)-is[x]) - sign_mask((int16_t)-was[x]));
     }
     for (int32_t x = 0; x < n; x++) {
         gained += c.weight[x] * c.fall[x];
@@ -420,7 +420,7 @@ IN_BOTH void measure_views(field *f, field_view *view, uint32_t n, const field_l
         int32_t run[FIELD_MAX_VIEWS][2];
         const int16_t *truth = f->truth + (int64_t)y * f->cells;
         int16_t *odds = f->odds + (int64_t)y * f->cells, *H = f->H + (int64_t)y * f->cells;
-        const uint32_t n_runs = runs_of(view, n, y, run);
+        const uint32_t n_runs = merge_column_runs(view, n, y, run);
         for (uint32_t k = 0; k < n_runs; k++) {
             memcpy(row.was + run[k][0], odds + run[k][0],
                    (size_t)round_up_to_blocks(run[k][1] - run[k][0]) * sizeof(*odds));

@@ -28,12 +28,12 @@ int64_t ipp_state_columns(const ipp *s)
     return (int64_t)IPP_STATE_PLANES * s->points * s->points + IPP_STATE_OF_UAV * s->config.uavs + 1;
 }
 
-static float altitude_of(const ipp *s, uint32_t i)
+static float relative_altitude(const ipp *s, uint32_t i)
 {
     return (float)(s->place[i].level + 1) / FIELD_LEVELS;
 }
 
-static float budget_of(const ipp *s)
+static float remaining_budget(const ipp *s)
 {
     return (float)(s->moves - s->step) / (float)s->moves;
 }
@@ -52,7 +52,7 @@ static void write_planes(const ipp *s, uint32_t i, int32_t dx, int32_t dy, float
 {
     const int32_t P = s->points, n = P * P;
     const belief *b = ipp_belief(s, i);
-    const float altitude = altitude_of(s, i), budget = budget_of(s);
+    const float altitude = relative_altitude(s, i), budget = remaining_budget(s);
     const bool is_own = s->config.view == IPP_VIEW_OWN;
     const field_rect at = ipp_footprint(s, &s->place[i]);
     float column[IPP_MAX_POINTS];
@@ -76,7 +76,7 @@ static void write_planes(const ipp *s, uint32_t i, int32_t dx, int32_t dy, float
         const int32_t u = s->place[j].x + dx, v = s->place[j].y + dy;
         if (j != i && ipp_receives(s, i, j) && u >= 0 && u < P && v >= 0 && v < P) {
             float *cell = out + n + v * P + u;
-            *cell = fmaxf(*cell, altitude_of(s, j)); /* several may be over one point */
+            *cell = fmaxf(*cell, relative_altitude(s, j)); /* several may be over one point */
         }
     }
     for (int32_t k = 0; k < n; k++) {
@@ -126,9 +126,9 @@ static void write_state(const ipp *s, float *out)
     for (uint32_t i = 0; i < ipp_n(s); i++) {
         *out++ = (float)s->place[i].x / (float)(P - 1);
         *out++ = (float)s->place[i].y / (float)(P - 1);
-        *out++ = altitude_of(s, i);
+        *out++ = relative_altitude(s, i);
     }
-    *out = budget_of(s);
+    *out = remaining_budget(s);
 }
 
 void ipp_observe(ipp *s, const dt_env_io *io, bool is_alive)

@@ -27,7 +27,7 @@ typedef struct rule {
     char moves[IPP_TEXT], logits[IPP_TEXT], actions[IPP_TEXT], costs[IPP_TEXT];
 } rule;
 
-static int64_t size_of(const dt_dim *dims, uint32_t n_dims, const char *name)
+static int64_t find_dim(const dt_dim *dims, uint32_t n_dims, const char *name)
 {
     for (uint32_t i = 0; i < n_dims; i++) {
         if (strcmp(dims[i].name, name) == 0) {
@@ -46,9 +46,9 @@ static void add_output(rule *r, const char *name, const char *dims)
 static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
 {
     rule *r = self;
-    const int64_t choices = size_of(dims, n_dims, "choices");
-    r->continuous = size_of(dims, n_dims, "continuous");
-    r->K = size_of(dims, n_dims, "K");
+    const int64_t choices = find_dim(dims, n_dims, "choices");
+    r->continuous = find_dim(dims, n_dims, "continuous");
+    r->K = find_dim(dims, n_dims, "K");
     if (choices < 1 || r->continuous < 0 || r->K < 0) {
         return DT_FAIL_H(h, DT_ESHAPE,
                          "the phase gives choices %lld, continuous %lld, K %lld: a rule of env_ipp needs choices, its "

@@ -8,7 +8,7 @@
 
 static const double BORDER_M = 0.5, LIGHT = 0.5, SURE = 0.75;
 
-static void roads(const void *self, dt_scene_roads *out)
+static void draw_area(const void *self, dt_scene_roads *out)
 {
     static const float corner[][2] = {{0, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}};
     const ipp *s = self;
@@ -24,7 +24,7 @@ static void roads(const void *self, dt_scene_roads *out)
 }
 
 /* By the cells that are nearest to the point: the map of all measurements. */
-static uint32_t state_of(const ipp *s, int32_t x, int32_t y)
+static uint32_t cell_state(const ipp *s, int32_t x, int32_t y)
 {
     const ipp_place at = {x, y, 0};
     const field_rect r = ipp_footprint(s, &at);
@@ -67,11 +67,11 @@ static void draw_scene(const void *self, dt_scene *out)
                 out->signal[out->n_signals] = (dt_scene_signal){.x = (float)x * step,
                                                                 .y = (float)y * step,
                                                                 .width = (float)LIGHT * step,
-                                                                .state = state_of(s, x, y),
+                                                                .state = cell_state(s, x, y),
                                                                 .agent = -1};
             }
         }
     }
 }
 
-const dt_scene_api ipp_scene = {.struct_size = sizeof(dt_scene_api), .roads = roads, .capture = draw_scene};
+const dt_scene_api ipp_scene = {.struct_size = sizeof(dt_scene_api), .roads = draw_area, .capture = draw_scene};

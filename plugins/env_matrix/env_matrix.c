@@ -113,7 +113,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 }
 
 /* What this step pays, and whether a game is over. */
-static double play(state *s, const int32_t *action, bool *is_over_p)
+static double play_step(state *s, const int32_t *action, bool *is_over_p)
 {
     const int32_t before = s->at;
     *is_over_p = s->config.game != TWO_STEP || before != FIRST_STEP;
@@ -133,7 +133,7 @@ static dt_status step(void *self, const dt_env_io *io)
         }
     }
     bool is_game = false;
-    const double pay = play(s, io->act_i, &is_game);
+    const double pay = play_step(s, io->act_i, &is_game);
     s->step += is_game;
     s->sum += pay;
     s->n_best += is_game && pay >= s->most;

@@ -88,7 +88,7 @@ static uint32_t find_exits(const cells *room, uint32_t c, uint32_t without, uint
 }
 
 /* The first three cells that a breadth-first search from c meets, which is all that is left of it. */
-static bool find_three(const cells *room, uint32_t c, uint32_t out[BOARD_LENGTH])
+static bool find_three_cells(const cells *room, uint32_t c, uint32_t out[BOARD_LENGTH])
 {
     uint32_t beyond[2];
     out[0] = c;
@@ -107,7 +107,7 @@ static bool is_corner(uint32_t c, uint32_t a, uint32_t b)
            (cells_row(c) == cells_row(b) && cells_column(c) == cells_column(a));
 }
 
-static uint32_t heading_of(uint32_t head, uint32_t neck)
+static uint32_t head_direction(uint32_t head, uint32_t neck)
 {
     if (cells_row(head) == cells_row(neck)) {
         return cells_column(head) > cells_column(neck) ? CELLS_RIGHT : CELLS_LEFT;
@@ -124,13 +124,13 @@ static bool respawn_snake(board *b, uint32_t snake)
     for (uint32_t i = 0; i < CELLS_WORDS; i++) {
         for (uint64_t word = room.w[i]; word != 0; word &= word - 1) {
             const uint32_t c = 64 * i + (uint32_t)__builtin_ctzll(word);
-            if (!find_three(&room, c, three)) {
+            if (!find_three_cells(&room, c, three)) {
                 continue;
             }
             const bool turns = is_corner(three[0], three[1], three[2]);
             const uint32_t head = three[turns ? 1 : 0], neck = three[turns ? 0 : 1];
             const uint8_t cell[BOARD_LENGTH] = {(uint8_t)head, (uint8_t)neck, (uint8_t)three[2]};
-            board_place(b, snake, cell, BOARD_LENGTH, heading_of(head, neck));
+            board_place(b, snake, cell, BOARD_LENGTH, head_direction(head, neck));
             return true;
         }
     }

@@ -181,7 +181,7 @@ static uint32_t count_played_teams(const state *s)
     return s->rule == RIVALS ? 2 : 1;
 }
 
-static uint32_t team_of(const state *s, uint32_t k)
+static uint32_t agent_team(const state *s, uint32_t k)
 {
     return k == 0 ? s->team : 1 - s->team;
 }
@@ -189,7 +189,7 @@ static uint32_t team_of(const state *s, uint32_t k)
 static void observe(state *s, const dt_env_io *io, bool is_over)
 {
     for (uint32_t k = 0; k < count_played_teams(s); k++) {
-        const uint32_t team = team_of(s, k), first = k * BOARD_TEAM;
+        const uint32_t team = agent_team(s, k), first = k * BOARD_TEAM;
         observe_team(&s->view, &s->board, team, (float *)io->obs[0] + (size_t)first * observe_width(&s->view));
         if (s->config.advice && !is_over) { /* of the last board no rule requires: a snake may have found no room */
             write_advice(s, team, (float *)io->obs[1] + (size_t)first * ADVICE);
@@ -287,7 +287,7 @@ static dt_status take_actions(const state *s, const dt_env_io *io, uint8_t actio
                                  "action %d of snake %u, expected 0 (up), 1 (down), 2 (left) or 3 (right)", a,
                                  k * BOARD_TEAM + i);
             }
-            action[team_of(s, k) * BOARD_TEAM + i] = (uint8_t)a;
+            action[agent_team(s, k) * BOARD_TEAM + i] = (uint8_t)a;
         }
     }
     return DT_OK;
@@ -308,7 +308,7 @@ static dt_status step(void *self, const dt_env_io *io)
     s->beans += mask_of_team(s->board.ate, s->team);
     const bool is_over = s->board.is_over || s->board.step >= s->config.max_steps;
     for (uint32_t i = 0; i < count_played_teams(s) * BOARD_TEAM; i++) {
-        const uint32_t k = i / BOARD_TEAM, snake = team_of(s, k) * BOARD_TEAM + i % BOARD_TEAM;
+        const uint32_t k = i / BOARD_TEAM, snake = agent_team(s, k) * BOARD_TEAM + i % BOARD_TEAM;
         io->reward[i] = (float)reward_of_snake(s, snake, k == 0 ? lead_before : -lead_before, is_over);
         io->terminated[i] = is_over;
     }

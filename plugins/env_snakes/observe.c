@@ -7,7 +7,7 @@
 enum { NO_WAY = 255 };
 
 /* A snake as the team sees it: 0 to 2 are its own. */
-static uint32_t seen_as(uint32_t team, uint32_t snake)
+static uint32_t relative_snake(uint32_t team, uint32_t snake)
 {
     return (snake + BOARD_TEAM * team) % BOARD_SNAKES;
 }
@@ -38,7 +38,7 @@ static float cell_number(const board *b, uint32_t team, uint32_t cell)
     for (uint32_t i = 0; i < BOARD_SNAKES && cells_has(&b->taken, cell); i++) {
         for (uint32_t k = 0; k < b->snake[i].length; k++) {
             if (board_segment(&b->snake[i], k) == cell) {
-                return (float)(2 + seen_as(team, i));
+                return (float)(2 + relative_snake(team, i));
             }
         }
     }
@@ -77,7 +77,7 @@ static uint32_t list_others(uint32_t snake, uint32_t n, uint32_t *out)
     const uint32_t team = snake / BOARD_TEAM;
     uint32_t found = 0;
     for (uint32_t k = 0; k < BOARD_SNAKES && found < n; k++) {
-        const uint32_t other = seen_as(team, k);
+        const uint32_t other = relative_snake(team, k);
         if (other != snake) {
             out[found++] = other;
         }
@@ -210,7 +210,7 @@ typedef struct flood { /* what can be reached from a cell over free ones */
 
 /* From a cell, `steps` after now; the cell itself counts whether it is free or not. all: to the end, not only to the
  * last bean. */
-static void flood_from(const board *b, uint32_t from, uint32_t steps, bool all, flood *out)
+static void flood_fill(const board *b, uint32_t from, uint32_t steps, bool all, flood *out)
 {
     cells reached = {{0}}, edge;
     uint32_t found = 0;
@@ -239,7 +239,7 @@ static void flood_from(const board *b, uint32_t from, uint32_t steps, bool all, 
 }
 
 /* Steps of the soonest of the other snakes to each bean. */
-static void soonest_others(const flood from[BOARD_SNAKES], uint32_t snake, uint8_t out[BOARD_BEANS])
+static void earliest_other_arrivals(const flood from[BOARD_SNAKES], uint32_t snake, uint8_t out[BOARD_BEANS])
 {
     memset(out, NO_WAY, BOARD_BEANS);
     for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
@@ -280,7 +280,7 @@ static void add_direction(const board *b, uint32_t snake, uint32_t cell, const u
     if (at[0] != 0.0F && at[1] == 0.0F) {
         return;
     }
-    flood_from(b, cell, 1, true, &f);
+    flood_fill(b, cell, 1, true, &f);
     for (uint32_t i = 0; i < b->n_beans; i++) {
         any = f.to_bean[i] < any ? f.to_bean[i] : any;
         own = f.to_bean[i] < soonest[i] && f.to_bean[i] < own ? f.to_bean[i] : own;
@@ -297,7 +297,7 @@ static void write_paths(const observe_kind *k, const board *b, const flood from[
     const uint32_t head = board_head(&b->snake[snake]);
     uint8_t soonest[BOARD_BEANS];
     uint32_t order[BOARD_BEANS];
-    soonest_others(from, snake, soonest);
+    earliest_other_arrivals(from, snake, soonest);
     for (uint32_t d = 0; d < CELLS_DIRECTIONS; d++, out += OBSERVE_DIRECTION) {
         add_direction(b, snake, cells_next(head, d), soonest, out);
     }
@@ -330,7 +330,7 @@ void observe_team(const observe_kind *k, const board *b, uint32_t team, float *o
     const uint32_t width = observe_width(k);
     flood from[BOARD_SNAKES];
     for (uint32_t i = 0; k->kind == OBSERVE_PATHS && i < BOARD_SNAKES; i++) {
-        flood_from(b, board_head(&b->snake[i]), 0, false, &from[i]);
+        flood_fill(b, board_head(&b->snake[i]), 0, false, &from[i]);
     }
     for (uint32_t i = team * BOARD_TEAM; i < (team + 1) * BOARD_TEAM; i++, out += width) {
         switch (k->kind) {

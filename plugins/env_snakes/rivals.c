@@ -28,7 +28,7 @@ typedef struct view { /* what a snake looks at */
     uint32_t n_blocked, length;
 } view;
 
-static view view_cells(const board *b, uint32_t snake, uint32_t bean)
+static view make_view(const board *b, uint32_t snake, uint32_t bean)
 {
     const board_snake *s = &b->snake[snake];
     view v = {.length = s->length};
@@ -117,7 +117,7 @@ static uint8_t act_evasion(const board *b, const view *v)
     return is_any ? least_allowed(v, allowed) : act_blind(v);
 }
 
-static uint8_t act_by(uint32_t rule, const board *b, const view *v)
+static uint8_t act_by_rule(uint32_t rule, const board *b, const view *v)
 {
     switch (rule) {
     case RIVAL_L1:
@@ -145,8 +145,8 @@ void rival_act(uint32_t rule, const board *b, uint32_t team, dt_random *r, uint8
             continue;
         }
         const uint32_t k = nearest_bean(board_head(&b->snake[snake]), bean, n);
-        const view v = view_cells(b, snake, bean[k]);
-        action[i] = act_by(rule, b, &v);
+        const view v = make_view(b, snake, bean[k]);
+        action[i] = act_by_rule(rule, b, &v);
         if (rule == RIVAL_L2) { /* its bean is its own */
             n--;
             memmove(bean + k, bean + k + 1, n - k);

@@ -38,7 +38,7 @@ static void add_square(dt_scene *out, uint32_t cell, uint32_t direction, float s
     out->n_vehicles++;
 }
 
-static float risk_of(const board *b, uint32_t head)
+static float blocked_share(const board *b, uint32_t head)
 {
     float blocked = 0;
     for (uint32_t d = 0; d < CELLS_DIRECTIONS; d++) {
@@ -57,7 +57,7 @@ void scene_draw(const board *b, uint32_t team, dt_scene *out)
         for (uint32_t k = 0; k < s->length; k++) {
             const uint32_t cell = board_segment(s, k);
             add_square(out, cell, k == 0 ? s->direction : CELLS_RIGHT, SEGMENT_M, (int32_t)(i * CELLS + k), agent,
-                       k == 0 ? risk_of(b, cell) : NAN);
+                       k == 0 ? blocked_share(b, cell) : NAN);
         }
     }
     for (uint32_t i = 0; i < b->n_beans; i++) {

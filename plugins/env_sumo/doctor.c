@@ -13,20 +13,20 @@ typedef struct reason {
     char text[1024];
 } reason;
 
-static dt_status keep_reason(const dt_host *h, dt_status st, const char *where, const char *msg)
+static dt_status record_reason(const dt_host *h, dt_status st, const char *where, const char *msg)
 {
     reason *r = h->priv;
     snprintf(r->text, sizeof(r->text), "%s", msg);
     return st;
 }
 
-static void examine(const dt_host *h, const dt_doctor_report *report)
+static void check_installation(const dt_host *h, const dt_doctor_report *report)
 {
     reason why = {""};
     dt_host own = *h;
     const sumo_api *sumo = NULL;
     own.priv = &why;
-    own.fail = keep_reason;
+    own.fail = record_reason;
     if (module_open(&own, "", &sumo) == DT_OK) {
         report->add_finding(report, DT_DOCTOR_PASS, "SUMO", sumo->version(), "");
     } else {
@@ -35,4 +35,4 @@ static void examine(const dt_host *h, const dt_doctor_report *report)
     }
 }
 
-const dt_doctor_api sumo_doctor = {.struct_size = sizeof(dt_doctor_api), .check = examine};
+const dt_doctor_api sumo_doctor = {.struct_size = sizeof(dt_doctor_api), .check = check_installation};

@@ -218,7 +218,7 @@ static int compare_use(const void *a, const void *b) /* agents, then those next 
     return (v->id > w->id) - (v->id < w->id);
 }
 
-static dt_vehicle node_of(const state *s, const sumo_vehicle *v, bool is_agent)
+static dt_vehicle vehicle_node(const state *s, const sumo_vehicle *v, bool is_agent)
 {
     return (dt_vehicle){.x = v->x - s->net->x - 0.5 * v->length * cos(v->heading),
                         .y = v->y - s->net->y - 0.5 * v->length * sin(v->heading),
@@ -232,9 +232,9 @@ static dt_vehicle node_of(const state *s, const sumo_vehicle *v, bool is_agent)
                         .controlled = is_agent};
 }
 
-static history_state state_of(const state *s, const sumo_vehicle *v)
+static history_state make_history_state(const state *s, const sumo_vehicle *v)
 {
-    const dt_vehicle n = node_of(s, v, false);
+    const dt_vehicle n = vehicle_node(s, v, false);
     return (history_state){.number = v->number,
                            .pose = {.x = n.x, .y = n.y, .heading = n.heading, .v = n.speed, .a = n.accel}};
 }
@@ -253,11 +253,11 @@ static dt_status record_history(state *s)
     }
     DT_TRY_H(history_begin_step(&d->history, n, &frame));
     for (uint32_t i = 0; i < s->n_vehicles; i++) {
-        *frame++ = state_of(s, &s->vehicle[i]);
+        *frame++ = make_history_state(s, &s->vehicle[i]);
     }
     for (uint32_t k = 0; k < d->n; k++) {
         if (d->place[k].state == PLACE_ENDED) {
-            *frame++ = state_of(s, &d->place[k].last);
+            *frame++ = make_history_state(s, &d->place[k].last);
         }
     }
     history_end_step(&d->history);
@@ -278,7 +278,7 @@ static void write_centre(const state *s, uint32_t n, float *centre)
 }
 
 /* Node of a vehicle among the n in the graph, -1: none. */
-static int32_t node_at(const state *s, int64_t number, uint32_t n)
+static int32_t find_node(const state *s, int64_t number, uint32_t n)
 {
     const drivers *d = &s->drivers;
     const int32_t i = number >= 0 && number < d->node_of_cap ? d->node_of[number] : -1;
@@ -286,12 +286,12 @@ static int32_t node_at(const state *s, int64_t number, uint32_t n)
 }
 
 /* The sequence of a vehicle with a node, shown once however many ask; n_p: how many there are. */
-static int32_t show_sequence(state *s, const dt_env_io *io, int64_t number, uint32_t n_nodes, int64_t *n_p)
+static int32_t write_sequence(state *s, const dt_env_io *io, int64_t number, uint32_t n_nodes, int64_t *n_p)
 {
     drivers *d = &s->drivers;
     float *row = io->obs[d->past_port];
     int32_t *node = io->obs[d->past_port + 1];
-    const int32_t at = node_at(s, number, n_nodes);
+    const int32_t at = find_node(s, number, n_nodes);
     for (int64_t i = 0; i < *n_p; i++) {
         if (d->shown[i] == number) {
             return (int32_t)i;
@@ -322,8 +322,8 @@ static dt_status write_past(state *s, const dt_env_io *io, uint32_t n)
     for (uint32_t k = 0; k < d->n; k++, who += TRAIL_WHO) {
         const place *w = &d->place[k];
         const bool is_seen = w->state != PLACE_FREE;
-        who[TRAIL_OWN] = is_seen ? show_sequence(s, io, w->last.number, n, &n_shown) : -1;
-        who[TRAIL_AHEAD] = is_seen && w->is_here ? show_sequence(s, io, w->seen.ahead.number, n, &n_shown) : -1;
+        who[TRAIL_OWN] = is_seen ? write_sequence(s, io, w->last.number, n, &n_shown) : -1;
+        who[TRAIL_AHEAD] = is_seen && w->is_here ? write_sequence(s, io, w->seen.ahead.number, n, &n_shown) : -1;
     }
     io->size[2] = n_shown;
     return DT_OK;
@@ -337,12 +337,12 @@ static dt_status write_graph(state *s, const dt_env_io *io)
     DT_TRY_H(grow_list(s, &s->frame, &d->frame_cap, (int64_t)s->n_vehicles + d->n, sizeof(*s->frame)));
     for (uint32_t i = 0; i < s->n_vehicles; i++) {
         const uint32_t p = d->place_of[s->vehicle[i].number];
-        s->frame[n++] = node_of(s, &s->vehicle[i], p > 0 && d->place[p - 1].is_here);
+        s->frame[n++] = vehicle_node(s, &s->vehicle[i], p > 0 && d->place[p - 1].is_here);
     }
     for (uint32_t k = 0; k < d->n; k++) {
         agent_node[k] = -1;
         if (d->place[k].state == PLACE_ENDED) { /* a last time */
-            s->frame[n++] = node_of(s, &d->place[k].last, true);
+            s->frame[n++] = vehicle_node(s, &d->place[k].last, true);
         }
     }
     if (n > s->config.max_vehicles) {
@@ -482,7 +482,7 @@ static double pace_of_vehicle(const sumo_vehicle *v)
 }
 
 /* The mean over all vehicles, those that wait to enter included. */
-static double mean_pace(state *s)
+static double mean_relative_speed(state *s)
 {
     double sum = 0, n = s->n_vehicles, standing = 0, stuck = 0;
     for (uint32_t i = 0; i < s->n_vehicles; i++) {
@@ -559,7 +559,7 @@ dt_status drivers_step(state *s, const dt_env_io *io, double step_s)
         DT_TRY_H(find_agents(s));
         scene_show_step(s);
         DT_TRY_H(record_history(s));
-        all += mean_pace(s);
+        all += mean_relative_speed(s);
         n_done++;
         add_danger(s, 1.0 / (double)n_steps, io->cost);
         for (uint32_t k = 0; k < d->n; k++) {

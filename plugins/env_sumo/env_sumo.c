@@ -196,7 +196,7 @@ static dt_status check_sumo_options(const dt_host *h, const config *c)
 }
 
 /* REWARD_* */
-static uint32_t reward_of(const config *c)
+static uint32_t find_reward(const config *c)
 {
     uint32_t k = 0;
     while (rewards[k] != NULL && strcmp(rewards[k], c->reward) != 0) {
@@ -208,7 +208,7 @@ static uint32_t reward_of(const config *c)
 /* NULL: a built-in reward */
 static const char *reward_text(const config *c)
 {
-    return reward_of(c) == REWARD_FORMULA ? c->reward : NULL;
+    return find_reward(c) == REWARD_FORMULA ? c->reward : NULL;
 }
 
 static dt_status check(const dt_host *h, const void *cfg)
@@ -390,7 +390,7 @@ static void unload_scenario(state *s)
     s->n_ports = 0;
 }
 
-static uint32_t steps_of(const state *s)
+static uint32_t count_decisions(const state *s)
 {
     return (uint32_t)ceil((s->end_s - s->begin_s) / s->config.decision_s - 1e-9);
 }
@@ -405,7 +405,7 @@ static dt_status make_room_for_all(state *s)
             most_phases = s->n_phases > most_phases ? s->n_phases : most_phases;
             most_lanes = s->n_lanes > most_lanes ? s->n_lanes : most_lanes; /* L grows by itself */
             s->n_places = s->n_agents > s->n_places ? s->n_agents : s->n_places;
-            s->most_steps = steps_of(s) > s->most_steps ? steps_of(s) : s->most_steps;
+            s->most_steps = count_decisions(s) > s->most_steps ? count_decisions(s) : s->most_steps;
             unload_scenario(s);
         }
     }
@@ -439,7 +439,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
             api->error());
     }
     s->api = api;
-    s->reward = reward_of(&s->config);
+    s->reward = find_reward(&s->config);
     DT_TRY_H(formulas_read(h, "env_sumo", reward_text(&s->config), s->config.observation, PHASE_FEATURES,
                            &s->reward_formula, &s->row));
     DT_TRY_H(make_arguments(s));
@@ -466,7 +466,7 @@ static dt_status spec(const void *self, dt_env_spec *out)
     out->symbols = s->symbol;
     out->metrics = metrics;
     out->n_metrics = sizeof(metrics) / sizeof(metrics[0]);
-    out->max_steps = s->most_steps > 0 ? s->most_steps : steps_of(s);
+    out->max_steps = s->most_steps > 0 ? s->most_steps : count_decisions(s);
     out->step_s = s->config.decision_s;
     if (s->config.control == CONTROL_VEHICLES) {
         drivers_spec(s, out);

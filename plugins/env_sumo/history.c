@@ -32,7 +32,7 @@ void sumo_history_reset(history *t)
 
 /* ---- keeping ----------------------------------------------------------------------------------------------------- */
 
-static history_state *frame_of(const history *t, int64_t step)
+static history_state *history_frame(const history *t, int64_t step)
 {
     return t->state + step % t->frames * t->cap;
 }
@@ -61,7 +61,7 @@ dt_status history_begin_step(history *t, int64_t n, history_state **frame_p)
         DT_TRY_H(widen_frame(t, n));
     }
     t->n[t->now % t->frames] = n;
-    *frame_p = n > 0 ? frame_of(t, t->now) : NULL;
+    *frame_p = n > 0 ? history_frame(t, t->now) : NULL;
     return DT_OK;
 }
 
@@ -75,7 +75,7 @@ void history_end_step(history *t)
 {
     const int64_t n = t->n[t->now % t->frames];
     if (n > 0) {
-        qsort(frame_of(t, t->now), (size_t)n, sizeof(*t->state), compare_numbers);
+        qsort(history_frame(t, t->now), (size_t)n, sizeof(*t->state), compare_numbers);
     }
     t->now++;
 }
@@ -91,7 +91,7 @@ static const dt_motion_pose *find_pose(const history *t, int64_t number, int64_t
         return NULL;
     }
     const history_state *s =
-        bsearch(&key, frame_of(t, step), (size_t)t->n[step % t->frames], sizeof(*t->state), compare_numbers);
+        bsearch(&key, history_frame(t, step), (size_t)t->n[step % t->frames], sizeof(*t->state), compare_numbers);
     return s != NULL ? &s->pose : NULL;
 }
 

@@ -342,12 +342,12 @@ void lights_destroy(state *s)
 
 /* ---- what is shown ----------------------------------------------------------------------------------------------- */
 
-static const char *letters_of(const state *s, const agent *a, uint32_t phase)
+static const char *phase_letters(const state *s, const agent *a, uint32_t phase)
 {
     return s->net->signal[a->signal].state[a->state_of_phase[phase]];
 }
 
-static dt_status show_letters(state *s, agent *a, const char *letters)
+static dt_status send_letters(state *s, agent *a, const char *letters)
 {
     if (letters != a->shown) {
         memcpy(a->shown, letters, a->n_links + 1);
@@ -359,7 +359,7 @@ static dt_status show_letters(state *s, agent *a, const char *letters)
 }
 
 /* After a stretch of time: which were served, and did everything stay as it was shown? */
-static dt_status review_stretch(state *s, double stretch_s)
+static dt_status check_after_stretch(state *s, double stretch_s)
 {
     for (uint32_t k = 0; k < s->n_agents; k++) {
         agent *a = &s->agent[k];
@@ -395,7 +395,7 @@ static void follow_program(state *s)
     for (uint32_t k = 0; k < s->n_agents; k++) {
         agent *a = &s->agent[k];
         for (uint32_t p = 0; p < a->n_phases; p++) {
-            if (strcmp(a->shown, letters_of(s, a, p)) == 0) {
+            if (strcmp(a->shown, phase_letters(s, a, p)) == 0) {
                 a->since_s = p != a->phase ? s->time_s : a->since_s;
                 a->phase = p;
                 a->phase_end_s[p] = s->time_s;
@@ -414,11 +414,11 @@ static dt_status advance_simulation(state *s, double stretch_s)
         }
         scene_show_step(s);
         if (s->config.control == CONTROL_PROGRAM) {
-            DT_TRY_H(review_stretch(s, step_s));
+            DT_TRY_H(check_after_stretch(s, step_s));
             follow_program(s);
         }
     }
-    return s->config.control == CONTROL_PROGRAM ? DT_OK : review_stretch(s, s->time_s - from_s);
+    return s->config.control == CONTROL_PROGRAM ? DT_OK : check_after_stretch(s, s->time_s - from_s);
 }
 
 /* May the phase be left? The one that an episode begins with may at once. */
@@ -469,8 +469,8 @@ static dt_status control_signals(state *s, const int32_t *action, double step_s)
             continue;
         }
         a->phase_end_s[a->phase] = s->time_s;
-        const bool ends = s->config.yellow_s > 0 && signal_yellow(a->shown, letters_of(s, a, next), a->wanted);
-        DT_TRY_H(show_letters(s, a, ends ? a->wanted : letters_of(s, a, next)));
+        const bool ends = s->config.yellow_s > 0 && signal_yellow(a->shown, phase_letters(s, a, next), a->wanted);
+        DT_TRY_H(send_letters(s, a, ends ? a->wanted : phase_letters(s, a, next)));
         a->since_s = ends ? s->time_s + s->config.yellow_s : s->time_s;
         a->phase = next;
         has_yellow |= ends;
@@ -481,8 +481,8 @@ static dt_status control_signals(state *s, const int32_t *action, double step_s)
     DT_TRY_H(advance_simulation(s, s->config.yellow_s));
     for (uint32_t k = 0; k < s->n_agents; k++) {
         agent *a = &s->agent[k];
-        if (strcmp(a->shown, letters_of(s, a, a->phase)) != 0) {
-            DT_TRY_H(show_letters(s, a, letters_of(s, a, a->phase)));
+        if (strcmp(a->shown, phase_letters(s, a, a->phase)) != 0) {
+            DT_TRY_H(send_letters(s, a, phase_letters(s, a, a->phase)));
         }
     }
     return advance_simulation(s, step_s - s->config.yellow_s);
@@ -511,7 +511,7 @@ dt_status lights_reset(state *s, const dt_env_io *io)
             a->first[i] = -1;
         }
         if (s->config.control == CONTROL_SIGNALS) {
-            DT_TRY_H(show_letters(s, a, letters_of(s, a, a->phase)));
+            DT_TRY_H(send_letters(s, a, phase_letters(s, a, a->phase)));
         }
         io->alive[k] = 1;
     }

@@ -16,10 +16,11 @@
 enum { MAX_PATH = 1024 };
 
 /* the folder of the object that holds this code, or of the program */
-static void own_folder(char *out, size_t bytes)
+static void find_own_folder(char *out, size_t bytes)
 {
     Dl_info info;
-    const char *name = dladdr((const void *)own_folder, &info) != 0 && info.dli_fname != NULL ? info.dli_fname : "";
+    const char *name =
+        dladdr((const void *)find_own_folder, &info) != 0 && info.dli_fname != NULL ? info.dli_fname : "";
     const char *slash = strrchr(name, '/');
     snprintf(out, bytes, "%.*s", slash != NULL ? (int)(slash - name) : 1, slash != NULL ? name : ".");
 }
@@ -34,7 +35,7 @@ dt_status module_open(const dt_host *h, const char *path, const sumo_api **out)
         snprintf(file, sizeof(file), "%s", path);
     } else {
         int i = 0;
-        own_folder(folder, sizeof(folder));
+        find_own_folder(folder, sizeof(folder));
         do {
             snprintf(file, sizeof(file), "%s%s/" FILE_NAME, folder, up[i]);
         } while (access(file, R_OK) != 0 && ++i < (int)(sizeof(up) / sizeof(up[0])));

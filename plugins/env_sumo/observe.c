@@ -72,7 +72,7 @@ static void record_for_formulas(const sumo_vehicle *v, signal_view *view)
 }
 
 /* How long the first vehicle at its line has gone without the green of this link; 0: none. */
-static double red_of(const state *s, const agent *a, uint32_t link)
+static double red_duration(const state *s, const agent *a, uint32_t link)
 {
     return isfinite(a->red_since_s[link]) ? s->time_s - a->red_since_s[link] : 0;
 }
@@ -82,7 +82,7 @@ static double red_of_lane(const state *s, const agent *a, uint32_t lane)
 {
     double longest = 0;
     for (uint32_t i = 0; i < a->n_links; i++) {
-        longest = a->lane_of_link[i] == lane ? fmax(longest, red_of(s, a, i)) : longest;
+        longest = a->lane_of_link[i] == lane ? fmax(longest, red_duration(s, a, i)) : longest;
     }
     return longest;
 }
@@ -99,7 +99,7 @@ static void record_time_loss(state *s, const sumo_vehicle *v, uint32_t heading_f
     p->agent = heading_for;
 }
 
-static link_view *links_of(const state *s, const agent *a)
+static link_view *agent_links(const state *s, const agent *a)
 {
     size_t before = 0;
     for (const agent *b = s->agent; b < a; b++) {
@@ -108,7 +108,7 @@ static link_view *links_of(const state *s, const agent *a)
     return s->link + before;
 }
 
-static lane_view *lanes_of(const state *s, const agent *a)
+static lane_view *agent_lanes(const state *s, const agent *a)
 {
     return s->lane + (size_t)(a - s->agent) * s->most_lanes;
 }
@@ -118,7 +118,7 @@ static lane_view *lanes_of(const state *s, const agent *a)
  * on, also while the queue moves up, until there is none, or its green. */
 static void count_red(state *s, agent *a)
 {
-    const lane_view *lane = lanes_of(s, a);
+    const lane_view *lane = agent_lanes(s, a);
     for (uint32_t i = 0; i < a->n_links; i++) {
         const uint32_t k = a->lane_of_link[i];
         const int letter = signal_letter(a->shown[i]);
@@ -128,7 +128,7 @@ static void count_red(state *s, agent *a)
         } else if (!isfinite(a->red_since_s[i]) && lane[k].stood_s > 0) {
             a->red_since_s[i] = fmax(a->green_s[i], s->time_s - lane[k].stood_s);
         }
-        s->totals.longest_s = fmax(s->totals.longest_s, red_of(s, a, i));
+        s->totals.longest_s = fmax(s->totals.longest_s, red_duration(s, a, i));
     }
     for (uint32_t k = 0; k < a->n_lanes; k++) {
         a->first[k] = lane[k].n > 0 ? lane[k].first : -1;
@@ -168,7 +168,7 @@ dt_status read_traffic(state *s)
             const agent *a = &s->agent[k];
             const uint32_t lane = a->lane_of_link[v->link];
             record_for_formulas(v, &s->view[k]);
-            record_vehicle(s, v, links_of(s, a) + v->link, lane != SUMO_NONE ? lanes_of(s, a) + lane : NULL);
+            record_vehicle(s, v, agent_links(s, a) + v->link, lane != SUMO_NONE ? agent_lanes(s, a) + lane : NULL);
         }
     }
     for (uint32_t k = 0; k < s->n_agents; k++) {
@@ -356,7 +356,7 @@ static void write_service(const state *s, const agent *a, float *out)
         out[2] = (float)c->yellow_s;
         out[3] = (float)least_s;
         for (uint32_t i = 0; i < a->n_links && p < a->n_phases; i++) {
-            const float red_s = serves_link(a, p, i) ? (float)red_of(s, a, i) : 0;
+            const float red_s = serves_link(a, p, i) ? (float)red_duration(s, a, i) : 0;
             out[4] = fmaxf(out[4], red_s);
             if (a->is_lonely[i] && serves_link(a, p, i)) {
                 out[0] = 1;
@@ -385,8 +385,8 @@ static void write_right_of_way(const state *s, const agent *a, float *greens, fl
 
 static void write_phases(const state *s, const agent *a, const uint8_t *mask, float *out)
 {
-    const link_view *link = links_of(s, a);
-    const lane_view *lane = lanes_of(s, a);
+    const link_view *link = agent_links(s, a);
+    const lane_view *lane = agent_lanes(s, a);
     const uint32_t program =
         s->config.control == CONTROL_PROGRAM
             ? a->phase
@@ -418,7 +418,7 @@ static void write_phases(const state *s, const agent *a, const uint8_t *mask, fl
                 out[SIGNAL_COLUMN_GOING_NEAR] += (float)link[i].near;
             }
             if (serves_link(a, p, i) && signal_letter(a->shown[i]) < SIGNAL_YIELD) {
-                waited_s = fmax(waited_s, red_of(s, a, i));
+                waited_s = fmax(waited_s, red_duration(s, a, i));
             }
         }
         out[SIGNAL_COLUMN_PRESSURE] = (float)pressure;
@@ -509,7 +509,7 @@ static dt_status write_own(state *s, uint32_t k, const float *table, float *row)
     s->values[k].n_phases = a->n_phases;
     s->values[k].n_columns = PHASE_FEATURES;
     if (s->row.n == 0) {
-        write_row(s, a, lanes_of(s, a), row);
+        write_row(s, a, agent_lanes(s, a), row);
     } else if (!formulas_row(&s->row, &s->values[k], s->n_phases, row, &bad)) {
         return DT_FAIL_H(s->h, DT_EDATA, "env_sumo.observation: \"%s\" is not finite for signal %s at %g s; limit it",
                          s->row.item[bad].text, s->net->signal[a->signal].id, s->time_s);

@@ -47,7 +47,7 @@ static void draw_roads(const void *self, dt_scene_roads *out)
 
 /* ---- a moment ---------------------------------------------------------------------------------------------------- */
 
-static int32_t agent_of(const state *s, const sumo_vehicle *v)
+static int32_t find_agent(const state *s, const sumo_vehicle *v)
 {
     const drivers *d = &s->drivers;
     if (s->config.control != CONTROL_VEHICLES || v->number >= d->next || d->place_of[v->number] == 0) {
@@ -58,7 +58,7 @@ static int32_t agent_of(const state *s, const sumo_vehicle *v)
 }
 
 /* The vehicle in the graph that agents saw last. */
-static uint32_t node_of(const state *s, int64_t number)
+static uint32_t find_node(const state *s, int64_t number)
 {
     for (uint32_t i = 0; i < s->n_frame; i++) {
         if (s->frame[i].id == number) {
@@ -68,7 +68,7 @@ static uint32_t node_of(const state *s, int64_t number)
     return 0;
 }
 
-static float risk_of(const state *s, const sumo_vehicle *v)
+static float collision_risk(const state *s, const sumo_vehicle *v)
 {
     sumo_near ahead;
     const bool is_read = s->api->ahead(v->number, SIGHT_M, &ahead) == 0;
@@ -90,16 +90,16 @@ static void draw_vehicles(state *s, dt_scene *out)
                                                  .length = (float)v->length,
                                                  .width = (float)v->width,
                                                  .speed = (float)v->speed,
-                                                 .risk = risk_of(s, v),
+                                                 .risk = collision_risk(s, v),
                                                  .id = (int32_t)v->number,
-                                                 .agent = agent_of(s, v),
-                                                 .node = node_of(s, v->number)};
+                                                 .agent = find_agent(s, v),
+                                                 .node = find_node(s, v->number)};
         }
     }
 }
 
 /* What a lane is shown: the best of what its links are. */
-static uint32_t state_of(const sumo_signal *g, const char *letters, uint32_t lane)
+static uint32_t lane_signal_state(const sumo_signal *g, const char *letters, uint32_t lane)
 {
     static const char *const shown[] = {
         [DT_SCENE_RED] = "", [DT_SCENE_YELLOW] = "yY", [DT_SCENE_GREEN] = "GO", [DT_SCENE_YIELD] = "go"};
@@ -137,12 +137,13 @@ static void draw_signal(const state *s, uint32_t number, const sumo_line *line, 
         }
         const sumo_line *l = &line[g->from[i]];
         if (out->n_signals < out->cap_signals) {
-            out->signal[out->n_signals] = (dt_scene_signal){.x = (float)(l->x - s->net->x),
-                                                            .y = (float)(l->y - s->net->y),
-                                                            .heading = (float)l->heading,
-                                                            .width = (float)l->width,
-                                                            .state = state_of(g, s->picture.letters, g->from[i]),
-                                                            .agent = acts ? (int32_t)s->agent_of_signal[number] : -1};
+            out->signal[out->n_signals] =
+                (dt_scene_signal){.x = (float)(l->x - s->net->x),
+                                  .y = (float)(l->y - s->net->y),
+                                  .heading = (float)l->heading,
+                                  .width = (float)l->width,
+                                  .state = lane_signal_state(g, s->picture.letters, g->from[i]),
+                                  .agent = acts ? (int32_t)s->agent_of_signal[number] : -1};
         }
         out->n_signals++;
     }
@@ -171,7 +172,7 @@ static void draw_current_moment(state *s, dt_scene *out)
     }
 }
 
-static void copy_last(const state *s, dt_scene *out)
+static void copy_last_scene(const state *s, dt_scene *out)
 {
     const dt_scene *last = &s->picture.last;
     out->time_s = last->time_s;
@@ -192,7 +193,7 @@ static void draw_scene(const void *self, dt_scene *out)
     if (s->has_episode) {
         draw_current_moment(s, out);
     } else {
-        copy_last(s, out);
+        copy_last_scene(s, out);
     }
 }
 
@@ -205,7 +206,7 @@ static void set_watcher(void *self, void (*each)(void *user), void *user)
 
 /* ---- the end of an episode --------------------------------------------------------------------------------------- */
 
-static void forget_last(state *s)
+static void free_last_scene(state *s)
 {
     s->h->release(s->h, s->picture.last.vehicle);
     s->h->release(s->h, s->picture.last.signal);
@@ -218,7 +219,7 @@ dt_status scene_record(state *s)
     if (!s->picture.is_drawn) {
         return DT_OK;
     }
-    forget_last(s);
+    free_last_scene(s);
     draw_current_moment(s, last);
     last->cap_vehicles = last->n_vehicles;
     last->cap_signals = last->n_signals;
@@ -230,7 +231,7 @@ dt_status scene_record(state *s)
 
 void scene_forget(state *s)
 {
-    forget_last(s);
+    free_last_scene(s);
     s->h->release(s->h, s->picture.letters);
     s->picture.letters = NULL;
 }

@@ -221,7 +221,7 @@ int change_evaluate(const sim *s, int32_t vid, int side, change_view *out)
 }
 
 /* Did a vehicle enter the gap since it was checked? */
-static int is_taken(const sim *s, int32_t vid, int32_t to, const gap *g)
+static int is_gap_taken(const sim *s, int32_t vid, int32_t to, const gap *g)
 {
     double rest = s->net.lane[to].length - s->x[sim_slot_of(s, vid)];
     const int is_first = g->q == slot_front(&s->lane[to]);
@@ -235,7 +235,7 @@ int change_to(sim *s, int32_t vid, int side)
 {
     gap g;
     int32_t to;
-    if (!find_gap(s, vid, side, &to, &g) || is_taken(s, vid, to, &g) ||
+    if (!find_gap(s, vid, side, &to, &g) || is_gap_taken(s, vid, to, &g) ||
         !place_shift(s, s->vehicle[vid].lane, sim_slot_of(s, vid), to, g.q)) {
         return 0;
     }

@@ -15,7 +15,7 @@
 #define SEE_S       8.0  /* entering vehicles consider those that reach the start of a lane within this time */
 
 /* Vehicles of one flow of a plan that a source needs room for, where it gets this share of them. */
-static double room_of(const plan_flow *w, double episode_s, double share)
+static double flow_capacity(const plan_flow *w, double episode_s, double share)
 {
     const double span = most(0, least(w->end_s, episode_s) - most(w->begin_s, 0)), n = share * span / w->period_s;
     if (w->kind == PLAN_ONCE || w->kind == PLAN_AT_ONCE) {
@@ -25,7 +25,7 @@ static double room_of(const plan_flow *w, double episode_s, double share)
     return least(room, w->number);
 }
 
-static dt_status add_room(const sim *s, source *q, double n)
+static dt_status add_source_capacity(const sim *s, source *q, double n)
 {
     int32_t more;
     return dt_i32_of_f64(ceil(n), &more) && dt_add_i32(q->cap, more, &q->cap)
@@ -41,7 +41,7 @@ dt_status demand_create(sim *s)
     for (int32_t k = 0; k < s->n_sources; k++) {
         source *q = &s->source[k];
         const double n = q->rate * s->c->episode_s;
-        DT_TRY_H(add_room(s, q, n + SPREAD * sqrt(n) + ROOM_LEAST));
+        DT_TRY_H(add_source_capacity(s, q, n + SPREAD * sqrt(n) + ROOM_LEAST));
     }
     for (int32_t k = 0; k < s->plan.flows.n; k++) {
         const plan_flow *w = PLAN_FLOW(&s->plan, k);
@@ -49,8 +49,9 @@ dt_status demand_create(sim *s)
         for (int32_t i = w->trip; i < w->trip + w->n_trips; i++) {
             const plan_trip *t = PLAN_TRIP(&s->plan, i);
             if (t->source != NET_NONE) {
-                const double n = room_of(w, s->c->episode_s, t->share - before);
-                DT_TRY_H(add_room(s, &s->source[t->source], ceil(n) * ceil(PLAN_TYPE(&s->plan, t->type)->scale)));
+                const double n = flow_capacity(w, s->c->episode_s, t->share - before);
+                DT_TRY_H(
+                    add_source_capacity(s, &s->source[t->source], ceil(n) * ceil(PLAN_TYPE(&s->plan, t->type)->scale)));
             }
             before = t->share;
         }
@@ -243,7 +244,7 @@ typedef struct newcomer {
 } newcomer;
 
 /* The speed at which it would like to begin on a lane. */
-static double speed_wanted(const sim *s, const newcomer *c, int32_t lane)
+static double desired_entry_speed(const sim *s, const newcomer *c, int32_t lane)
 {
     const lane_state *l = &s->lane[lane];
     const double limit = s->net.lane[lane].limit;
@@ -273,7 +274,7 @@ static int has_exact_speed(const newcomer *c)
 }
 
 /* The vehicle that it would be. */
-static vehicle vehicle_of(const sim *s, const newcomer *c, int32_t lane)
+static vehicle make_vehicle(const sim *s, const newcomer *c, int32_t lane)
 {
     const plan_trip *t = c->trip;
     const int32_t target = t->n_edges > 1 ? PLAN_EDGE(&s->plan, t->edge + 1) : NET_EXIT;
@@ -286,7 +287,7 @@ static int can_stop_at_line(const sim *s, const newcomer *c, int32_t lane, entry
     if (c->trip == NULL) {
         return 1; /* scenarios built by code begin far from junctions */
     }
-    const vehicle w = vehicle_of(s, c, lane);
+    const vehicle w = make_vehicle(s, c, lane);
     const net_lane *l = &s->net.lane[lane];
     const comer by = {.rest = l->length - out->x, .v = out->v, .want = most(l->limit, out->v), .length = c->length};
     const double v = move_entry_speed(s, &w, &by);
@@ -305,7 +306,7 @@ static double gap_ahead(const sim *s, const newcomer *c, int32_t lane, int32_t b
     if (c->trip == NULL) {
         return FREE_GAP;
     }
-    const vehicle w = vehicle_of(s, c, lane);
+    const vehicle w = make_vehicle(s, c, lane);
     return move_find_leader(s, &w, lane, place_next_lane(s, &w, lane, 0), s->net.lane[lane].length - x, speed_p);
 }
 
@@ -313,7 +314,7 @@ static double gap_ahead(const sim *s, const newcomer *c, int32_t lane, int32_t b
 static int can_enter(const sim *s, const newcomer *c, int32_t lane, entry *out)
 {
     const lane_state *l = &s->lane[lane];
-    const double wanted_v = speed_wanted(s, c, lane);
+    const double wanted_v = desired_entry_speed(s, c, lane);
     int32_t behind = slot_front(l); /* slot of the first one behind it */
     while (behind <= slot_back(l) && s->x[behind] >= out->x - c->length) {
         behind++;

@@ -51,7 +51,7 @@ void history_record(history *p, const sim *s)
 /* ---- sequences --------------------------------------------------------------------------------------------------- */
 
 /* Of vehicle w `back` steps of the simulation ago; 0: it was not there. */
-static int state_of(const history *p, const sim *s, int32_t w, uint64_t back, dt_motion_pose *out)
+static int find_pose(const history *p, const sim *s, int32_t w, uint64_t back, dt_motion_pose *out)
 {
     if (back >= (uint64_t)p->frames || p->now < p->first + back) {
         return 0;
@@ -71,13 +71,13 @@ static int pose_at(const history *p, const sim *s, int32_t w, double ago_s, dt_m
 {
     const double steps = ago_s / p->dt_s, whole = floor(steps + DT_MOTION_STEP_TOL), share = most(0, steps - whole);
     dt_motion_pose older;
-    if (!state_of(p, s, w, (uint64_t)whole, out)) {
+    if (!find_pose(p, s, w, (uint64_t)whole, out)) {
         return 0;
     }
     if (share <= DT_MOTION_STEP_TOL) {
         return 1;
     }
-    if (!state_of(p, s, w, (uint64_t)whole + 1, &older)) {
+    if (!find_pose(p, s, w, (uint64_t)whole + 1, &older)) {
         return 0;
     }
     dt_motion_interpolate(out, &older, share);

@@ -25,7 +25,7 @@
 #define SURE_SHARE 0.8   /* of COMMITTED: a vehicle that brakes less than this can still be asked to yield */
 
 /* Time for d metres from speed v, accelerating by a up to want. */
-static double travel_s(double d, double v, double a, double want)
+static double travel_time_s(double d, double v, double a, double want)
 {
     if (d <= 0) {
         return 0;
@@ -67,7 +67,8 @@ static passage time_passage(const sim *s, const net_link *l, const comer *by, do
                             double top)
 {
     const double a = s->driver.a, want = most(by->want, v), limit = least(want, s->net.lane[l->via].limit);
-    passage p = {.enters_s = travel_s(rest, v, a, want), .in_mps = least(want, sqrt(v * v + 2 * a * most(0, rest)))};
+    passage p = {.enters_s = travel_time_s(rest, v, a, want),
+                 .in_mps = least(want, sqrt(v * v + 2 * a * most(0, rest)))};
     p.out_mps = least(least(limit, top), sqrt(p.in_mps * p.in_mps + 2 * a * way));
     p.leaves_s = p.enters_s + (way + by->length) / most(0.5 * (p.in_mps + p.out_mps), HALTING_MPS);
     return p;
@@ -77,7 +78,7 @@ static double arrival_s(const sim *s, const crossing *c, double at)
 {
     const double a =
         s->driver.model == MODEL_KRAUSS ? s->driver.a * (1 - 0.5 * s->sigma) : s->driver.a; /* on average */
-    return travel_s(c->by.rest + at, c->by.v, a, c->by.want);
+    return travel_time_s(c->by.rest + at, c->by.v, a, c->by.want);
 }
 
 /* Will a vehicle with this much of its way out of an area left be gone when c is there? */
@@ -87,7 +88,7 @@ static int clears_in_time(const sim *s, const crossing *c, double left, double v
 }
 
 /* Is a link steered by a light, and red? */
-static int is_over(const sim *s, const net_link *l)
+static int is_red(const sim *s, const net_link *l)
 {
     return l->junction < s->net.n_signals && !net_has(&s->signal[l->junction].show.green, l->bit) &&
            !net_has(&s->signal[l->junction].show.yellow, l->bit);
@@ -103,7 +104,7 @@ static int waits_for(const sim *s, const crossing *c, const net_link *other, dou
     if (!net_has(&c->j->yields[c->link->bit], other->bit)) {
         return 1;
     }
-    const int mine = is_over(s, c->link), its = is_over(s, other);
+    const int mine = is_red(s, c->link), its = is_red(s, other);
     return c->by.rest < 0 && (mine != its ? mine : c->link->bit < other->bit);
 }
 
@@ -202,11 +203,11 @@ static int comes_first_at_light(const sim *s, const crossing *c, int32_t f, int3
     const net_link *other = &s->net.link[c->j->link + f];
     const double v = s->v[p], own = net_area_of(c->j, c->link->bit, f)->out + c->by.length;
     const net_show *g = &s->signal[c->link->junction].show;
-    const int is_late = c->by.rest < 0 && is_over(s, c->link);
+    const int is_late = c->by.rest < 0 && is_red(s, c->link);
     if ((is_late || net_has(&g->yellow, f)) && braking_deceleration(v, rest) < most(YELLOW_BRAKE, s->driver.b)) {
         return 0; /* it stops at yellow, or lets c clear the junction after its green */
     }
-    const double comes = travel_s(rest + net_area_of(c->j, f, c->link->bit)->in, v, s->driver.a, s->want[p]);
+    const double comes = travel_time_s(rest + net_area_of(c->j, f, c->link->bit)->in, v, s->driver.a, s->want[p]);
     double gap = GAP_LIGHT_S;
     if (other->to == c->link->to) { /* one behind the other after that: it has to become as slow as c is */
         const double then = least(c->by.want, sqrt(c->by.v * c->by.v + 2 * s->driver.a * (c->by.rest + own)));
@@ -216,7 +217,7 @@ static int comes_first_at_light(const sim *s, const crossing *c, int32_t f, int3
 }
 
 /* Distance within which a driver stops, reaction time included. */
-static double stopping_m(const driver *d, double v)
+static double stopping_distance_m(const driver *d, double v)
 {
     return v * d->T + v * v / (2 * d->b) - (d->model == MODEL_KRAUSS ? 0.5 * v * d->dt : 0);
 }
@@ -239,7 +240,7 @@ static double next_speed(const sim *s, int32_t p, double rest)
 }
 
 /* Does the vehicle in slot p, rest m before the line of link f, come before c is through? Not where it is held up. */
-static int comes_first(const sim *s, const crossing *c, int32_t f, int32_t p, double rest)
+static int arrives_first(const sim *s, const crossing *c, int32_t f, int32_t p, double rest)
 {
     const driver *d = &s->driver;
     const net_link *other = &s->net.link[c->j->link + f];
@@ -263,7 +264,7 @@ static int comes_first(const sim *s, const crossing *c, int32_t f, int32_t p, do
         return is_merge && (c->time.enters_s - it.leaves_s < GAP_S || it.out_mps < c->time.in_mps);
     }
     double enters_s = it.enters_s, in_mps = 0;
-    if (rest < stopping_m(d, next)) {
+    if (rest < stopping_distance_m(d, next)) {
         in_mps = sqrt(most(0, next * next - 2 * d->b * (rest - next * d->T)));
     }
     const int32_t lane = c->by.rest < 0 ? c->link->via : c->link->from;
@@ -312,14 +313,15 @@ static int must_yield_further(const sim *s, const crossing *c, int32_t f)
             const double end = rest + s->net.lane[way[k]].length;
             for (int32_t p = slot_front(a); p <= slot_back(a) && end - s->x[p] < SIGHT_M; p++) {
                 const vehicle *w = &s->vehicle[s->who[p]];
-                if (!has_light && k == 1 && end - s->x[p] > s->v[p] * s->driver.dt + stopping_m(&s->driver, s->v[p])) {
+                if (!has_light && k == 1 &&
+                    end - s->x[p] > s->v[p] * s->driver.dt + stopping_distance_m(&s->driver, s->v[p])) {
                     break;
                 }
                 if (s->v[p] < MOVING_MPS) {
                     break; /* a vehicle that starts there will see c */
                 }
                 if ((k == 0 || w->next == l->via) && place_next_lane(s, w, other->from, 1) == other->via) {
-                    if (comes_first(s, c, f, p, end - s->x[p])) {
+                    if (arrives_first(s, c, f, p, end - s->x[p])) {
                         return 1;
                     }
                     break; /* its followers come later */
@@ -345,7 +347,7 @@ static int must_yield(const sim *s, const crossing *c, int32_t f)
     const double sight = c->j->n_phases > 0 ? SIGHT_M : FREE_GAP;
     for (int32_t p = slot_front(from); p <= slot_back(from) && end - s->x[p] < sight; p++) {
         if (s->vehicle[s->who[p]].next == other->via) {
-            if (comes_first(s, c, f, p, end - s->x[p])) {
+            if (arrives_first(s, c, f, p, end - s->x[p])) {
                 return 1;
             }
             if (c->j->n_phases > 0) {
@@ -490,7 +492,7 @@ static int is_committed(const sim *s, const crossing *c, int32_t f)
     const int32_t p = slot_front(from);
     const double rest = s->net.lane[other->from].length - s->x[p], v = s->v[p];
     return s->vehicle[s->who[p]].next == other->via && v > CRAWL_MPS &&
-           braking_in_steps(&s->driver, v, rest) > SURE_SHARE * COMMITTED && comes_first(s, c, f, p, rest);
+           braking_in_steps(&s->driver, v, rest) > SURE_SHARE * COMMITTED && arrives_first(s, c, f, p, rest);
 }
 
 /* May the vehicle that stands first at the line of a link start? If roads take turns, choose_starts compares it with

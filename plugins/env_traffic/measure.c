@@ -22,7 +22,7 @@ void measure_fini(measure *m)
 }
 
 /* Of the vehicle in slot p; an entry of the table is used again by other vehicles. */
-static measured *entry_of(measure *m, const sim *s, int32_t p)
+static measured *measured_entry(measure *m, const sim *s, int32_t p)
 {
     const int32_t w = s->who[p];
     measured *v = &m->vehicle[w];
@@ -69,7 +69,7 @@ void measure_advance(measure *m, const sim *s)
                 const lane_state *l = &s->lane[lane];
                 count_lane(s, lane, g);
                 for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
-                    measured *v = entry_of(m, s, p);
+                    measured *v = measured_entry(m, s, p);
                     v->stood_s = s->v[p] < HALTING_MPS ? v->stood_s + s->c->dt_s : 0;
                 }
             }
@@ -89,7 +89,7 @@ static int32_t measure_arms(measure *m, const sim *s, int32_t k, double *q, int3
             const lane_state *l = &s->lane[lane];
             const double from = s->net.lane[lane].length - s->c->detector_m;
             for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
-                measured *v = entry_of(m, s, p);
+                measured *v = measured_entry(m, s, p);
                 heading++;
                 stayed += v->junction == k && v->decision + 1 == m->decision;
                 v->junction = k;

@@ -258,7 +258,7 @@ static int is_near(const path *b, double x, double y, int64_t *n_p)
 }
 
 /* The part of path a that is closer than CLEARANCE_M to path b; in > out where there is none. */
-static net_area area_of(const net_lane *a, const net_lane *b, int64_t *n_p)
+static net_area conflict_area(const net_lane *a, const net_lane *b, int64_t *n_p)
 {
     path other;
     double turned;
@@ -292,8 +292,8 @@ int net_meets(net *n, int32_t junction, int32_t a, int32_t b)
     if (la->from == lb->from) {
         return 0; /* one behind the other until they part */
     }
-    const net_area area = area_of(&n->lane[la->via], &n->lane[lb->via], &n->n_compared);
-    const net_area other = area_of(&n->lane[lb->via], &n->lane[la->via], &n->n_compared);
+    const net_area area = conflict_area(&n->lane[la->via], &n->lane[lb->via], &n->n_compared);
+    const net_area other = conflict_area(&n->lane[lb->via], &n->lane[la->via], &n->n_compared);
     if (area.in > area.out || other.in > other.out) {
         return 0;
     }

@@ -350,7 +350,7 @@ static dt_status open_phase(netfile *f, xml *x)
 }
 
 /* The lane `index` of an edge that was there before. */
-static dt_status lane_of(netfile *f, xml *x, const char *edge, const char *index, int32_t *lane_p)
+static dt_status find_edge_lane(netfile *f, xml *x, const char *edge, const char *index, int32_t *lane_p)
 {
     const char *id;
     int32_t k;
@@ -369,7 +369,7 @@ static dt_status lane_of(netfile *f, xml *x, const char *edge, const char *index
 }
 
 /* The lane inside a junction by which a connection leads, NET_NONE where it names none. */
-static dt_status via_of(netfile *f, xml *x, int32_t *via_p)
+static dt_status find_via_lane(netfile *f, xml *x, int32_t *via_p)
 {
     const char *via = xml_get(x, "via");
     *via_p = NET_NONE;
@@ -385,8 +385,8 @@ static dt_status via_of(netfile *f, xml *x, int32_t *via_p)
 static dt_status open_connection(netfile *f, xml *x)
 {
     file_connection c = {.line = x->line, .via = NET_NONE, .signal = NET_NONE, .group = NET_NONE};
-    DT_TRY_H(lane_of(f, x, "from", "fromLane", &c.from));
-    DT_TRY_H(lane_of(f, x, "to", "toLane", &c.to));
+    DT_TRY_H(find_edge_lane(f, x, "from", "fromLane", &c.from));
+    DT_TRY_H(find_edge_lane(f, x, "to", "toLane", &c.to));
     const char *signal = xml_get(x, "tl"), *state = xml_get(x, "state");
     file_lane *from = FILE_ITEM(f, lane, c.from);
     const file_edge *edge = FILE_ITEM(f, edge, from->edge);
@@ -394,14 +394,14 @@ static dt_status open_connection(netfile *f, xml *x)
         return DT_OK; /* not for cars: nothing of it is needed */
     }
     if (edge->is_inside) { /* it continues inside the junction */
-        DT_TRY_H(via_of(f, x, &c.via));
+        DT_TRY_H(find_via_lane(f, x, &c.via));
         from->after = c.via;
         return DT_OK;
     }
     if (FILE_ITEM(f, edge, FILE_ITEM(f, lane, c.to)->edge)->is_walked) {
         return DT_OK;
     }
-    DT_TRY_H(via_of(f, x, &c.via));
+    DT_TRY_H(find_via_lane(f, x, &c.via));
     if (!FILE_ITEM(f, lane, c.to)->is_open) {
         return DT_OK;
     }

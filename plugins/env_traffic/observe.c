@@ -214,7 +214,7 @@ static detected count_detected(const sim *s, int32_t lane, int32_t via)
     return d;
 }
 
-static double standing_on(const sim *s, int32_t lane)
+static double count_standing(const sim *s, int32_t lane)
 {
     const lane_state *l = &s->lane[lane];
     double n = 0;
@@ -283,7 +283,7 @@ static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *
         going[1] += d.near;
         const int has_green = net_letter(&s->net, j, &g->show, k) >= NET_YIELD;
         waits = most(waits, net_serves(j, phase, k) && !has_green ? s->red_s[j->link + k] : 0);
-        sum[2] -= standing_on(s, link->to) / s->net.lane[link->from].n_links;
+        sum[2] -= count_standing(s, link->to) / s->net.lane[link->from].n_links;
     }
     out[SIGNAL_COLUMN_VEHICLES] = (float)sum[0];
     out[SIGNAL_COLUMN_STANDING] = (float)sum[1];

@@ -18,7 +18,7 @@
 #define DEEP         4     /* edges that drivers look ahead for their lane */
 #define HOPS_MAX     1024  /* edges of one trip that have random numbers of their own */
 
-static void slots_move(sim *s, int32_t to, int32_t from, int32_t n)
+static void move_slots(sim *s, int32_t to, int32_t from, int32_t n)
 {
     const size_t bytes = (size_t)n * sizeof(double);
     memmove(s->x + to, s->x + from, bytes);
@@ -38,7 +38,7 @@ static int make_room(sim *s, lane_state *l)
     if (l->head == 0) {
         return 0;
     }
-    slots_move(s, l->base, slot_front(l), l->n);
+    move_slots(s, l->base, slot_front(l), l->n);
     l->head = 0;
     return 1;
 }
@@ -72,7 +72,7 @@ static int append_vehicle(sim *s, int32_t lane, const mover *m)
     }
     int32_t p = slot_front(l) + l->n++;
     for (; p > slot_front(l) && s->x[p - 1] < m->x; p--) {
-        slots_move(s, p, p - 1, 1);
+        move_slots(s, p, p - 1, 1);
     }
     put_slot(s, p, m);
     s->vehicle[m->who].lane = lane;
@@ -96,10 +96,10 @@ int place_shift(sim *s, int32_t from, int32_t p, int32_t to, int32_t q)
     }
     m.want = desired_speed(s, m.who, to);
     q = slot_front(lt) + at;
-    slots_move(s, q + 1, q, lt->n - at);
+    move_slots(s, q + 1, q, lt->n - at);
     put_slot(s, q, &m);
     lt->n++;
-    slots_move(s, p, p + 1, slot_back(lf) - p);
+    move_slots(s, p, p + 1, slot_back(lf) - p);
     lf->n--;
     s->vehicle[m.who].lane = to;
     place_choose_way(s, m.who);
@@ -125,7 +125,7 @@ static double price_of_change(const net_lane *l)
 }
 
 /* Edges to look at from this lane on: on a long one all can be put right. */
-static int32_t deep_from(const sim *s, int32_t lane, int32_t deep)
+static int32_t lookahead_edges(const sim *s, int32_t lane, int32_t deep)
 {
     return deep > 1 && s->net.lane[lane].length >= LONG_M ? 1 : deep;
 }
@@ -147,7 +147,7 @@ static double cost_of_lane(const sim *s, const vehicle *w, int32_t lane, int32_t
         for (int32_t i = l->link; i < l->link + l->n_links && here < least_cost; i++) {
             if (s->net.link[i].edge == target) {
                 const int32_t to = s->net.link[i].to;
-                least_cost = least(least_cost, here + cost_of_lane(s, w, to, k + 1, deep_from(s, to, deep - 1)));
+                least_cost = least(least_cost, here + cost_of_lane(s, w, to, k + 1, lookahead_edges(s, to, deep - 1)));
             }
         }
     }
@@ -157,7 +157,7 @@ static double cost_of_lane(const sim *s, const vehicle *w, int32_t lane, int32_t
 static double cost_of_link(const sim *s, const vehicle *w, int32_t link, int32_t k)
 {
     const int32_t to = s->net.link[link].to;
-    return cost_of_lane(s, w, to, k, deep_from(s, to, DEEP));
+    return cost_of_lane(s, w, to, k, lookahead_edges(s, to, DEEP));
 }
 
 /* The link of a lane that w takes, the k-th edge from now, NET_NONE where it leads elsewhere: of several the one that

@@ -214,7 +214,7 @@ static dt_status places_of_zone(planfile *r, const xml *x, const way_end *e, lis
 }
 
 /* The edges on which a way may begin, or end; DT_DONE or an error where no car can. */
-static dt_status places_of(planfile *r, const xml *x, const way_end *e, list *out)
+static dt_status list_way_ends(planfile *r, const xml *x, const way_end *e, list *out)
 {
     int32_t edge;
     out->n = 0;
@@ -279,14 +279,14 @@ static dt_status search_route(planfile *r, const xml *x, option *out)
     const way_end from = end_of_way(x, 0), to = end_of_way(x, 1);
     const char *via = xml_get(x, "via"), *at = via != NULL ? via : "", *word;
     *out = (option){.at = r->p->edges.n, .weight = 1};
-    TRY_DRIVE(places_of(r, x, &from, &r->starts));
+    TRY_DRIVE(list_way_ends(r, x, &from, &r->starts));
     for (size_t n; (n = xml_word(&at, &word)) > 0;) {
         int32_t edge;
         TRY_DRIVE(find_edge(r, x, word, n, &edge));
         route_find(r->search, r->n, edge);
         TRY_DRIVE(search_way_to(r, x, out, word, n));
     }
-    TRY_DRIVE(places_of(r, x, &to, &r->ends));
+    TRY_DRIVE(list_way_ends(r, x, &to, &r->ends));
     if (to.kind == AT_EDGE) {
         route_find(r->search, r->n, ((const int32_t *)r->ends.items)[0]);
     } else {

@@ -59,7 +59,7 @@ typedef struct word_code {
 
 /* The code of a word; -100 where it is none of them. */
 enum { NO_CODE = -100 };
-static int32_t code_of(const word_code *all, size_t n, const char *word)
+static int32_t find_code(const word_code *all, size_t n, const char *word)
 {
     for (size_t k = 0; k < n; k++) {
         if (strcmp(all[k].word, word) == 0) {
@@ -68,7 +68,7 @@ static int32_t code_of(const word_code *all, size_t n, const char *word)
     }
     return NO_CODE;
 }
-#define CODE_OF(all, word) code_of(all, sizeof(all) / sizeof((all)[0]), word)
+#define CODE_OF(all, word) find_code(all, sizeof(all) / sizeof((all)[0]), word)
 
 static dt_status read_lane(planfile *r, const xml *x)
 {
@@ -374,7 +374,7 @@ dt_status plan_open_vehicle(planfile *r, xml *x)
 }
 
 /* A lane of an edge as its file counts them, as the network does: those for cars. */
-static int32_t lane_given(const planfile *r, int32_t edge, int32_t index)
+static int32_t usable_lane(const planfile *r, int32_t edge, int32_t index)
 {
     const file_edge *e = FILE_ITEM(r->f, edge, r->file_edge[edge]);
     if (index >= e->n_lanes) {
@@ -426,7 +426,7 @@ static dt_status add_trip(planfile *r, const xml *x, const option *type, const o
     t.n_edges = last - first + 1;
     t.type = type->at;
     t.share = share;
-    t.lane = r->has_lane ? lane_given(r, PLAN_EDGE(r->p, t.edge), r->trip.lane) : r->trip.lane;
+    t.lane = r->has_lane ? usable_lane(r, PLAN_EDGE(r->p, t.edge), r->trip.lane) : r->trip.lane;
     if (r->has_lane && t.lane == NET_NONE) {
         return NO_WAY(r, "%s:%d: <%s> departLane %d is none of its edge that is for cars", x->path, (int)r->line,
                       x->element, (int)r->trip.lane);
@@ -437,7 +437,7 @@ static dt_status add_trip(planfile *r, const xml *x, const option *type, const o
     return DT_OK;
 }
 
-static double sum_of(const list *options)
+static double sum_weights(const list *options)
 {
     double sum = 0;
     for (int32_t k = 0; k < options->n; k++) {
@@ -450,7 +450,7 @@ static double sum_of(const list *options)
 static dt_status add_trips(planfile *r, const xml *x, double n_vehicles)
 {
     const option *type = r->types.items, *route = r->routes.items;
-    const double all = sum_of(&r->types) * sum_of(&r->routes);
+    const double all = sum_weights(&r->types) * sum_weights(&r->routes);
     double share = 0;
     if (!(all > 0 && all < INFINITY)) {
         return DT_FAIL_H(r->h, DT_EDATA, "%s:%d: <%s> its routes have no probability above 0", x->path, (int)r->line,
@@ -475,7 +475,7 @@ static dt_status add_trips(planfile *r, const xml *x, double n_vehicles)
 }
 
 /* Steps that drawing a flow takes; *n_vehicles_p: how many of them are vehicles, about. */
-static double steps_of(const plan_flow *w, double last, double *n_vehicles_p)
+static double count_flow_steps(const plan_flow *w, double last, double *n_vehicles_p)
 {
     const double from = w->begin_s > 0 ? w->begin_s : 0, to = w->end_s < last ? w->end_s : last;
     const double every_s = w->kind == PLAN_CHANCE ? 1 : w->period_s;
@@ -516,7 +516,7 @@ dt_status plan_close_vehicle(planfile *r, const xml *x)
     }
     plan_flow w = r->flow, *flow;
     double n_vehicles;
-    r->p->n_steps += steps_of(&w, r->end.s - r->begin.s, &n_vehicles) * largest_scale(r);
+    r->p->n_steps += count_flow_steps(&w, r->end.s - r->begin.s, &n_vehicles) * largest_scale(r);
     if (!(r->p->n_steps <= PLAN_MOST)) {
         return DT_FAIL_H(r->h, DT_EDATA,
                          "%s:%d: <%s> raises the vehicles that are due until %g s to %.0f; at most %.0f are simulated: "

@@ -32,7 +32,7 @@ static int is_inside(const grid *g, int32_t row, int32_t col)
 }
 
 /* The junction where traffic of heading k goes to, or came from where back is set; NET_NONE outside. */
-static int32_t neighbour_of(const grid *g, int32_t junction, int k, int back)
+static int32_t neighbour_junction(const grid *g, int32_t junction, int k, int back)
 {
     static const int step[ARMS][2] = {{0, 1}, {1, 0}, {0, -1}, {-1, 0}};
     const int sign = back ? -1 : 1;
@@ -41,7 +41,7 @@ static int32_t neighbour_of(const grid *g, int32_t junction, int k, int back)
 }
 
 /* Edges are numbered in order: the arms of all junctions, then the ways out. */
-static int32_t in_edge(int32_t junction, int k)
+static int32_t incoming_edge(int32_t junction, int k)
 {
     return junction * ARMS + k;
 }
@@ -62,7 +62,7 @@ static void link_lane(const grid *g, int32_t junction, int k, int32_t i, const i
 {
     net *n = g->n;
     net_junction *j = &n->junction[junction];
-    const int32_t last = g->lanes - 1, from = n->edge[in_edge(junction, k)].lane + i;
+    const int32_t last = g->lanes - 1, from = n->edge[incoming_edge(junction, k)].lane + i;
     const int major = k % 2 == 0 && !g->c->signals ? RANK_MAJOR : 0;
     const int straight = g->lanes == 1 || i < last, left = i == last, right = i == 0;
     const int street = k % 2, phase = g->lanes == 1 ? street : 2 * street;
@@ -87,9 +87,9 @@ static void add_junction(const grid *g, int32_t junction, const int32_t out[ARMS
     net_junction *j = &n->junction[junction];
     j->n_arms = ARMS;
     for (int k = 0; k < ARMS; k++) {
-        const int32_t e = j->arm[k] = in_edge(junction, k);
+        const int32_t e = j->arm[k] = incoming_edge(junction, k);
         j->slot[k] = k * SCENARIO_MAX_LANES;
-        j->neighbour[k] = neighbour_of(g, junction, k, 1);
+        j->neighbour[k] = neighbour_junction(g, junction, k, 1);
         net_add_way(n, e, out[k], 1 - g->c->left_share - g->c->right_share);
         net_add_way(n, e, out[(k + 1) % ARMS], g->c->left_share);
         net_add_way(n, e, out[(k + 3) % ARMS], g->c->right_share);
@@ -134,7 +134,7 @@ dt_status scenario_build_grid(sim *s, int32_t rows, int32_t cols)
     for (int32_t j = 0; j < n; j++) {
         for (int k = 0; k < ARMS; k++) {
             const int32_t e = add_street(&g, j, k, -g.half - c->length_m);
-            if (neighbour_of(&g, j, k, 1) == NET_NONE) {
+            if (neighbour_junction(&g, j, k, 1) == NET_NONE) {
                 s->source[s->n_sources++] = (source){.edge = e, .rate = c->flow_vph / 3600};
             }
         }
@@ -142,7 +142,7 @@ dt_status scenario_build_grid(sim *s, int32_t rows, int32_t cols)
     int32_t exits = n * ARMS;
     for (int32_t j = 0; j < n; j++) {
         for (int k = 0; k < ARMS; k++) {
-            if (neighbour_of(&g, j, k, 0) == NET_NONE) {
+            if (neighbour_junction(&g, j, k, 0) == NET_NONE) {
                 add_street(&g, j, k, g.half);
             }
         }
@@ -150,8 +150,8 @@ dt_status scenario_build_grid(sim *s, int32_t rows, int32_t cols)
     for (int32_t j = 0; j < n; j++) {
         int32_t out[ARMS];
         for (int k = 0; k < ARMS; k++) {
-            const int32_t next = neighbour_of(&g, j, k, 0);
-            out[k] = next == NET_NONE ? exits++ : in_edge(next, k);
+            const int32_t next = neighbour_junction(&g, j, k, 0);
+            out[k] = next == NET_NONE ? exits++ : incoming_edge(next, k);
         }
         add_junction(&g, j, out);
     }

@@ -105,7 +105,7 @@ static void add_edges(const builder *b)
 
 /* ---- junctions --------------------------------------------------------------------------------------------------- */
 
-static file_junction *junction_of(const netfile *f, const file_connection *c)
+static file_junction *end_junction(const netfile *f, const file_connection *c)
 {
     return FILE_ITEM(f, junction, FILE_ITEM(f, edge, FILE_ITEM(f, lane, c->from)->edge)->to);
 }
@@ -114,7 +114,7 @@ static file_junction *junction_of(const netfile *f, const file_connection *c)
 static dt_status find_request(const builder *b, file_connection *c)
 {
     const netfile *f = b->f;
-    const file_junction *j = junction_of(f, c);
+    const file_junction *j = end_junction(f, c);
     for (int32_t via = c->via; via != NET_NONE;) { /* it ends: make_room has followed it */
         const file_lane *l = FILE_ITEM(f, lane, via);
         if (l->inside_of != NET_NONE && FILE_ITEM(f, junction, l->inside_of) == j) {
@@ -130,10 +130,10 @@ static dt_status find_request(const builder *b, file_connection *c)
                      (int)c->line);
 }
 
-static const file_request *request_of(const netfile *f, const file_connection *c)
+static const file_request *connection_request(const netfile *f, const file_connection *c)
 {
     static const file_request none = {0}; /* without right of way: no two of its links meet */
-    const file_junction *j = junction_of(f, c);
+    const file_junction *j = end_junction(f, c);
     if (j->is_unregulated && c->request >= j->n_requests) {
         return &none;
     }
@@ -147,7 +147,7 @@ static dt_status number_junctions(const builder *b)
     net *n = b->n;
     file_connection *all = f->connections.items;
     for (int32_t k = 0; k < f->connections.n; k++) {
-        file_junction *j = junction_of(f, &all[k]);
+        file_junction *j = end_junction(f, &all[k]);
         DT_TRY_H(find_request(b, &all[k]));
         if (all[k].signal == NET_NONE) {
             continue;
@@ -166,15 +166,15 @@ static dt_status number_junctions(const builder *b)
     }
     n->n_signals = n->n_junctions;
     for (int32_t k = 0; k < f->connections.n; k++) {
-        file_junction *j = junction_of(f, &all[k]);
+        file_junction *j = end_junction(f, &all[k]);
         if (j->signal != NET_NONE) {
             j->group = FILE_ITEM(f, signal, j->signal)->junction;
-        } else if (j->group == NET_NONE && !j->is_unregulated && net_any(request_of(f, &all[k])->meets)) {
+        } else if (j->group == NET_NONE && !j->is_unregulated && net_any(connection_request(f, &all[k])->meets)) {
             j->group = net_add_junction(n);
         }
     }
     for (int32_t k = 0; k < f->connections.n; k++) {
-        all[k].group = junction_of(f, &all[k])->group;
+        all[k].group = end_junction(f, &all[k])->group;
     }
     return DT_OK;
 }
@@ -249,7 +249,7 @@ static dt_status add_link(const builder *b, file_connection *c)
         net_begin_links(n, c->group, number);
     }
     n->link[number].bit = c->bit = j->n_links++;
-    j->is_equal |= junction_of(f, c)->is_equal;
+    j->is_equal |= end_junction(f, c)->is_equal;
     if (c->is_stop && c->signal == NET_NONE && n->link[number].hold <= 0) {
         net_include(&j->stops, c->bit);
     }
@@ -265,10 +265,10 @@ static void add_conflicts(const builder *b, int32_t group, file_connection *cons
     net_junction *j = &n->junction[group];
     net_make_areas(n, group);
     for (file_connection *const *x = from; x < to; x++) {
-        const file_request *mine = request_of(b->f, *x);
+        const file_request *mine = connection_request(b->f, *x);
         for (file_connection *const *y = from; y < to; y++) {
-            const file_request *other = request_of(b->f, *y);
-            if (junction_of(b->f, *x) != junction_of(b->f, *y)) {
+            const file_request *other = connection_request(b->f, *y);
+            if (end_junction(b->f, *x) != end_junction(b->f, *y)) {
                 continue;
             }
             const int meets = net_has(&mine->meets, (*y)->request) || net_has(&other->meets, (*x)->request);
@@ -588,7 +588,7 @@ static dt_status build_network(builder *b)
 }
 
 /* Edges after the k-th one of a trip that it gets to from a lane of that without a change of lanes, up to `deep`. */
-static int32_t reach_of(const sim *s, const plan_trip *t, int32_t lane, int32_t k, int32_t deep)
+static int32_t count_reachable_edges(const sim *s, const plan_trip *t, int32_t lane, int32_t k, int32_t deep)
 {
     int32_t best = 0;
     if (k + 1 >= t->n_edges) {
@@ -597,7 +597,7 @@ static int32_t reach_of(const sim *s, const plan_trip *t, int32_t lane, int32_t 
     const net_lane *l = &s->net.lane[lane];
     for (int32_t i = l->link; i < l->link + l->n_links && deep > 0; i++) {
         if (s->net.link[i].edge == PLAN_EDGE(&s->plan, t->edge + k + 1)) {
-            const int32_t reach = 1 + reach_of(s, t, s->net.link[i].to, k + 1, deep - 1);
+            const int32_t reach = 1 + count_reachable_edges(s, t, s->net.link[i].to, k + 1, deep - 1);
             best = best > reach ? best : reach;
         }
     }
@@ -605,7 +605,7 @@ static int32_t reach_of(const sim *s, const plan_trip *t, int32_t lane, int32_t 
 }
 
 /* Lanes of its first edge on which a trip may begin. */
-static uint64_t lanes_of(const sim *s, const plan_trip *t)
+static uint64_t entry_lanes(const sim *s, const plan_trip *t)
 {
     enum { DEEP = 6 };
     const net_edge *e = &s->net.edge[PLAN_EDGE(&s->plan, t->edge)];
@@ -615,7 +615,7 @@ static uint64_t lanes_of(const sim *s, const plan_trip *t)
     uint64_t lanes = 0;
     int32_t best = -1;
     for (int32_t k = 0; k < e->n_lanes; k++) {
-        const int32_t reach = t->lane == PLAN_LANE_BEST ? reach_of(s, t, e->lane + k, 0, DEEP) : 0;
+        const int32_t reach = t->lane == PLAN_LANE_BEST ? count_reachable_edges(s, t, e->lane + k, 0, DEEP) : 0;
         lanes = reach > best ? 0 : lanes;
         best = reach > best ? reach : best;
         lanes |= reach == best ? (uint64_t)1 << k : 0;
@@ -628,7 +628,7 @@ static dt_status find_source(sim *s, list *sources, int32_t *of_edge, plan_trip 
 {
     const int32_t e = PLAN_EDGE(&s->plan, t->edge);
     source *all = sources->items, *q;
-    t->lanes = lanes_of(s, t);
+    t->lanes = entry_lanes(s, t);
     int32_t last = NET_NONE;
     for (int32_t k = of_edge[e] - 1; k != NET_NONE; k = all[k].sibling - 1) {
         if (all[k].lanes == t->lanes) {

@@ -32,7 +32,7 @@ void scene_roads(const sim *s, dt_scene_roads *out)
     }
 }
 
-static float risk_of(const sim *s, int32_t lane, int32_t p)
+static float collision_risk(const sim *s, int32_t lane, int32_t p)
 {
     double ahead = 0;
     const double gap = sim_gap_ahead(s, lane, p, &ahead);
@@ -44,7 +44,7 @@ typedef struct seen { /* by agents, last */
     uint32_t n;
 } seen;
 
-static uint32_t node_of(const seen *g, int64_t id)
+static uint32_t find_node(const seen *g, int64_t id)
 {
     for (uint32_t i = 0; i < g->n; i++) {
         if (g->frame[i].id == id) {
@@ -70,15 +70,15 @@ static void draw_lane(const sim *s, int32_t lane, int32_t first_place, const see
                                                            .length = (float)s->length[p],
                                                            .width = (float)VEHICLE_WIDTH_M,
                                                            .speed = (float)s->v[p],
-                                                           .risk = risk_of(s, lane, p),
+                                                           .risk = collision_risk(s, lane, p),
                                                            .id = (int32_t)w->key,
                                                            .agent = w->place == NET_NONE ? -1 : first_place + w->place,
-                                                           .node = node_of(g, (int64_t)w->key)};
+                                                           .node = find_node(g, (int64_t)w->key)};
     }
 }
 
 /* What a lane that leads into a junction with lights is shown: the best of what its links are. */
-static uint32_t state_of(const net *n, const signal_state *k, const net_lane *l)
+static uint32_t lane_signal_state(const net *n, const signal_state *k, const net_lane *l)
 {
     uint32_t state = DT_SCENE_RED;
     for (int32_t i = l->link; i < l->link + l->n_links; i++) {
@@ -112,7 +112,7 @@ static void draw_signal(const sim *s, int32_t k, int is_agent, dt_scene *out)
                                                             .y = (float)y,
                                                             .heading = (float)heading,
                                                             .width = (float)NET_LANE_M,
-                                                            .state = state_of(&s->net, &s->signal[k], l),
+                                                            .state = lane_signal_state(&s->net, &s->signal[k], l),
                                                             .agent = is_agent ? k : -1};
         }
     }

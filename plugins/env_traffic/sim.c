@@ -14,7 +14,7 @@
 #define SLACK_SLOTS 8         /* of a lane, above what stands on it bumper to bumper */
 #define SLOTS_MOST  (1 << 24) /* of all lanes: 700 MB */
 
-static void *take_room(sim *s, int64_t n, size_t bytes)
+static void *allocate_array(sim *s, int64_t n, size_t bytes)
 {
     return s->h->alloc(s->h, (uint64_t)(n < 1 ? 1 : n) * bytes);
 }
@@ -57,27 +57,27 @@ dt_status sim_create(sim *s, const dt_host *h, const traffic_config *c)
     s->least_m = c->vehicle_m;
     DT_TRY_H(scenario_build(s));
     net_finish_signals(&s->net);
-    s->lane = take_room(s, s->net.n_lanes, sizeof(*s->lane));
+    s->lane = allocate_array(s, s->net.n_lanes, sizeof(*s->lane));
     if (s->lane == NULL) {
         return DT_FAIL_H(h, DT_ENOMEM, "no memory for %d lanes", (int)s->net.n_lanes);
     }
     DT_TRY_H(lay_out_memory(s));
     s->max_vehicles = (int32_t)(c->max_vehicles < s->n_slots ? c->max_vehicles : s->n_slots);
     s->n_places = c->control != CONTROL_SIGNALS ? (int32_t)c->agents : 0;
-    s->x = take_room(s, s->n_slots, sizeof(*s->x));
-    s->v = take_room(s, s->n_slots, sizeof(*s->v));
-    s->a = take_room(s, s->n_slots, sizeof(*s->a));
-    s->length = take_room(s, s->n_slots, sizeof(*s->length));
-    s->want = take_room(s, s->n_slots, sizeof(*s->want));
-    s->who = take_room(s, s->n_slots, sizeof(*s->who));
-    s->vehicle = take_room(s, s->max_vehicles, sizeof(*s->vehicle));
-    s->spare = take_room(s, s->max_vehicles, sizeof(*s->spare));
-    s->place = take_room(s, s->n_places, sizeof(*s->place));
-    s->signal = take_room(s, s->net.n_signals, sizeof(*s->signal));
-    s->meets = take_room(s, s->net.n_links, sizeof(*s->meets));
-    s->red_s = take_room(s, s->net.n_links, sizeof(*s->red_s));
-    s->waits = take_room(s, s->net.n_junctions, sizeof(*s->waits));
-    s->starts = take_room(s, s->net.n_junctions, sizeof(*s->starts));
+    s->x = allocate_array(s, s->n_slots, sizeof(*s->x));
+    s->v = allocate_array(s, s->n_slots, sizeof(*s->v));
+    s->a = allocate_array(s, s->n_slots, sizeof(*s->a));
+    s->length = allocate_array(s, s->n_slots, sizeof(*s->length));
+    s->want = allocate_array(s, s->n_slots, sizeof(*s->want));
+    s->who = allocate_array(s, s->n_slots, sizeof(*s->who));
+    s->vehicle = allocate_array(s, s->max_vehicles, sizeof(*s->vehicle));
+    s->spare = allocate_array(s, s->max_vehicles, sizeof(*s->spare));
+    s->place = allocate_array(s, s->n_places, sizeof(*s->place));
+    s->signal = allocate_array(s, s->net.n_signals, sizeof(*s->signal));
+    s->meets = allocate_array(s, s->net.n_links, sizeof(*s->meets));
+    s->red_s = allocate_array(s, s->net.n_links, sizeof(*s->red_s));
+    s->waits = allocate_array(s, s->net.n_junctions, sizeof(*s->waits));
+    s->starts = allocate_array(s, s->net.n_junctions, sizeof(*s->starts));
     if (s->x == NULL || s->v == NULL || s->a == NULL || s->length == NULL || s->want == NULL || s->who == NULL ||
         s->vehicle == NULL || s->spare == NULL || s->place == NULL || s->signal == NULL || s->meets == NULL ||
         s->red_s == NULL || s->waits == NULL || s->starts == NULL) {

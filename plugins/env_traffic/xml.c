@@ -69,7 +69,7 @@ const char *names_get(const names *n, int32_t number)
 }
 
 /* The bucket of a name: one that holds number + 1, or an empty one. */
-static int32_t *bucket_of(const names *n, const char *name)
+static int32_t *find_bucket(const names *n, const char *name)
 {
     int32_t *bucket = n->bucket.items;
     const uint32_t last = (uint32_t)n->bucket.cap - 1;
@@ -82,7 +82,7 @@ static int32_t *bucket_of(const names *n, const char *name)
 
 int32_t names_find(const names *n, const char *name)
 {
-    return n->bucket.cap == 0 ? -1 : *bucket_of(n, name) - 1;
+    return n->bucket.cap == 0 ? -1 : *find_bucket(n, name) - 1;
 }
 
 /* At least half of the buckets are empty. */
@@ -103,7 +103,7 @@ static dt_status make_buckets(const dt_host *h, names *n)
     h->release(h, n->bucket.items);
     n->bucket = (list){.items = bucket, .cap = cap};
     for (int32_t k = 0; k < n->start.n; k++) {
-        *bucket_of(n, names_get(n, k)) = k + 1;
+        *find_bucket(n, names_get(n, k)) = k + 1;
     }
     return DT_OK;
 }
@@ -111,7 +111,7 @@ static dt_status make_buckets(const dt_host *h, names *n)
 dt_status names_add(const dt_host *h, names *n, const char *name, int32_t *number_p)
 {
     DT_TRY_H(make_buckets(h, n));
-    int32_t *bucket = bucket_of(n, name);
+    int32_t *bucket = find_bucket(n, name);
     if (*bucket == 0) {
         const int32_t at = n->text.n;
         for (const char *s = name;; s++) {
@@ -158,7 +158,7 @@ typedef struct reader {
     size_t left;
 } reader;
 
-static void stop_at(reader *r, dt_status st)
+static void stop_with_status(reader *r, dt_status st)
 {
     if (st != DT_OK) {
         r->status = st;
@@ -206,9 +206,9 @@ static void XMLCALL begin_element(void *data, const XML_Char *name, const XML_Ch
         r->x.attributes = attributes;
         r->is_including |= r->x.depth == 1 && xml_is(&r->x, "include");
         if (!r->is_including) {
-            stop_at(r, r->calls->begin(&r->x));
+            stop_with_status(r, r->calls->begin(&r->x));
         } else if (r->x.depth == 1) {
-            stop_at(r, read_include(r));
+            stop_with_status(r, read_include(r));
         }
         r->x.depth++;
     }
@@ -223,7 +223,7 @@ static void XMLCALL end_element(void *data, const XML_Char *name)
         r->x.element = name;
         r->x.attributes = none;
         r->x.depth--;
-        stop_at(r, r->is_including ? DT_OK : r->calls->end(&r->x));
+        stop_with_status(r, r->is_including ? DT_OK : r->calls->end(&r->x));
         r->is_including &= r->x.depth > 1;
     }
 }
@@ -233,8 +233,8 @@ static void XMLCALL reject_doctype(void *data, const XML_Char *name, const XML_C
                                    int has_subset)
 {
     reader *r = data;
-    stop_at(r, DT_FAIL_H(r->x.h, DT_EDATA, "%s:%d: a DOCTYPE; files of SUMO have none", r->x.path,
-                         (int)XML_GetCurrentLineNumber(r->parser)));
+    stop_with_status(r, DT_FAIL_H(r->x.h, DT_EDATA, "%s:%d: a DOCTYPE; files of SUMO have none", r->x.path,
+                                  (int)XML_GetCurrentLineNumber(r->parser)));
 }
 
 /* The next piece of the document into room; *n_p 0 at its end. */

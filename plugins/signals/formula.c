@@ -126,7 +126,7 @@ static double quotient(double a, double b)
     return isinf(b) ? 0 : a / b;
 }
 
-static void range_of(uint32_t what, operand a, operand b, operand *out)
+static void result_range(uint32_t what, operand a, operand b, operand *out)
 {
     double low = INFINITY, high = -INFINITY;
     const double x[2] = {a.low, a.high}, y[2] = {b.low, b.high};
@@ -194,7 +194,7 @@ static dt_status join_operands(parser *p, uint32_t what, const char *at, operand
     }
     const bool is_over_all = what == SUM_ALL || what == MEAN_ALL || what == MIN_ALL || what == MAX_ALL;
     DT_TRY_H(make_node(p, (formula_node){.what = (uint16_t)what, .a = a.node, .b = b.node}, out));
-    range_of(what, a, b, out);
+    result_range(what, a, b, out);
     if (!(out->low < INFINITY && out->high > -INFINITY)) {
         return fail_formula(p, at, false, "the value is too large for a number");
     }
@@ -513,7 +513,7 @@ dt_status formulas_check(const dt_host *h, const char *environment, const char *
 
 /* ---- evaluating -------------------------------------------------------------------------------------------------- */
 
-static double value_of(const formulas *f, uint32_t k, const formula_values *v, uint32_t phase)
+static double evaluate_node(const formulas *f, uint32_t k, const formula_values *v, uint32_t phase)
 {
     const formula_node *n = &f->node[k];
     double sum = 0, least = INFINITY, most = -INFINITY;
@@ -525,22 +525,22 @@ static double value_of(const formulas *f, uint32_t k, const formula_values *v, u
     case COLUMN:
         return (double)v->phases[(size_t)phase * v->n_columns + n->index];
     case ADD:
-        return value_of(f, n->a, v, phase) + value_of(f, n->b, v, phase);
+        return evaluate_node(f, n->a, v, phase) + evaluate_node(f, n->b, v, phase);
     case SUBTRACT:
-        return value_of(f, n->a, v, phase) - value_of(f, n->b, v, phase);
+        return evaluate_node(f, n->a, v, phase) - evaluate_node(f, n->b, v, phase);
     case TIMES:
-        return value_of(f, n->a, v, phase) * value_of(f, n->b, v, phase);
+        return evaluate_node(f, n->a, v, phase) * evaluate_node(f, n->b, v, phase);
     case OVER:
-        return value_of(f, n->a, v, phase) / value_of(f, n->b, v, phase);
+        return evaluate_node(f, n->a, v, phase) / evaluate_node(f, n->b, v, phase);
     case MIN:
-        return fmin(value_of(f, n->a, v, phase), value_of(f, n->b, v, phase));
+        return fmin(evaluate_node(f, n->a, v, phase), evaluate_node(f, n->b, v, phase));
     case MAX:
-        return fmax(value_of(f, n->a, v, phase), value_of(f, n->b, v, phase));
+        return fmax(evaluate_node(f, n->a, v, phase), evaluate_node(f, n->b, v, phase));
     case ABS:
-        return fabs(value_of(f, n->a, v, phase));
+        return fabs(evaluate_node(f, n->a, v, phase));
     default:
         for (uint32_t p = 0; p < v->n_phases; p++) {
-            const double x = value_of(f, n->a, v, p);
+            const double x = evaluate_node(f, n->a, v, p);
             sum += x;
             least = fmin(least, x);
             most = fmax(most, x);
@@ -551,7 +551,7 @@ static double value_of(const formulas *f, uint32_t k, const formula_values *v, u
 
 double formula_value(const formulas *f, uint32_t i, const formula_values *v, uint32_t phase)
 {
-    return value_of(f, f->item[i].root, v, phase);
+    return evaluate_node(f, f->item[i].root, v, phase);
 }
 
 uint32_t formulas_width(const formulas *f, uint32_t P)
@@ -640,7 +640,7 @@ uint32_t formulas_describe(const formulas *f, const char *port, uint32_t P, dt_c
 }
 
 /* The last number of dims; 1 of a list. */
-static uint32_t width_of(const char *dims)
+static uint32_t row_width(const char *dims)
 {
     const char *last = strrchr(dims, ' ');
     const unsigned long width = last != NULL ? strtoul(last + 1, NULL, 10) : 0;
@@ -659,7 +659,7 @@ uint32_t signal_describe_ports(const dt_port *port, uint32_t n_ports, dt_column 
         for (uint32_t k = 0; k < N_PORT_COLUMNS; k++) {
             if (strcmp(signal_columns_all[k].port, port[i].name) == 0) {
                 out[n] = signal_columns_all[k];
-                out[n].n = is_whole[k] ? width_of(port[i].dims) : out[n].n;
+                out[n].n = is_whole[k] ? row_width(port[i].dims) : out[n].n;
                 n++;
             }
         }

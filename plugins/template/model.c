@@ -40,7 +40,7 @@ static const dt_option options[] = {
     DT_OPTION_END};
 
 /* A size that the phase fixes, by name; 0 when it does not. */
-static int64_t size_of(const dt_dim *dims, uint32_t n_dims, const char *name)
+static int64_t find_dim(const dt_dim *dims, uint32_t n_dims, const char *name)
 {
     for (uint32_t i = 0; i < n_dims; i++) {
         if (strcmp(dims[i].name, name) == 0) {
@@ -54,9 +54,9 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
 {
     state *s = (state *)self;
     s->config = *(const template_config *)cfg;
-    s->T = size_of(dims, n_dims, "T");
-    s->F = size_of(dims, n_dims, "F");
-    s->dt_s = (double)size_of(dims, n_dims, "dt_ms") / 1000.0;
+    s->T = find_dim(dims, n_dims, "T");
+    s->F = find_dim(dims, n_dims, "F");
+    s->dt_s = (double)find_dim(dims, n_dims, "dt_ms") / 1000.0;
     if (s->T < 1 || s->F < 1 || !(s->dt_s > 0)) {
         return DT_FAIL_H(h, DT_ESHAPE, "template needs the dimensions T, F and dt_ms from the phase, each at least 1");
     }

@@ -71,7 +71,7 @@ static void forget_store(void *store)
 }
 
 /* Of what was recorded, and of all that describes it. */
-static dt_status mark_of(const char *path, uint64_t digest, uint64_t *mark_p)
+static dt_status compute_mark(const char *path, uint64_t digest, uint64_t *mark_p)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -96,7 +96,7 @@ static dt_status report_opened_store(const dt_host *h, dt_store *store)
     if (!DT_HAS(host, opened)) {
         return DT_OK;
     }
-    DT_TRY(mark_of(dt_store_path(store), dt_store_digest(store), &mark));
+    DT_TRY(compute_mark(dt_store_path(store), dt_store_digest(store), &mark));
     return host->opened(h, &(dt_dataset){.struct_size = sizeof(dt_dataset),
                                          .path = dt_store_path(store),
                                          .digest = dt_store_digest(store),
@@ -155,7 +155,7 @@ static dt_status read_rows(const dt_host *h, const dt_store_view *v, uint32_t ar
     return dt_store_read(dt_store_of_view(v), array, from, n, out);
 }
 
-static dt_status digest_of(const dt_host *h, const char *path, uint64_t *digest_p)
+static dt_status read_digest(const dt_host *h, const char *path, uint64_t *digest_p)
 {
     dt_store *store = NULL;
     DT_TRY(dt_store_open(path, &store));
@@ -168,7 +168,7 @@ const dt_store_api dt_traffic_store = {.struct_size = sizeof(dt_store_api),
                                        .open = open_store,
                                        .close = close_view,
                                        .read = read_rows,
-                                       .digest = digest_of};
+                                       .digest = read_digest};
 
 const dt_provided dt_traffic_services[] = {
     {DT_SVC_STORE, &dt_traffic_store}, {DT_SVC_FEATURES, &dt_features_service}, {NULL, NULL}};

@@ -22,12 +22,12 @@ static const spec specs[N_ARRAYS] = {
 #undef DT_ARRAY
 };
 
-static int64_t rows_of(const spec *a, const dt_store_counts *n)
+static int64_t array_rows(const spec *a, const dt_store_counts *n)
 {
     return *(const int64_t *)(const void *)((const char *)n + a->count_at) + a->plus;
 }
 
-static dt_store_counts counts_of(const dt_store_view *v)
+static dt_store_counts view_counts(const dt_store_view *v)
 {
     return (dt_store_counts){.scenes = v->n_scenes,
                              .maps = v->n_maps,
@@ -38,7 +38,7 @@ static dt_store_counts counts_of(const dt_store_view *v)
 
 /* ---- out --------------------------------------------------------------------------------------------------------- */
 
-static const void *data_of(const dt_store_view *v, int a)
+static const void *array_data(const dt_store_view *v, int a)
 {
     const void *const data[N_ARRAYS] = {
         [A_scene_map] = v->scene_map,   [A_map_lane] = v->map_lane,     [A_lane_point] = v->lane_point,
@@ -50,15 +50,15 @@ static const void *data_of(const dt_store_view *v, int a)
 
 dt_status dt_hdf5_roads_write(const dt_hdf5_ops *ops, dt_hdf5 *f, const dt_store_view *v, int64_t chunk_rows, int gzip)
 {
-    const dt_store_counts n = counts_of(v);
+    const dt_store_counts n = view_counts(v);
     if (v->n_maps == 0) {
         return DT_OK;
     }
     for (int a = A_scene_map; a <= A_lane_right; a++) {
-        const int64_t rows = rows_of(&specs[a], &n);
+        const int64_t rows = array_rows(&specs[a], &n);
         if (rows > 0) {
             DT_TRY(ops->make(f, specs[a].name, specs[a].dtype, specs[a].width, rows, chunk_rows, gzip));
-            DT_TRY(ops->write(f, specs[a].name, specs[a].dtype, specs[a].width, 0, rows, data_of(v, a)));
+            DT_TRY(ops->write(f, specs[a].name, specs[a].dtype, specs[a].width, 0, rows, array_data(v, a)));
         }
     }
     return ops->put_texts(f, "map", v->map, v->n_maps);
@@ -95,7 +95,7 @@ static dt_status read_array(const dt_hdf5_ops *ops, dt_hdf5 *f, const char *path
 }
 
 /* What was read, as a store would show it. */
-static dt_store_view view_of(void *const data[N_ARRAYS], const dt_store_counts *n)
+static dt_store_view make_view(void *const data[N_ARRAYS], const dt_store_counts *n)
 {
     return (dt_store_view){.n_scenes = n->scenes,
                            .n_maps = n->maps,
@@ -133,10 +133,10 @@ static dt_status read_all(const dt_hdf5_ops *ops, dt_hdf5 *f, const char *path, 
 {
     DT_TRY(find_counts(ops, f, n));
     for (int a = A_scene_map; a <= A_lane_right; a++) {
-        const int64_t rows = rows_of(&specs[a], n);
+        const int64_t rows = array_rows(&specs[a], n);
         DT_TRY(rows > 0 ? read_array(ops, f, path, &specs[a], rows, &r->data[a]) : DT_OK);
     }
-    const dt_store_view v = view_of(r->data, n);
+    const dt_store_view v = make_view(r->data, n);
     DT_TRY(dt_roads_check(&v, path, NULL, NULL));
     r->number = dt_alloc_n((size_t)n->maps, sizeof(*r->number));
     if (r->number == NULL) {

@@ -23,7 +23,7 @@ struct dt_hdf5 {
     int is_new, is_broken; /* broken: a write failed */
 };
 
-static hid_t type_of(uint32_t dtype)
+static hid_t hdf5_type(uint32_t dtype)
 {
     return dtype == DT_F32   ? H5T_IEEE_F32LE
            : dtype == DT_F64 ? H5T_IEEE_F64LE
@@ -123,7 +123,7 @@ static dt_status make_set(dt_hdf5 *f, const char *name, hid_t type, int64_t widt
 static dt_status make_array(dt_hdf5 *f, const char *name, uint32_t dtype, int64_t width, int64_t rows,
                             int64_t chunk_rows, int gzip)
 {
-    return make_set(f, name, type_of(dtype), width, rows, chunk_rows, gzip);
+    return make_set(f, name, hdf5_type(dtype), width, rows, chunk_rows, gzip);
 }
 
 /* Rows [from, from + n) of the array that is open, in memory and in the file. */
@@ -144,14 +144,14 @@ static dt_status write_rows(dt_hdf5 *f, const char *name, uint32_t dtype, int64_
         return DT_OK;
     }
     const int ok = strcmp(f->name, name) == 0 && select_rows(f, width, from, n, &memory, &space) &&
-                   H5Dwrite(f->set, type_of(dtype), memory, space, H5P_DEFAULT, data) >= 0;
+                   H5Dwrite(f->set, hdf5_type(dtype), memory, space, H5P_DEFAULT, data) >= 0;
     H5Sclose(memory);
     H5Sclose(space);
     f->is_broken = !ok;
     return ok ? DT_OK : FAIL(DT_EIO, "cannot write %s to %s: the disk is full, or it no longer exists", name, f->path);
 }
 
-static hid_t text_type(void)
+static hid_t create_text_type(void)
 {
     const hid_t type = H5Tcopy(H5T_C_S1);
     H5Tset_size(type, DT_HDF5_TEXT_BYTES);
@@ -161,7 +161,7 @@ static hid_t text_type(void)
 
 static dt_status put_texts(dt_hdf5 *f, const char *name, const char *const *text, int64_t n)
 {
-    const hid_t type = text_type();
+    const hid_t type = create_text_type();
     dt_status st = make_set(f, name, type, 0, n, 64, 1);
     for (int64_t i = 0; i < n && st == DT_OK; i++) {
         char cell[DT_HDF5_TEXT_BYTES] = "";
@@ -296,7 +296,7 @@ static dt_status find_set(dt_hdf5 *f, const char *name, H5T_class_t class, size_
 
 static dt_status find_array(dt_hdf5 *f, const char *name, uint32_t dtype, int64_t width, int64_t *rows_p)
 {
-    const hid_t type = type_of(dtype);
+    const hid_t type = hdf5_type(dtype);
     return find_set(f, name, H5Tget_class(type), H5Tget_size(type), width, rows_p);
 }
 
@@ -318,7 +318,7 @@ static dt_status read_set(dt_hdf5 *f, const char *name, hid_t type, int64_t widt
 static dt_status read_rows(dt_hdf5 *f, const char *name, uint32_t dtype, int64_t width, int64_t from, int64_t n,
                            void *out)
 {
-    return read_set(f, name, type_of(dtype), width, from, n, out);
+    return read_set(f, name, hdf5_type(dtype), width, from, n, out);
 }
 
 static dt_status find_texts(dt_hdf5 *f, const char *name, int64_t *n_p)
@@ -328,7 +328,7 @@ static dt_status find_texts(dt_hdf5 *f, const char *name, int64_t *n_p)
 
 static dt_status read_text(dt_hdf5 *f, const char *name, int64_t i, char out[DT_HDF5_TEXT_BYTES])
 {
-    const hid_t type = text_type();
+    const hid_t type = create_text_type();
     const dt_status st = read_set(f, name, type, 0, i, 1, out);
     H5Tclose(type);
     out[DT_HDF5_TEXT_BYTES - 1] = '\0';

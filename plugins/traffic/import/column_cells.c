@@ -85,7 +85,7 @@ static bool parse_decimal_comma(dt_columns *c, const char *text, double *out_p)
 }
 
 /* The one place where a cell becomes a number. */
-static dt_status number_of(dt_columns *c, char *text, const char *name, double *out_p)
+static dt_status parse_cell(dt_columns *c, char *text, const char *name, double *out_p)
 {
     bool is_number = dt_parse_f64(text, out_p), is_mixed = false;
     if (!is_number && c->layout.is_portal) {
@@ -148,7 +148,7 @@ dt_status dt_columns_number(dt_columns *c, char *const *cell, int role, double *
         return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is empty, but %s is needed", dt_csv_path(c->csv),
                        dt_csv_line(c->csv), name, dt_role_specs[role].name);
     }
-    DT_TRY(number_of(c, text, name, &v));
+    DT_TRY(parse_cell(c, text, name, &v));
     return convert_number(c, role, text, v, out_p);
 }
 

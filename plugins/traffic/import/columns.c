@@ -150,7 +150,7 @@ enum { N_PRESETS = sizeof(presets) / sizeof(presets[0]) };
 
 /* The column of that name; else the one of that name in another case. -1: there is none. *is_one_p, unless NULL: no
  * other column could be meant. */
-static int find_which(const dt_columns *c, const char *name, bool *is_one_p)
+static int find_named_column(const dt_columns *c, const char *name, bool *is_one_p)
 {
     int found[2] = {-1, -1}, n[2] = {0, 0}; /* as it is written, and in any case */
     for (int i = 0; i < c->n; i++) {
@@ -169,7 +169,7 @@ static int find_which(const dt_columns *c, const char *name, bool *is_one_p)
 
 static int find_column(const dt_columns *c, const char *name)
 {
-    return find_which(c, name, NULL);
+    return find_named_column(c, name, NULL);
 }
 
 static dt_status read_header(dt_columns *c, dt_csv *csv)
@@ -249,7 +249,7 @@ static bool parse_number(const char *text, size_t n, double *out_p)
 }
 
 /* Which units a role takes. */
-static int units_of(int role)
+static int role_units(int role)
 {
     switch (role) {
     case DT_ROLE_X:
@@ -287,7 +287,7 @@ static bool parse_conversion(const char *text, int role, dt_conversion *by)
     }
     if (text[0] == '*' || text[0] == '/') {
         for (size_t i = 0; i < N_UNITS && text[0] == '*'; i++) {
-            if (strcasecmp(text + 1, units[i].name) == 0 && (units[i].of & units_of(role)) != 0) {
+            if (strcasecmp(text + 1, units[i].name) == 0 && (units[i].of & role_units(role)) != 0) {
                 *by = units[i].by;
                 return true;
             }
@@ -311,7 +311,7 @@ static dt_status fail_factor(int role, const char *factor)
 {
     dt_str names = {0};
     for (size_t i = 0; i < N_UNITS; i++) {
-        if ((units[i].of & units_of(role)) != 0) {
+        if ((units[i].of & role_units(role)) != 0) {
             dt_str_addf(&names, "%s%s", names.bytes > 0 ? ", " : "", units[i].name);
         }
     }
@@ -538,11 +538,11 @@ static dt_status fail_missing(const dt_columns *c, int role)
     return st;
 }
 
-static dt_status place_columns(dt_columns *c, double rate_hz)
+static dt_status resolve_columns(dt_columns *c, double rate_hz)
 {
     for (int r = 0; r < DT_N_ROLES; r++) {
         bool is_one = true;
-        c->at[r] = c->name[r] == NULL ? -1 : find_which(c, c->name[r], &is_one);
+        c->at[r] = c->name[r] == NULL ? -1 : find_named_column(c, c->name[r], &is_one);
         if (!is_one) {
             return DT_FAIL(DT_EDATA,
                            "%s:%" PRId64 ": several columns are called \"%s\", which is %s: rename all but one",
@@ -581,7 +581,7 @@ dt_status dt_columns_find(dt_columns *c, dt_csv *csv, const char *map, double ra
     c->layout.name = "as mapped";
     DT_TRY(read_header(c, csv));
     DT_TRY(c->is_mapped ? parse_map(c, map) : recognise_header(c));
-    return place_columns(c, rate_hz);
+    return resolve_columns(c, rate_hz);
 }
 
 void dt_columns_fini(dt_columns *c)

@@ -350,7 +350,7 @@ static double speed_by_positions(const scenario *s, const obstacle *o)
     return x * cos(h) + y * sin(h) < 0 ? -speed : speed;
 }
 
-static dt_status keep_state(const dt_xml *x, scenario *s)
+static dt_status add_state(const dt_xml *x, scenario *s)
 {
     obstacle *o = &s->now;
     const double h = o->number[ORIENTATION],
@@ -405,7 +405,7 @@ static dt_status end_state(const dt_xml *x, scenario *s)
         return DT_OK;
     }
     s->n_speeds += !has_velocity;
-    return keep_state(x, s);
+    return add_state(x, s);
 }
 
 /* Values of a state that are known only within bounds: an interval, an area, a lanelet. */
@@ -423,7 +423,7 @@ static bool is_bounds(const char *below)
 }
 
 /* The end of an element below an obstacle. */
-static dt_status end_below(const dt_xml *x, scenario *s)
+static dt_status end_obstacle_part(const dt_xml *x, scenario *s)
 {
     static const char shape[] = "shape/", *const state[] = {"initialState/", "trajectory/state/"};
     obstacle *o = &s->now;
@@ -462,7 +462,7 @@ static dt_status end_element(dt_xml *x)
         return x->depth < 1 ? DT_OK : dt_commonroad_map_end(s->map, x);
     }
     if (x->depth > 1) {
-        const dt_status st = end_below(x, s);
+        const dt_status st = end_obstacle_part(x, s);
         leave_element(s);
         return st;
     }

@@ -164,14 +164,14 @@ static const type *find_type(const types *t, const char *name)
 }
 
 /* The road user of a type: from its vClass, else from its name, as DEFAULT_BIKETYPE. */
-static dt_road_user user_of(const fcd *f, const char *name)
+static dt_road_user find_road_user(const fcd *f, const char *name)
 {
     const type *t = find_type(&f->types, name);
     const dt_road_user named = name == NULL ? DT_USER_VEHICLE : dt_road_user_of(name);
     return t != NULL ? t->user : named == DT_USER_UNKNOWN ? DT_USER_VEHICLE : named;
 }
 
-static size size_of(fcd *f, const char *name)
+static size find_vehicle_size(fcd *f, const char *name)
 {
     const type *t = find_type(&f->types, name);
     if (t != NULL && !isnan(t->size.length)) {
@@ -275,7 +275,7 @@ static dt_status begin_vehicle(dt_xml *x, fcd *f)
     bool is_new = false;
     dt_table_row row = {.scene = f->scene, .frame = f->frame, .line = x->line, .accel = NAN, .stop_distance = NAN};
     const char *type_name = dt_xml_get(x, "type"), *angle_text = dt_xml_get(x, "angle");
-    const dt_road_user user = user_of(f, type_name);
+    const dt_road_user user = find_road_user(f, type_name);
     dt_users_add(&f->users, user, "");
     if (!dt_road_user_is_read(user)) {
         return DT_OK;
@@ -293,7 +293,7 @@ static dt_status begin_vehicle(dt_xml *x, fcd *f)
         f->by_speed += fabs(row.speed) / f->rate_hz;
     }
     *v = (vehicle){.frame = f->frame, .x = row.x, .y = row.y};
-    const size s = size_of(f, type_name);
+    const size s = find_vehicle_size(f, type_name);
     DT_TRY(dt_ids_get(&f->ids, id, &row.id));
     row.heading = angle_text == NULL ? NAN : remainder((90 - angle) * (M_PI / 180), 2 * M_PI);
     row.length = s.length;
@@ -320,7 +320,7 @@ static dt_status begin_element(dt_xml *x)
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 /* bytes NULL: the file of that name. */
-static dt_status read_by(const dt_xml_calls *calls, const void *bytes, size_t n_bytes, const char *path, fcd *f)
+static dt_status parse_source(const dt_xml_calls *calls, const void *bytes, size_t n_bytes, const char *path, fcd *f)
 {
     dt_source *source = NULL;
     f->n_steps = 0;
@@ -363,11 +363,11 @@ static dt_status begin_file(fcd *f, const char *path)
 static dt_status read_file(fcd *f, const void *bytes, size_t n_bytes, const char *path)
 {
     static const dt_xml_calls peek = {.begin = begin_element_of_rate}, all = {.begin = begin_element};
-    dt_status st = read_by(&peek, bytes, n_bytes, path, f);
+    dt_status st = parse_source(&peek, bytes, n_bytes, path, f);
     DT_TRY_DONE(st); /* of the second step */
     DT_TRY(find_rate(f, path));
     DT_TRY(begin_file(f, path));
-    DT_TRY(read_by(&all, bytes, n_bytes, path, f));
+    DT_TRY(parse_source(&all, bytes, n_bytes, path, f));
     if (f->names.n == 0) {
         return DT_FAIL(DT_EDATA, "%s contains no data: not one vehicle in %" PRId64 " time steps", path, f->n_steps);
     }

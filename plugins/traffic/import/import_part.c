@@ -82,7 +82,7 @@ static dt_status add_meta(dt_str *out, const char *src)
     return st;
 }
 
-static const char *text_of(const char *text)
+static const char *text_or_empty(const char *text)
 {
     return text != NULL ? text : "";
 }
@@ -90,8 +90,8 @@ static const char *text_of(const char *text)
 static dt_status describe_sources(const char *const *src, uint32_t n_src, const dt_import_options *opt, dt_str *out)
 {
     dt_str_addf(out, "dtrain %s part %d store %d\n", PACKAGE_VERSION, PART_VERSION, DT_STORE_VERSION);
-    dt_str_addf(out, "columns %s\nsite %s\norigin %s\noffset %s\n", text_of(opt->columns), text_of(opt->site),
-                text_of(opt->map_origin), text_of(opt->map_offset));
+    dt_str_addf(out, "columns %s\nsite %s\norigin %s\noffset %s\n", text_or_empty(opt->columns),
+                text_or_empty(opt->site), text_or_empty(opt->map_origin), text_or_empty(opt->map_offset));
     dt_str_addf(out, "rate %a radius %a smooth %a neighbours %" PRIu32 " unordered %d\n", opt->frame_rate_hz,
                 opt->radius_m, opt->smooth_s, opt->k_max, opt->is_unordered);
     DT_TRY(add_named(out, "map", opt->map));
@@ -151,7 +151,7 @@ static dt_status hash_file(const char *path, unsigned char *room, uint64_t *hash
     return n == 0 ? DT_OK : DT_FAIL(DT_EIO, "cannot read %s: %s", path, strerror(reason));
 }
 
-static dt_status path_in(const char *folder, const char *name, dt_str *out)
+static dt_status join_path(const char *folder, const char *name, dt_str *out)
 {
     dt_str_clear(out);
     dt_str_addf(out, "%s/%s", folder, name);
@@ -159,7 +159,7 @@ static dt_status path_in(const char *folder, const char *name, dt_str *out)
 }
 
 /* The line that the file "digest" holds. */
-static dt_status digest_of(const char *folder, const char *key, dt_str *line)
+static dt_status compute_digest_line(const char *folder, const char *key, dt_str *line)
 {
     char **names = NULL;
     size_t n = 0;
@@ -172,7 +172,7 @@ static dt_status digest_of(const char *folder, const char *key, dt_str *line)
             continue;
         }
         hash = dt_hash64(names[i], strlen(names[i]), hash);
-        st = path_in(folder, names[i], &path);
+        st = join_path(folder, names[i], &path);
         if (st == DT_OK) {
             st = hash_file(dt_str_text(&path), room, &hash);
         }
@@ -191,13 +191,13 @@ bool dt_part_is_finished(const char *folder, const char *key)
     size_t bytes = 0;
     dt_error kept;
     dt_error_save(&kept, DT_OK); /* why it is not finished is no error */
-    dt_status st = path_in(folder, "digest", &path);
+    dt_status st = join_path(folder, "digest", &path);
     if (st == DT_OK) {
         st = dt_fs_is_file(dt_str_text(&path)) ? dt_fs_read_all(dt_str_text(&path), NAME_BYTES, &text, &bytes)
                                                : DT_ENOTFOUND;
     }
     if (st == DT_OK && strncmp(text, key, strlen(key)) == 0) {
-        st = digest_of(folder, key, &line);
+        st = compute_digest_line(folder, key, &line);
     }
     const bool is_so = st == DT_OK && strcmp(text, dt_str_text(&line)) == 0;
     (void)!dt_error_restore(&kept);
@@ -212,7 +212,7 @@ bool dt_part_is_finished(const char *folder, const char *key)
 static dt_status write_text(const char *folder, const char *name, const dt_str *text)
 {
     dt_str path = {0};
-    dt_status st = path_in(folder, name, &path);
+    dt_status st = join_path(folder, name, &path);
     if (st == DT_OK && text->bytes > 0) {
         st = dt_fs_write_text(&path, text);
     }
@@ -276,7 +276,7 @@ dt_status dt_part_seal(const char *folder, const char *key, const dt_rows *rows,
         st = write_text(folder, "warnings.txt", &report->warnings);
     }
     if (st == DT_OK) {
-        st = digest_of(folder, key, &line);
+        st = compute_digest_line(folder, key, &line);
     }
     if (st == DT_OK) {
         st = write_text(folder, "digest", &line);
@@ -293,7 +293,7 @@ static dt_status read_text(const char *folder, const char *name, dt_str *out)
     dt_str path = {0};
     char *text = NULL;
     size_t bytes = 0;
-    dt_status st = path_in(folder, name, &path);
+    dt_status st = join_path(folder, name, &path);
     if (st == DT_OK && dt_fs_is_file(dt_str_text(&path))) {
         st = dt_fs_read_all(dt_str_text(&path), TEXT_BYTES, &text, &bytes);
     }
@@ -393,7 +393,7 @@ dt_status dt_part_read(const char *folder, dt_part_record *out, dt_str *notes)
 {
     dt_str text = {0}, path = {0};
     dt_json *j = NULL;
-    dt_status st = path_in(folder, "part.json", &path);
+    dt_status st = join_path(folder, "part.json", &path);
     if (st == DT_OK) {
         st = read_text(folder, "part.json", &text);
     }

@@ -96,7 +96,7 @@ static bool is_freeway(const char *location)
     return strcasecmp(location, "us-101") == 0 || strcasecmp(location, "i-80") == 0;
 }
 
-static dt_status scene_of(table *t, char *const *cell, int32_t *number_p)
+static dt_status parse_scene(table *t, char *const *cell, int32_t *number_p)
 {
     const dt_columns *c = &t->columns;
     const char *name = c->at[DT_ROLE_SCENE] < 0 ? dt_str_text(&t->stem) : cell[c->at[DT_ROLE_SCENE]];
@@ -150,7 +150,7 @@ static double past_midnight(clock *k, const char *text, double time_s)
 }
 
 /* Frame number at the table's rate; a time must lie on the grid that the first row begins. */
-static dt_status frame_of(table *t, char *const *cell, int64_t *out_p)
+static dt_status parse_frame(table *t, char *const *cell, int64_t *out_p)
 {
     dt_columns *c = &t->columns;
     if (c->at[DT_ROLE_TIME] < 0) {
@@ -203,7 +203,7 @@ static dt_status project_on_heading(table *t, char *const *cell, dt_table_row *r
     return DT_OK;
 }
 
-static dt_status id_of(table *t, char *const *cell, int64_t *out_p)
+static dt_status parse_id(table *t, char *const *cell, int64_t *out_p)
 {
     const dt_columns *c = &t->columns;
     const char *text = cell[c->at[DT_ROLE_ID]];
@@ -226,7 +226,7 @@ static dt_status check_cells(const table *t, char *const *cell, int n)
 }
 
 /* The road user of a row, by its class, or by that of its vehicle in the accompanying table. */
-static dt_road_user user_of(table *t, char *const *cell)
+static dt_road_user find_road_user(table *t, char *const *cell)
 {
     const dt_columns *c = &t->columns;
     if (t->classes.ids.n > 0) {
@@ -242,7 +242,7 @@ static dt_road_user user_of(table *t, char *const *cell)
 }
 
 /* *is_read_p: the row is of a vehicle. Nothing else of another row is looked at. */
-static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row, bool *is_read_p)
+static dt_status parse_row(table *t, char *const *cell, int n, dt_table_row *row, bool *is_read_p)
 {
     dt_columns *c = &t->columns;
     *is_read_p = cell[0][0] != '#' || n == c->n;
@@ -255,7 +255,7 @@ static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row, b
     if (!*is_read_p) {
         return DT_OK;
     }
-    const dt_road_user user = user_of(t, cell);
+    const dt_road_user user = find_road_user(t, cell);
     dt_users_add(&t->users, user, c->at[DT_ROLE_KIND] >= 0 ? cell[c->at[DT_ROLE_KIND]] : "");
     *is_read_p = dt_road_user_is_read(user);
     if (!*is_read_p) {
@@ -264,9 +264,9 @@ static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row, b
     DT_TRY(dt_columns_rate(&t->columns, cell));
     *row = (dt_table_row){.line = dt_csv_line(t->csv)};
     bool is_controlled = false;
-    DT_TRY(scene_of(t, cell, &row->scene));
-    DT_TRY(frame_of(t, cell, &row->frame));
-    DT_TRY(id_of(t, cell, &row->id));
+    DT_TRY(parse_scene(t, cell, &row->scene));
+    DT_TRY(parse_frame(t, cell, &row->frame));
+    DT_TRY(parse_id(t, cell, &row->id));
     DT_TRY(dt_columns_number(c, cell, DT_ROLE_X, &row->x));
     DT_TRY(dt_columns_number(c, cell, DT_ROLE_Y, &row->y));
     DT_TRY(dt_columns_number(c, cell, DT_ROLE_HEADING, &row->heading));
@@ -318,18 +318,18 @@ static dt_status read_meta(table *t, dt_recording_meta *meta, bool *has_p)
 
 /* ---- frame rate -------------------------------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
 /* The rate that times make, sorted: that of the least step, as far as times are rounded. 0: there is no step. */
-static double rate_of(double *time, int n)
+static double find_time_rate(double *time, int n)
 {
     double least = INFINITY, span = 0;
     int steps = 0;
-    qsort(time, (size_t)n, sizeof(*time), by_value);
+    qsort(time, (size_t)n, sizeof(*time), compare_values);
     for (int i = 1; i < n; i++) {
         const double step = time[i] - time[i - 1];
         least = step > ROUNDING_S && step < least ? step : least;
@@ -396,7 +396,7 @@ static dt_status find_rate(table *t)
     }
     st = st == DT_DONE ? DT_OK : st;
     if (st == DT_OK) {
-        c->rate_hz = rate_of(time, n_times);
+        c->rate_hz = find_time_rate(time, n_times);
     }
     if (st == DT_OK && !(c->rate_hz >= DT_RATE_MIN_HZ && c->rate_hz <= DT_RATE_MAX_HZ)) {
         st = c->rate_hz == 0
@@ -446,7 +446,7 @@ static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
                                                        .utm = {meta->utm[0], meta->utm[1]}});
 }
 
-static void note_place(table *t, const dt_table_row *row)
+static void extend_bounds(table *t, const dt_table_row *row)
 {
     const double reach = isnan(row->length) ? 0 : 0.5 * row->length;
     t->x[0] = t->scene < 0 ? row->x - reach : fmin(t->x[0], row->x - reach);
@@ -511,9 +511,9 @@ static dt_status read_rows(table *t)
     while (st == DT_OK) {
         dt_table_row row;
         bool is_read = false;
-        DT_TRY(row_of(t, cell, n, &row, &is_read));
+        DT_TRY(parse_row(t, cell, n, &row, &is_read));
         if (is_read) {
-            note_place(t, &row);
+            extend_bounds(t, &row);
             DT_TRY(dt_rows_add(t->rows, &row));
         }
         st = dt_csv_next(t->csv, &cell, &n);

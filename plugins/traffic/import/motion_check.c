@@ -17,7 +17,7 @@ void dt_motion_check_scene(dt_motion_check *m)
     dt_tracker_clear(&m->live);
 }
 
-static dt_table_row row_of(const dt_vehicle *v)
+static dt_table_row make_row(const dt_vehicle *v)
 {
     return (dt_table_row){.line = -1,
                           .id = v->id,
@@ -45,7 +45,7 @@ dt_status dt_motion_check_frame(dt_motion_check *m, int64_t frame, const dt_vehi
         dt_tracked_vehicle *l = NULL;
         bool is_new = false;
         DT_TRY(dt_tracker_get(&m->live, v[i].id, frame, &l, &is_new));
-        const dt_table_row row = row_of(&v[i]);
+        const dt_table_row row = make_row(&v[i]);
         const double before_s = is_new ? 0 : (double)(frame - l->frame) / m->rate_hz;
         dt_units_add(&m->units, &l->window, &row, before_s, l->last_x, l->last_y);
         count_unknown(&m->report, &v[i]);

@@ -23,8 +23,8 @@ static const char *const wanted[N_WANTED] = {
     [UPPER] = "upperLaneMarkings", [LOWER] = "lowerLaneMarkings"};
 
 /* A number of the row. */
-static dt_status number_of(const dt_csv *csv, char *const *cell, const int at[N_WANTED], int which, double lo,
-                           double hi, double *out_p)
+static dt_status read_number(const dt_csv *csv, char *const *cell, const int at[N_WANTED], int which, double lo,
+                             double hi, double *out_p)
 {
     const char *text = cell[at[which]];
     if (!dt_parse_f64(text, out_p) || !(*out_p >= lo && *out_p <= hi)) {
@@ -71,7 +71,7 @@ static dt_status read_road(const dt_csv *csv, char *const *cell, const int at[N_
         DT_TRY(column >= 0 ? read_markings(csv, cell[column], UPPER + k, m->marking[k], &m->n_markings[k]) : DT_OK);
     }
     if (at[LIMIT] >= 0 && m->n_markings[0] + m->n_markings[1] > 0) { /* else nothing has it */
-        DT_TRY(number_of(csv, cell, at, LIMIT, -1, LIMIT_MOST_MPS, &m->speed_limit));
+        DT_TRY(read_number(csv, cell, at, LIMIT, -1, LIMIT_MOST_MPS, &m->speed_limit));
         m->speed_limit = fmax(0, m->speed_limit);
     }
     return DT_OK;
@@ -109,22 +109,22 @@ dt_status dt_recording_meta_parse(dt_csv *csv, dt_recording_meta *out_p)
                        n_header);
     }
     double rate = 0, location = 0, recording = -1;
-    DT_TRY(number_of(csv, cell, at, RATE, DT_RATE_MIN_HZ, DT_RATE_MAX_HZ, &rate));
-    DT_TRY(number_of(csv, cell, at, LOCATION, 0, 1e9, &location));
+    DT_TRY(read_number(csv, cell, at, RATE, DT_RATE_MIN_HZ, DT_RATE_MAX_HZ, &rate));
+    DT_TRY(read_number(csv, cell, at, LOCATION, 0, 1e9, &location));
     if (location != floor(location)) {
         return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": locationId is %g, not an integer", dt_csv_path(csv), dt_csv_line(csv),
                        location);
     }
     if (at[RECORDING] >= 0) {
-        DT_TRY(number_of(csv, cell, at, RECORDING, 0, 1e9, &recording));
+        DT_TRY(read_number(csv, cell, at, RECORDING, 0, 1e9, &recording));
     }
     dt_recording_meta meta = {.recording = (int64_t)recording,
                               .frame_rate_hz = rate,
                               .location = (int64_t)location,
                               .has_utm = at[UTM_X] >= 0 && at[UTM_Y] >= 0};
     if (meta.has_utm) {
-        DT_TRY(number_of(csv, cell, at, UTM_X, -1e7, 1e7, &meta.utm[0]));
-        DT_TRY(number_of(csv, cell, at, UTM_Y, -2e7, 2e7, &meta.utm[1]));
+        DT_TRY(read_number(csv, cell, at, UTM_X, -1e7, 1e7, &meta.utm[0]));
+        DT_TRY(read_number(csv, cell, at, UTM_Y, -2e7, 2e7, &meta.utm[1]));
     }
     DT_TRY(read_road(csv, cell, at, &meta));
     *out_p = meta;
@@ -132,7 +132,7 @@ dt_status dt_recording_meta_parse(dt_csv *csv, dt_recording_meta *out_p)
 }
 
 /* Of "data/07_tracks.csv" the 7; -1: it has no number there. from: where "_tracks." is. */
-static int64_t number_in(const char *tracks, const char *from)
+static int64_t parse_file_number(const char *tracks, const char *from)
 {
     int64_t n = -1;
     const char *slash = memrchr(tracks, '/', (size_t)(from - tracks)), *name = slash != NULL ? slash + 1 : tracks;
@@ -281,7 +281,7 @@ dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p)
         st = dt_recording_meta_parse(csv, out_p);
     }
     if (st == DT_OK) {
-        st = check_recording(dt_str_text(&path), number_in(tracks, find_word(tracks)), out_p);
+        st = check_recording(dt_str_text(&path), parse_file_number(tracks, find_word(tracks)), out_p);
     }
     dt_csv_close(csv);
     dt_str_fini(&path);

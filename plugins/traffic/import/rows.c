@@ -337,7 +337,7 @@ typedef struct feed {
     bool is_open;
 } feed;
 
-static file *file_of(const dt_rows *r, int32_t scene_number)
+static file *scene_file(const dt_rows *r, int32_t scene_number)
 {
     return &r->file[r->scene[scene_number].file];
 }
@@ -371,7 +371,7 @@ static dt_status end_frame(dt_rows *r, feed *f)
     const dt_status st =
         dt_store_frame(r->writer, f->frame - f->begin, (double)f->frame / r->rate_hz, f->vehicle, f->n);
     if (st == DT_EDATA) {
-        return DT_CONTEXT(st, "%s: scene %s, frame %" PRId64, file_of(r, f->scene)->path, r->names.name[f->scene],
+        return DT_CONTEXT(st, "%s: scene %s, frame %" PRId64, scene_file(r, f->scene)->path, r->names.name[f->scene],
                           f->frame);
     }
     DT_TRY(st);
@@ -406,7 +406,8 @@ static bool is_a_metre(double dx, double dy)
 }
 
 /* Direction of travel over at least the last metre: causal, steady where a vehicle stands. NAN: unknown. */
-static double heading_of(const file *from, bool has_axis, dt_tracked_vehicle *l, const dt_table_row *row, bool is_new)
+static double travel_heading(const file *from, bool has_axis, dt_tracked_vehicle *l, const dt_table_row *row,
+                             bool is_new)
 {
     if (is_new) {
         l->heading = has_axis ? from->axis_heading : NAN;
@@ -430,7 +431,7 @@ static double heading_of(const file *from, bool has_axis, dt_tracked_vehicle *l,
 static dt_status check_order(const dt_rows *r, const dt_tracked_vehicle *l, const dt_table_row *row, int64_t begin,
                              bool is_new)
 {
-    const char *path = file_of(r, row->scene)->path;
+    const char *path = scene_file(r, row->scene)->path;
     if (is_new) {
         return DT_OK;
     }
@@ -463,7 +464,7 @@ static void report_units(dt_rows *r)
 
 static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
 {
-    file *from = file_of(r, row->scene);
+    file *from = scene_file(r, row->scene);
     if (f->n == f->cap) {
         uint32_t cap = f->cap == 0 ? 256 : 2 * f->cap;
         if (cap > VEHICLES_MAX) {
@@ -482,7 +483,7 @@ static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
     const int64_t frame = row->frame - f->begin; /* of the scene that is stored: from 0, as dt_tracker has them */
     DT_TRY(dt_tracker_get(&f->live, row->id, frame, &l, &is_new));
     DT_TRY(check_order(r, l, row, f->begin, is_new));
-    const double heading = heading_of(from, !r->scene[row->scene].has_no_axis, l, row, is_new);
+    const double heading = travel_heading(from, !r->scene[row->scene].has_no_axis, l, row, is_new);
     r->said.unknown_heading += isnan(heading);
     r->said.axis_heading += !isnan(heading) && !l->has_heading && !from->is_heading_fixed;
     r->said.fronts += isnan(heading) && from->is_front;
@@ -511,7 +512,7 @@ static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
     return DT_OK;
 }
 
-static bool is_same(double a, double b)
+static bool equal_or_nan(double a, double b)
 {
     return a == b || (isnan(a) && isnan(b));
 }
@@ -521,9 +522,9 @@ static bool is_repeat(const dt_table_row *a, const dt_table_row *b, bool is_loos
 {
     return a->scene == b->scene && a->frame == b->frame && a->id == b->id && a->x == b->x && a->y == b->y &&
            a->speed == b->speed &&
-           (is_loose || (is_same(a->heading, b->heading) && is_same(a->accel, b->accel) &&
-                         is_same(a->length, b->length) && is_same(a->width, b->width) &&
-                         is_same(a->stop_distance, b->stop_distance) && a->controlled == b->controlled));
+           (is_loose || (equal_or_nan(a->heading, b->heading) && equal_or_nan(a->accel, b->accel) &&
+                         equal_or_nan(a->length, b->length) && equal_or_nan(a->width, b->width) &&
+                         equal_or_nan(a->stop_distance, b->stop_distance) && a->controlled == b->controlled));
 }
 
 static dt_status feed_store(dt_rows *r)
@@ -541,7 +542,7 @@ static dt_status feed_store(dt_rows *r)
                 break;
             }
         }
-        if (is_repeat(row, &last, file_of(r, row->scene)->may_repeat)) {
+        if (is_repeat(row, &last, scene_file(r, row->scene)->may_repeat)) {
             r->n_repeats++;
             continue;
         }

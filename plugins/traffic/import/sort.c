@@ -99,14 +99,14 @@ static void extend_column(column *c, int64_t x)
     c->most = x > c->most ? x : c->most;
 }
 
-static int bits_of(uint64_t most)
+static int bit_width(uint64_t most)
 {
     return most == 0 ? 0 : 64 - __builtin_clzll(most);
 }
 
 /* What keys are made of, from the highest digits to the lowest. Lines mostly ascend, and then need none: rows of equal
  * keys stay as they are. *in_order_p: all rows are. Returns the bits of a key and of a row's number. */
-static int find_columns(const stretch *s, column c[COLUMNS], bool *in_order_p)
+static int find_key_columns(const stretch *s, column c[COLUMNS], bool *in_order_p)
 {
     bool in_order = true, lines_rise = true;
     for (int d = 0; d < COLUMNS; d++) {
@@ -121,9 +121,9 @@ static int find_columns(const stretch *s, column c[COLUMNS], bool *in_order_p)
         in_order = in_order && (i == 0 || compare_rows(r - 1, r) <= 0);
         lines_rise = lines_rise && (i == 0 || r[-1].line <= r->line);
     }
-    int bits = bits_of(s->n - 1);
+    int bits = bit_width(s->n - 1);
     for (int d = 0; d < COLUMNS; d++) {
-        c[d].bits = d == LINE && lines_rise ? 0 : bits_of((uint64_t)c[d].most - (uint64_t)c[d].least);
+        c[d].bits = d == LINE && lines_rise ? 0 : bit_width((uint64_t)c[d].most - (uint64_t)c[d].least);
         bits += c[d].bits;
     }
     *in_order_p = in_order;
@@ -156,7 +156,7 @@ static uint64_t *sort_keys(uint64_t *key, uint64_t *spare, size_t n, int from_bi
 /* By keys of one word each, rows stay where they are; false: no memory. */
 static bool sort_by_keys(stretch *s, const column c[COLUMNS], int bits)
 {
-    const int row_bits = bits_of(s->n - 1);
+    const int row_bits = bit_width(s->n - 1);
     uint64_t *key = dt_alloc_n(s->n, sizeof(*key)), *spare = dt_alloc_n(s->n, sizeof(*spare));
     if (key == NULL || spare == NULL) {
         dt_free(key);
@@ -183,7 +183,7 @@ static void *sort_stretch(void *user)
     stretch *s = user;
     column c[COLUMNS];
     bool in_order = true;
-    const int bits = s->n > 1 ? find_columns(s, c, &in_order) : 0;
+    const int bits = s->n > 1 ? find_key_columns(s, c, &in_order) : 0;
     if (!in_order && (bits > 63 || !sort_by_keys(s, c, bits))) { /* 63: no shift is one by a whole word */
         qsort(s->row, s->n, sizeof(*s->row), compare_rows);
     }
@@ -324,7 +324,7 @@ static dt_status refill_run(dt_sort *s, run *r)
     return DT_OK;
 }
 
-static const dt_table_row *head_of(const dt_sort *s, int64_t h)
+static const dt_table_row *run_head(const dt_sort *s, int64_t h)
 {
     const run *r = &s->run[s->heap[h]];
     return &r->piece[r->next];
@@ -335,7 +335,7 @@ static void sift_down(dt_sort *s, int64_t h)
     for (;;) {
         int64_t least = h;
         for (int64_t c = 2 * h + 1; c <= 2 * h + 2 && c < s->n_heap; c++) {
-            if (compare_rows(head_of(s, c), head_of(s, least)) < 0) {
+            if (compare_rows(run_head(s, c), run_head(s, least)) < 0) {
                 least = c;
             }
         }
@@ -412,7 +412,7 @@ dt_status dt_sort_next(dt_sort *s, const dt_table_row **out_p)
     if (s->n_heap == 0) {
         return DT_DONE;
     }
-    *out_p = head_of(s, 0);
+    *out_p = run_head(s, 0);
     return DT_OK;
 }
 

@@ -9,13 +9,13 @@
 static const uint32_t node_kind[DT_NODE_FEATURES] = DT_NODE_KINDS, edge_kind[DT_EDGE_FEATURES] = DT_EDGE_KINDS;
 static const float node_scale[DT_NODE_FEATURES] = DT_NODE_SCALE, edge_scale[DT_EDGE_FEATURES] = DT_EDGE_SCALE;
 
-static double unit_of(float scale)
+static double scale_unit(float scale)
 {
     return 1 / fabs((double)scale);
 }
 
 /* Least and greatest distance from the middle of a frame, along x and y. */
-static void reach_of(const dt_store_view *v, dt_field_stat reach[2])
+static void measure_extent(const dt_store_view *v, dt_field_stat reach[2])
 {
     for (int64_t f = 0; f < v->n_frames; f++) {
         const int64_t from = v->frame_row[f], end = v->frame_row[f + 1];
@@ -35,10 +35,10 @@ static void reach_of(const dt_store_view *v, dt_field_stat reach[2])
     }
 }
 
-static dt_normaliser measure_of(const dt_feature_stat *s, int64_t n, float scale)
+static dt_normaliser make_normaliser(const dt_feature_stat *s, int64_t n, float scale)
 {
     const dt_field_stat is = {.n = (double)n, .min = s->min, .max = s->max, .mean = s->mean, .std = s->std};
-    return dt_normaliser_measure(&is, unit_of(scale));
+    return dt_normaliser_measure(&is, scale_unit(scale));
 }
 
 dt_normalisation dt_normalisation_of(const dt_store *s)
@@ -46,14 +46,14 @@ dt_normalisation dt_normalisation_of(const dt_store *s)
     const dt_store_view *v = dt_store_view_of(s);
     dt_field_stat reach[2] = {{0}};
     dt_normalisation k;
-    reach_of(v, reach);
+    measure_extent(v, reach);
     for (int d = 0; d < DT_NODE_FEATURES; d++) {
         switch (node_kind[d]) {
         case DT_FEATURE_POSITION:
-            k.node[d] = dt_normaliser_position(&reach[0], &reach[1], unit_of(node_scale[d]));
+            k.node[d] = dt_normaliser_position(&reach[0], &reach[1], scale_unit(node_scale[d]));
             break;
         case DT_FEATURE_MEASURE:
-            k.node[d] = measure_of(dt_store_node_stat(s) + d, v->n_rows, node_scale[d]);
+            k.node[d] = make_normaliser(dt_store_node_stat(s) + d, v->n_rows, node_scale[d]);
             break;
         case DT_FEATURE_ACCELERATION:
             k.node[d] = dt_normaliser_acceleration(1);
@@ -64,7 +64,7 @@ dt_normalisation dt_normalisation_of(const dt_store *s)
         }
     }
     for (int d = 0; d < DT_EDGE_FEATURES; d++) { /* every vehicle has one to itself, which statistics leave out */
-        k.edge[d] = measure_of(dt_store_edge_stat(s) + d, v->n_edges - v->n_rows, edge_scale[d]);
+        k.edge[d] = make_normaliser(dt_store_edge_stat(s) + d, v->n_edges - v->n_rows, edge_scale[d]);
     }
     return k;
 }

@@ -54,7 +54,7 @@ static dt_bounds reach_of_piece(const dt_store_view *v, int64_t i)
     return e;
 }
 
-static int64_t cell_of(const grid *g, int d, double x)
+static int64_t cell_index(const grid *g, int d, double x)
 {
     const double at = floor((x - g->extent.least[d]) / g->cell_m);
     return at < 0 ? 0 : at < (double)g->side[d] ? (int64_t)at : g->side[d] - 1;
@@ -69,8 +69,8 @@ typedef struct visit {
 static void visit_piece(const grid *g, int64_t i, visit *to)
 {
     const dt_bounds e = reach_of_piece(g->v, i);
-    const int64_t x0 = cell_of(g, 0, e.least[0]), x1 = cell_of(g, 0, e.most[0]);
-    const int64_t y0 = cell_of(g, 1, e.least[1]), y1 = cell_of(g, 1, e.most[1]);
+    const int64_t x0 = cell_index(g, 0, e.least[0]), x1 = cell_index(g, 0, e.most[0]);
+    const int64_t y0 = cell_index(g, 1, e.least[1]), y1 = cell_index(g, 1, e.most[1]);
     to->named += (x1 - x0 + 1) * (y1 - y0 + 1);
     if (to->count == NULL && to->place == NULL) {
         return;
@@ -172,7 +172,7 @@ static bool is_on_lane(const grid *g, const double at[2])
                               at[1] >= g->extent.least[1] && at[1] <= g->extent.most[1])) {
         return false;
     }
-    const int64_t cell = cell_of(g, 1, at[1]) * g->side[0] + cell_of(g, 0, at[0]);
+    const int64_t cell = cell_index(g, 1, at[1]) * g->side[0] + cell_index(g, 0, at[0]);
     for (int64_t k = g->cell_piece[cell]; k < g->cell_piece[cell + 1]; k++) {
         if (is_on_piece(g->v, g->piece[k], at)) {
             return true;

@@ -13,7 +13,7 @@ enum { PIECE_ROWS = 4096 };
 
 /* ---- distributions ----------------------------------------------------------------------------------------------- */
 
-static void count_in(uint32_t bins[DT_SURVEY_BINS], const dt_feature_stat *s, double x)
+static void add_to_bin(uint32_t bins[DT_SURVEY_BINS], const dt_feature_stat *s, double x)
 {
     const double at = s->max > s->min ? (x - s->min) / (s->max - s->min) * DT_SURVEY_BINS : 0;
     const int i = at < 0 ? 0 : at >= DT_SURVEY_BINS ? DT_SURVEY_BINS - 1 : (int)at;
@@ -28,7 +28,7 @@ static dt_status count_nodes(const dt_store *s, float *room, dt_survey *u)
         DT_TRY(dt_store_read(s, DT_STORE_NODE, r, n, room));
         for (int64_t i = 0; i < n * DT_NODE_FEATURES; i++) {
             const int64_t d = i % DT_NODE_FEATURES;
-            count_in(u->node[d], &dt_store_node_stat(s)[d], (double)room[i]);
+            add_to_bin(u->node[d], &dt_store_node_stat(s)[d], (double)room[i]);
         }
         dt_store_forget(s);
     }
@@ -51,7 +51,7 @@ static dt_status count_edges(const dt_store *s, float *room, dt_survey *u)
                 continue;
             }
             for (int d = 0; d < DT_EDGE_FEATURES; d++) {
-                count_in(u->edge[d], &dt_store_edge_stat(s)[d], (double)room[i * DT_EDGE_FEATURES + d]);
+                add_to_bin(u->edge[d], &dt_store_edge_stat(s)[d], (double)room[i * DT_EDGE_FEATURES + d]);
             }
         }
         dt_store_forget(s);
@@ -61,7 +61,7 @@ static dt_status count_edges(const dt_store *s, float *room, dt_survey *u)
 
 /* ---- holes, repeats, units --------------------------------------------------------------------------------------- */
 
-static int64_t frame_of(const dt_store_view *v, int64_t frame, int64_t row)
+static int64_t find_frame(const dt_store_view *v, int64_t frame, int64_t row)
 {
     while (v->frame_row[frame + 1] <= row) {
         frame++;
@@ -71,7 +71,7 @@ static int64_t frame_of(const dt_store_view *v, int64_t frame, int64_t row)
 
 /* A row as its recording has it; accelerations of a store may be made from speeds, which gives no information about
  * them. */
-static dt_table_row row_of(const dt_store *s, int64_t row)
+static dt_table_row read_row(const dt_store *s, int64_t row)
 {
     const dt_store_view *v = dt_store_view_of(s);
     const double *pose = v->pose + 3 * row;
@@ -97,14 +97,14 @@ static void check_track(const dt_store *s, int64_t t, int64_t first_frame, dt_su
     for (int64_t i = v->track_ptr[t]; i < v->track_ptr[t + 1]; i++) {
         const int64_t row = v->track_row[i], before = frame;
         double before_s = 0;
-        frame = frame_of(v, frame, row);
+        frame = find_frame(v, frame, row);
         if (i > v->track_ptr[t]) {
             const int64_t gap = frame - before - 1;
             missing += gap;
             u->longest_gap_s = fmax(u->longest_gap_s, (double)gap / v->frame_rate_hz);
             before_s = (double)(gap + 1) / v->frame_rate_hz;
         }
-        const dt_table_row now = row_of(s, row);
+        const dt_table_row now = read_row(s, row);
         dt_units_add(&u->units, &window, &now, before_s, last.x, last.y);
         last = now;
     }
@@ -137,7 +137,7 @@ static void check_tracks(const dt_store *s, dt_survey *u)
         }
         const int64_t row = v->track_row[v->track_ptr[t]];
         first = row < v->frame_row[first] ? 0 : first;
-        first = frame_of(v, first, row);
+        first = find_frame(v, first, row);
         check_track(s, t, first, u);
     }
     add_pairs(v, u);

@@ -129,7 +129,7 @@ static int32_t node_at(const dt_lanelet2 *m, int32_t number, int64_t i)
     return DT_OSM_AT(m->way_node, int32_t, DT_OSM_AT(m->way, dt_osm_way, number).first + i);
 }
 
-static dt_status line_of(const dt_lanelet2 *m, int32_t number, dt_polyline *out)
+static dt_status read_way(const dt_lanelet2 *m, int32_t number, dt_polyline *out)
 {
     dt_polyline_clear(out);
     for (int64_t i = 0; i < DT_OSM_AT(m->way, dt_osm_way, number).n; i++) {
@@ -140,7 +140,7 @@ static dt_status line_of(const dt_lanelet2 *m, int32_t number, dt_polyline *out)
 }
 
 /* The middle node, of two the place between them. */
-static void middle_of(const dt_polyline *p, double xy[2])
+static void middle_point(const dt_polyline *p, double xy[2])
 {
     const double *a = p->n > 2 ? p->xy + 2 * (p->n / 2) : p->xy, *b = p->n > 2 ? a : p->xy + 2;
     xy[0] = 0.5 * (a[0] + b[0]);
@@ -148,7 +148,7 @@ static void middle_of(const dt_polyline *p, double xy[2])
 }
 
 /* Which side of a line a point is on, by the piece of it that is nearest: above 0 is left. */
-static double side_of(const dt_polyline *p, const double xy[2])
+static double signed_side(const dt_polyline *p, const double xy[2])
 {
     double nearest = INFINITY, side = 0;
     for (int64_t i = 0; i + 1 < p->n; i++) {
@@ -168,10 +168,10 @@ static double side_of(const dt_polyline *p, const double xy[2])
 static void direct_bounds(const dt_lanelet2 *m, dt_lanelet *l, dt_polyline line[2])
 {
     double middle[2][2];
-    middle_of(&line[DT_LEFT], middle[DT_LEFT]);
-    middle_of(&line[DT_RIGHT], middle[DT_RIGHT]);
-    l->is_turned[DT_LEFT] = side_of(&line[DT_LEFT], middle[DT_RIGHT]) > 0;
-    l->is_turned[DT_RIGHT] = side_of(&line[DT_RIGHT], middle[DT_LEFT]) < 0;
+    middle_point(&line[DT_LEFT], middle[DT_LEFT]);
+    middle_point(&line[DT_RIGHT], middle[DT_RIGHT]);
+    l->is_turned[DT_LEFT] = signed_side(&line[DT_LEFT], middle[DT_RIGHT]) > 0;
+    l->is_turned[DT_RIGHT] = signed_side(&line[DT_RIGHT], middle[DT_LEFT]) < 0;
     for (int side = 0; side < 2; side++) {
         const int64_t last = DT_OSM_AT(m->way, dt_osm_way, l->way[side]).n - 1;
         const bool is_turned = l->is_turned[side];
@@ -209,8 +209,8 @@ static dt_status make_lane(dt_lanelet2 *m, dt_lanelet *l, lines *r)
 {
     char id[DT_OSM_ID_BYTES];
     snprintf(id, sizeof(id), "%" PRId64, l->id);
-    DT_TRY(line_of(m, l->way[DT_LEFT], &r->side[DT_LEFT]));
-    DT_TRY(line_of(m, l->way[DT_RIGHT], &r->side[DT_RIGHT]));
+    DT_TRY(read_way(m, l->way[DT_LEFT], &r->side[DT_LEFT]));
+    DT_TRY(read_way(m, l->way[DT_RIGHT], &r->side[DT_RIGHT]));
     direct_bounds(m, l, r->side);
     DT_TRY(dt_polyline_between(&r->side[DT_LEFT], &r->side[DT_RIGHT], &r->centre, &r->width));
     DT_TRY(apply_rules(m, l));

@@ -126,7 +126,7 @@ static dt_status read_member(archive *a, int which)
     }
 }
 
-static int32_t kind_of(const archive *a)
+static int32_t lane_kind(const archive *a)
 {
     if (strcmp(a->type, "BIKE") == 0) {
         return DT_LANE_BICYCLE;
@@ -155,7 +155,7 @@ static dt_status end_lane(archive *a, const char *id, int64_t line)
         return dt_json_fail(a->j, "a lane segment is called \"%s\", not by an integer", id);
     }
     const dt_road_lane lane = {
-        .id = number, .kind = kind_of(a), .xy = xy->xy, .width = has_bounds ? a->width : NULL, .n = xy->n};
+        .id = number, .kind = lane_kind(a), .xy = xy->xy, .width = has_bounds ? a->width : NULL, .n = xy->n};
     return dt_lane_builder_add(&a->book, line, id, &lane);
 }
 

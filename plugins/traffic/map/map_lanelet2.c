@@ -45,21 +45,21 @@ static dt_status read_id(const dt_xml *x, const char *attribute, char id[DT_OSM_
 }
 
 /* The entry of a node or way, which is new where nothing named it before. */
-static dt_status node_of(dt_lanelet2 *m, const char *id, int32_t *number_p)
+static dt_status add_node_id(dt_lanelet2 *m, const char *id, int32_t *number_p)
 {
     bool is_new = false;
     DT_TRY(dt_names_add(&m->nodes, id, number_p, &is_new));
     return is_new ? PUSH(&m->node, dt_osm_node, ((dt_osm_node){.at = {NAN, NAN, NAN, NAN}})) : DT_OK;
 }
 
-static dt_status way_of(dt_lanelet2 *m, const char *id, int32_t *number_p)
+static dt_status add_way_id(dt_lanelet2 *m, const char *id, int32_t *number_p)
 {
     bool is_new = false;
     DT_TRY(dt_names_add(&m->ways, id, number_p, &is_new));
     return is_new ? PUSH(&m->way, dt_osm_way, ((dt_osm_way){.n = 0})) : DT_OK;
 }
 
-static dt_status refuse_twice(const dt_xml *x, const char *what, const char *id)
+static dt_status reject_duplicate(const dt_xml *x, const char *what, const char *id)
 {
     return DT_FAIL(DT_EDATA, DT_XML_AT "%s %s is defined twice", DT_XML_HERE(x), what, id);
 }
@@ -70,7 +70,7 @@ static dt_status number_element(const dt_xml *x, dt_names *names, const char *wh
     int32_t number = 0;
     bool is_new = false;
     DT_TRY(dt_names_add(names, id, &number, &is_new));
-    return is_new ? DT_OK : refuse_twice(x, what, id);
+    return is_new ? DT_OK : reject_duplicate(x, what, id);
 }
 
 /* ---- begins ------------------------------------------------------------------------------------------------------ */
@@ -82,10 +82,10 @@ static dt_status begin_node(dt_lanelet2 *m, const dt_xml *x)
         double most;
     } coordinate[DT_OSM_N_COORDINATES] = {
         {"lat", DT_UTM_LATITUDE_MAX}, {"lon", 180}, {"x", DT_POSITION_MAX_M}, {"y", DT_POSITION_MAX_M}};
-    DT_TRY(node_of(m, m->id, &m->number));
+    DT_TRY(add_node_id(m, m->id, &m->number));
     dt_osm_node *node = &DT_OSM_AT(m->node, dt_osm_node, m->number);
     if (node->is_there) {
-        return refuse_twice(x, "node", m->id);
+        return reject_duplicate(x, "node", m->id);
     }
     node->is_there = true;
     for (int i = 0; i < DT_OSM_N_COORDINATES; i++) {
@@ -99,10 +99,10 @@ static dt_status begin_node(dt_lanelet2 *m, const dt_xml *x)
 
 static dt_status begin_way(dt_lanelet2 *m, const dt_xml *x)
 {
-    DT_TRY(way_of(m, m->id, &m->number));
+    DT_TRY(add_way_id(m, m->id, &m->number));
     dt_osm_way *way = &DT_OSM_AT(m->way, dt_osm_way, m->number);
     if (way->is_there) {
-        return refuse_twice(x, "way", m->id);
+        return reject_duplicate(x, "way", m->id);
     }
     *way = (dt_osm_way){.is_there = true, .first = m->way_node.n};
     return DT_OK;
@@ -134,7 +134,7 @@ static dt_status add_way_node(dt_lanelet2 *m, const dt_xml *x)
     char id[DT_OSM_ID_BYTES];
     int32_t number = 0;
     DT_TRY(read_id(x, "ref", id));
-    DT_TRY(node_of(m, id, &number));
+    DT_TRY(add_node_id(m, id, &number));
     DT_OSM_AT(m->way, dt_osm_way, m->number).n++;
     return PUSH(&m->way_node, int32_t, number);
 }
@@ -148,7 +148,7 @@ static dt_status add_bound(dt_lanelet2 *m, const dt_xml *x, int side)
         *to = -2; /* several; only lanelets mind */
         return DT_OK;
     }
-    return way_of(m, id, to);
+    return add_way_id(m, id, to);
 }
 
 static dt_status add_member(dt_lanelet2 *m, const dt_xml *x)
@@ -260,7 +260,7 @@ static dt_status begin_element(dt_xml *x)
 
 /* ---- ends -------------------------------------------------------------------------------------------------------- */
 
-static int32_t kind_of(const dt_lanelet2 *m)
+static int32_t lanelet_kind(const dt_lanelet2 *m)
 {
     static const struct {
         const char *subtype;
@@ -288,7 +288,7 @@ static dt_status end_lanelet(dt_lanelet2 *m)
                            l->way[side] == -1 ? "no" : "more than one", side == DT_LEFT ? "left" : "right");
         }
     }
-    l->kind = kind_of(m);
+    l->kind = lanelet_kind(m);
     return PUSH(&m->lanelet, dt_lanelet, *l);
 }
 

@@ -85,7 +85,7 @@ static dt_status find_root(const input *in, char root[DT_XML_TEXT_BYTES])
 }
 
 /* The first character that is no blank; '\0': there is none among the first ones. */
-static dt_status first_of(const input *in, char *out_p)
+static dt_status read_first_character(const input *in, char *out_p)
 {
     dt_source *source = NULL;
     char head[256];
@@ -146,7 +146,7 @@ static dt_status move_roads(dt_roads *r, const char *path, const double offset[2
 static dt_status read_map(const input *in, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
 {
     char first = '\0';
-    DT_TRY(first_of(in, &first));
+    DT_TRY(read_first_character(in, &first));
     if (first != '{' && first != '<') {
         return DT_FAIL(DT_EDATA, "%s is not a known map: neither XML nor JSON", in->path);
     }
@@ -168,7 +168,7 @@ dt_status dt_map_read(const char *path, const dt_map_origin *origin, dt_str *not
 }
 
 /* Names of scenes may have '/', as of recordings of several sites; they come from files. */
-static bool leads_out(const char *scene, size_t n)
+static bool leaves_folder(const char *scene, size_t n)
 {
     for (size_t at = 0; at <= n;) {
         const size_t bytes = strcspn(scene + at, "/#");
@@ -191,7 +191,7 @@ dt_status dt_map_find(const char *folder, const char *scene, dt_str *path)
                  {"log_map_archive_", ".json", false},
                  {"log_map_archive_", ".json", true}};
     const int n = (int)strcspn(scene, "#");
-    if (leads_out(scene, (size_t)n)) {
+    if (leaves_folder(scene, (size_t)n)) {
         return DT_FAIL(DT_ENOTFOUND, "scene %.*s has no map in %s: its name would point outside the folder", n, scene,
                        folder);
     }

@@ -152,7 +152,7 @@ static void write_radii(const dt_panel_view *p, dt_str *out)
     dt_str_add(out, is_open ? "</tbody></table></div>\n" : "");
 }
 
-static double of_site(const dt_panel_view *p, uint32_t run, uint32_t site, const char *what, uint32_t i)
+static double site_value(const dt_panel_view *p, uint32_t run, uint32_t site, const char *what, uint32_t i)
 {
     char name[64];
     snprintf(name, sizeof(name), "sites/%u/%s", site, what);
@@ -165,9 +165,9 @@ static void write_sites(const dt_panel_view *p, dt_str *out)
     bool is_open = false;
     for (uint32_t i = 0; i < p->n_runs; i++) {
         for (uint32_t site = 0; site < MAX_SITES; site++) {
-            const double windows = of_site(p, i, site, "samples", 0);
+            const double windows = site_value(p, i, site, "samples", 0);
             uint32_t last = 0;
-            while (last < MAX_HORIZONS && isfinite(of_site(p, i, site, "rmse_m", last + 1))) {
+            while (last < MAX_HORIZONS && isfinite(site_value(p, i, site, "rmse_m", last + 1))) {
                 last++;
             }
             if (!isfinite(windows) || last == 0) {
@@ -182,10 +182,10 @@ static void write_sites(const dt_panel_view *p, dt_str *out)
             dt_str_add(out, "<tr><th>");
             dt_str_add(out, p->run_label(p, i));
             dt_str_addf(out, "</th><td>%u</td><td>%.0f</td>", site, windows);
-            write_cell(out, of_site(p, i, site, "rmse_m", last), 2);
-            write_cell(out, of_site(p, i, site, "cv_rmse_m", last), 2);
+            write_cell(out, site_value(p, i, site, "rmse_m", last), 2);
+            write_cell(out, site_value(p, i, site, "cv_rmse_m", last), 2);
             for (size_t k = 0; k < N_LEVELS; k++) {
-                write_cell(out, 100 * of_site(p, i, site, level_name[k], last), 0);
+                write_cell(out, 100 * site_value(p, i, site, level_name[k], last), 0);
             }
             dt_str_add(out, "</tr>\n");
         }

@@ -58,7 +58,7 @@ typedef struct survey { /* what the file of a run has */
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static vehicle *vehicle_of(scene *s, uint32_t j)
+static vehicle *scene_vehicle(scene *s, uint32_t j)
 {
     if (j >= MAX_VEHICLES) {
         return NULL;
@@ -149,7 +149,7 @@ static void read_value(void *user, const char *path, double value)
     s->rmse_m = strncmp(rest, "rmse_m/", 7) == 0 ? value : s->rmse_m;
     s->share = strncmp(rest, "share/", 6) == 0 ? value : s->share;
     if (sscanf(rest, "vehicle/%u/%n", &j, &bytes) == 1 && isfinite(value)) {
-        vehicle *v = vehicle_of(s, j);
+        vehicle *v = scene_vehicle(s, j);
         s->is_cut = s->is_cut || v == NULL;
         if (v != NULL) {
             read_number(v, rest + bytes, value);

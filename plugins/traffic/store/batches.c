@@ -29,7 +29,7 @@ struct dt_batches {
     bool is_over;
 };
 
-static dt_batch *batch_of(const dt_batches *a, uint64_t number)
+static dt_batch *batch_slot(const dt_batches *a, uint64_t number)
 {
     return &a->batch[number % a->n_batches];
 }
@@ -64,7 +64,7 @@ static dt_status make_frame(const dt_batches *a, dt_batch *b, uint32_t i, dt_fea
 static void make_next(dt_batches *a, dt_features_work *work)
 {
     const uint64_t number = a->next++;
-    dt_batch *b = batch_of(a, number);
+    dt_batch *b = batch_slot(a, number);
     pthread_mutex_unlock(&a->mutex);
     dt_status st = DT_OK;
     for (uint32_t i = 0; i < b->n_frames && st == DT_OK; i++) {
@@ -175,11 +175,11 @@ static dt_status reserve_frame(dt_batch *b)
 
 dt_status dt_batches_reserve(dt_batches *a, uint32_t n, dt_batch **out_p)
 {
-    dt_batch *b = batch_of(a, a->open);
+    dt_batch *b = batch_slot(a, a->open);
     *out_p = NULL;
     if (b->n_frames == FULL || (b->n_frames > 0 && (uint64_t)b->n + n > FULL)) {
         dt_batches_close(a);
-        b = batch_of(a, a->open);
+        b = batch_slot(a, a->open);
     }
     const uint64_t n_closed = a->open - a->oldest;
     if (n_closed > 0 && (n_closed + 1 >= a->n_batches || a->vehicles + n > MOST)) {
@@ -193,7 +193,7 @@ dt_status dt_batches_reserve(dt_batches *a, uint32_t n, dt_batch **out_p)
 
 void dt_batches_close(dt_batches *a)
 {
-    const dt_batch *b = batch_of(a, a->open);
+    const dt_batch *b = batch_slot(a, a->open);
     if (b->n_frames == 0) {
         return;
     }
@@ -206,7 +206,7 @@ void dt_batches_close(dt_batches *a)
 
 dt_status dt_batches_take(dt_batches *a, bool waits, dt_batch **out_p)
 {
-    dt_batch *b = batch_of(a, a->oldest);
+    dt_batch *b = batch_slot(a, a->oldest);
     *out_p = NULL;
     if (a->oldest == a->open) {
         return DT_OK;
@@ -230,7 +230,7 @@ dt_status dt_batches_take(dt_batches *a, bool waits, dt_batch **out_p)
 
 void dt_batches_release(dt_batches *a)
 {
-    dt_batch *b = batch_of(a, a->oldest);
+    dt_batch *b = batch_slot(a, a->oldest);
     a->vehicles -= b->n;
     a->oldest++;
     b->n = b->n_frames = 0;

@@ -59,7 +59,7 @@ void dt_block_cache_destroy(dt_block_cache *c)
 }
 
 /* Neighbours of an array go to neighbouring sets, arrays begin apart. */
-static set *set_of(dt_block_cache *c, uint32_t array, int64_t block)
+static set *find_set(dt_block_cache *c, uint32_t array, int64_t block)
 {
     return &c->set[(uint64_t)(block + array * INT64_C(0x9e3779b1)) % (uint64_t)c->n_sets];
 }
@@ -103,7 +103,7 @@ static dt_status fill_slot(set *s, slot *w, const dt_blocks *b, uint32_t array, 
 static dt_status read_block(dt_block_cache *c, const dt_blocks *b, uint32_t array, const char *name, int64_t block,
                             int64_t first, int64_t n, void *out)
 {
-    set *s = set_of(c, array, block);
+    set *s = find_set(c, array, block);
     pthread_mutex_lock(&s->lock);
     slot *w = find_slot(s, array, block);
     dt_status st = DT_OK;

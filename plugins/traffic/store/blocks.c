@@ -95,7 +95,7 @@ double dt_block_column_bound(uint32_t kind, const dt_block_column *c, double min
 }
 
 /* To the nearest, ties to even; never infinite. */
-static uint16_t half_of(float x)
+static uint16_t float_to_half(float x)
 {
     uint32_t word;
     memcpy(&word, &x, sizeof(word));
@@ -108,7 +108,7 @@ static uint16_t half_of(float x)
     return (uint16_t)(sign | (word < 0x7bffu ? word : 0x7bffu));
 }
 
-static float float_of(uint16_t half)
+static float half_to_float(uint16_t half)
 {
     const uint32_t size = half & 0x7fffu, sign = (uint32_t)(half & 0x8000u) << 16;
     uint32_t word = size >= 0x7c00u ? 0x7f800000u | (size & 0x3ffu) << 13 : (size << 13) + 0x38000000u;
@@ -122,7 +122,7 @@ static float float_of(uint16_t half)
     return x;
 }
 
-static float value_of(const dt_block_column *c, double kept)
+static float unpack_value(const dt_block_column *c, double kept)
 {
     return (float)(c->scale * ((double)c->zero + kept));
 }
@@ -131,12 +131,12 @@ static float f16_value(const dt_block_column *c, const unsigned char *kept)
 {
     uint16_t half;
     memcpy(&half, kept, sizeof(half));
-    return value_of(c, (double)float_of(half));
+    return unpack_value(c, (double)half_to_float(half));
 }
 
 static float i8_value(const dt_block_column *c, const unsigned char *kept)
 {
-    return value_of(c, (double)(int8_t)*kept);
+    return unpack_value(c, (double)(int8_t)*kept);
 }
 
 void dt_blocks_values(const dt_blocks *b, const void *kept, int64_t n, void *out)
@@ -330,7 +330,7 @@ static void keep_row(dt_blocks_writer *w, const float *row, unsigned char *out)
         const double q = c->scale > 0 ? (double)row[d] / c->scale - (double)c->zero : 0;
         float back;
         if (w->desc.kind == DT_KEPT_F16) {
-            const uint16_t half = half_of((float)q);
+            const uint16_t half = float_to_half((float)q);
             memcpy(out + 2 * d, &half, sizeof(half));
             back = f16_value(c, out + 2 * d);
         } else {
@@ -401,7 +401,7 @@ void dt_blocks_abandon(dt_blocks_writer *w)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t end_of(const dt_blocks *b, int64_t block)
+static uint64_t block_end(const dt_blocks *b, int64_t block)
 {
     uint64_t end;
     if (block < 0) {
@@ -457,17 +457,17 @@ static dt_status read_columns(const char *name, dt_blocks *b)
 static dt_status check_block_index(const char *name, const dt_blocks *b)
 {
     for (int64_t i = 0; i < b->n_blocks; i++) {
-        const uint64_t begin = end_of(b, i - 1), end = end_of(b, i);
+        const uint64_t begin = block_end(b, i - 1), end = block_end(b, i);
         const uint64_t raw = (uint64_t)dt_blocks_rows_of(b, i) * b->row_bytes;
         if (end <= begin || end > b->index_at || (b->codec == DT_CODEC_NONE && end - begin != raw)) {
             return DT_FAIL(DT_EDATA, "%s: block %" PRId64 " runs from byte %" PRIu64 " to %" PRIu64, name, i, begin,
                            end);
         }
     }
-    return end_of(b, b->n_blocks - 1) == b->index_at
+    return block_end(b, b->n_blocks - 1) == b->index_at
                ? DT_OK
                : DT_FAIL(DT_EDATA, "%s: the blocks end at byte %" PRIu64 ", the index begins at %zu", name,
-                         end_of(b, b->n_blocks - 1), b->index_at);
+                         block_end(b, b->n_blocks - 1), b->index_at);
 }
 
 dt_status dt_blocks_of_bytes(const void *bytes, size_t n_bytes, const char *name, dt_blocks *out_p)
@@ -552,7 +552,7 @@ static dt_status unpack_block(const char *name, int64_t block, const void *p, si
 dt_status dt_blocks_unpack(const dt_blocks *b, const char *name, int64_t block, void *out, void *room,
                            const void **out_p)
 {
-    const uint64_t begin = end_of(b, block - 1), end = end_of(b, block);
+    const uint64_t begin = block_end(b, block - 1), end = block_end(b, block);
     const int64_t rows = dt_blocks_rows_of(b, block);
     *out_p = b->map + begin;
     if (b->codec == DT_CODEC_NONE) {

@@ -149,12 +149,12 @@ static void mark_after(halo *h, int from, int to)
 
 /* ---- around the rows --------------------------------------------------------------------------------------------- */
 
-static int32_t cell_of(const halo *h, const double *pose, int axis)
+static int32_t cell_index(const halo *h, const double *pose, int axis)
 {
     return (int32_t)((pose[axis] - h->least[axis]) / h->cell_m);
 }
 
-static int32_t *head_of(const halo *h, int32_t x, int32_t y)
+static int32_t *cell_head(const halo *h, int32_t x, int32_t y)
 {
     return &h->head[(size_t)y * (size_t)h->cells[0] + (size_t)x];
 }
@@ -163,11 +163,11 @@ static int32_t *head_of(const halo *h, int32_t x, int32_t y)
 static int find_neighbours(const halo *h, int64_t first, int64_t i)
 {
     const double *pose = h->v->pose + 3 * (h->begin + i);
-    const int32_t x = cell_of(h, pose, 0), y = cell_of(h, pose, 1);
+    const int32_t x = cell_index(h, pose, 0), y = cell_index(h, pose, 1);
     int bits = 0;
     for (int32_t cy = y > 0 ? y - 1 : 0; cy <= y + 1 && cy < h->cells[1]; cy++) {
         for (int32_t cx = x > 0 ? x - 1 : 0; cx <= x + 1 && cx < h->cells[0]; cx++) {
-            for (int32_t k = *head_of(h, cx, cy); k >= 0 && !(bits & IS_BESIDE); k = h->next[k - first]) {
+            for (int32_t k = *cell_head(h, cx, cy); k >= 0 && !(bits & IS_BESIDE); k = h->next[k - first]) {
                 const double *other = h->v->pose + 3 * (h->begin + k);
                 const double dx = other[0] - pose[0], dy = other[1] - pose[1];
                 if (dx * dx + dy * dy <= h->halo_m * h->halo_m) {
@@ -186,7 +186,7 @@ static void mark_frame(halo *h, int64_t first, int64_t end)
     for (int64_t i = first; i < end; i++) {
         if (h->why[i] & IS_OWN) {
             const double *pose = h->v->pose + 3 * (h->begin + i);
-            int32_t *head = head_of(h, cell_of(h, pose, 0), cell_of(h, pose, 1));
+            int32_t *head = cell_head(h, cell_index(h, pose, 0), cell_index(h, pose, 1));
             h->next[i - first] = *head;
             *head = (int32_t)i;
             has_any = true;
@@ -200,7 +200,7 @@ static void mark_frame(halo *h, int64_t first, int64_t end)
     for (int64_t i = first; i < end && has_any; i++) {
         if (h->why[i] & IS_OWN) {
             const double *pose = h->v->pose + 3 * (h->begin + i);
-            *head_of(h, cell_of(h, pose, 0), cell_of(h, pose, 1)) = -1;
+            *cell_head(h, cell_index(h, pose, 0), cell_index(h, pose, 1)) = -1;
         }
     }
 }

@@ -32,7 +32,7 @@ typedef struct kind {
 static const kind kinds[] = {
     {DT_F32, "<f4", 4}, {DT_F64, "<f8", 8}, {DT_I32, "<i4", 4}, {DT_I64, "<i8", 8}, {DT_U8, "|u1", 1}};
 
-static const kind *kind_of(uint32_t dtype)
+static const kind *find_kind(uint32_t dtype)
 {
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (kinds[i].dtype == dtype) {
@@ -75,7 +75,7 @@ static void make_header(const kind *k, int64_t rows, int64_t width, char out[HEA
 
 static dt_status check_new(const char *path, uint32_t dtype, int64_t width)
 {
-    if (kind_of(dtype) == NULL || width < 0 || width > 1 << 20) {
+    if (find_kind(dtype) == NULL || width < 0 || width > 1 << 20) {
         return DT_FAIL(DT_EINVAL, "%s: dtype %" PRIu32 " with rows of %" PRId64 " is not a .npy array of ours", path,
                        dtype, width);
     }
@@ -97,7 +97,7 @@ dt_status dt_npy_create(const char *path, uint32_t dtype, int64_t width, dt_npy_
     if (st != DT_OK) {
         goto err_free;
     }
-    *w = (dt_npy_writer){.fd = fd, .kind = kind_of(dtype), .width = width, .path = copy};
+    *w = (dt_npy_writer){.fd = fd, .kind = find_kind(dtype), .width = width, .path = copy};
     w->row_bytes = w->kind->bytes * (width == 0 ? 1 : (size_t)width);
     make_header(w->kind, 0, width, (char *)w->buffer);
     w->fill = HEADER_BYTES;
@@ -231,7 +231,7 @@ static bool parse_shape(const char *p, int64_t *rows_p, int64_t *width_p)
 static dt_status check_file(const char *path, const unsigned char *p, size_t bytes, uint32_t dtype, int64_t width,
                             dt_npy *out)
 {
-    const kind *k = kind_of(dtype);
+    const kind *k = find_kind(dtype);
     if (bytes < PREFIX_BYTES || memcmp(p, magic, sizeof(magic)) != 0) {
         return DT_FAIL(DT_EDATA, "%s is not a .npy file", path);
     }
@@ -302,7 +302,7 @@ static bool has_dtype(const unsigned char *p, size_t bytes, uint32_t dtype)
     memcpy(dict, p + PREFIX_BYTES, header);
     dict[header] = '\0';
     const char *descr = dict_value(dict, "descr");
-    return descr != NULL && descr[0] == '\'' && strncmp(descr + 1, kind_of(dtype)->descr, 3) == 0;
+    return descr != NULL && descr[0] == '\'' && strncmp(descr + 1, find_kind(dtype)->descr, 3) == 0;
 }
 
 dt_status dt_npy_map_either(const char *path, const uint32_t dtype[2], int64_t width, dt_npy *out_p)
@@ -365,7 +365,7 @@ dt_status dt_npy_create_mapped(const char *path, uint32_t dtype, int64_t width, 
 {
     DT_TRY(check_new(path, dtype, width));
     char header[HEADER_BYTES];
-    const kind *k = kind_of(dtype);
+    const kind *k = find_kind(dtype);
     make_header(k, n_rows, width, header);
     int fd = -1;
     DT_TRY(dt_fs_create(path, &fd));

@@ -32,7 +32,7 @@ bool dt_packing_has(const dt_packing *p, uint32_t array)
     return p->codec != DT_CODEC_NONE || (p->features != DT_KEPT_F32 && array != DT_STORE_EDGE_SRC);
 }
 
-static uint32_t kind_of(const dt_packing *p, uint32_t array)
+static uint32_t packed_kind(const dt_packing *p, uint32_t array)
 {
     return array == DT_STORE_EDGE_SRC ? DT_KEPT_I32 : p->features;
 }
@@ -54,7 +54,7 @@ dt_status dt_packing_check(const dt_packing *p)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static dt_status path_of(const char *folder, const array_spec *a, const char *ending, dt_str *out)
+static dt_status array_path(const char *folder, const array_spec *a, const char *ending, dt_str *out)
 {
     dt_str_clear(out);
     dt_str_addf(out, "%s/%s.%s", folder, a->name, ending);
@@ -80,16 +80,16 @@ static dt_status write_array(const char *folder, uint32_t array, const dt_packin
     dt_str plain = {0}, blocks = {0};
     dt_npy from = {0};
     dt_blocks_writer *w = NULL;
-    dt_blocks_desc d = {.kind = kind_of(how, array),
+    dt_blocks_desc d = {.kind = packed_kind(how, array),
                         .codec = how->codec,
                         .width = a->width,
                         .level = how->level > 0 ? how->level : DT_PACKING_LEVEL};
     for (uint32_t k = 0; k < a->width && range != NULL; k++) {
         d.column[k] = dt_block_column_of(d.kind, range[k].min, range[k].max);
     }
-    dt_status st = path_of(folder, a, "npy", &plain);
+    dt_status st = array_path(folder, a, "npy", &plain);
     if (st == DT_OK) {
-        st = path_of(folder, a, "blocks", &blocks);
+        st = array_path(folder, a, "blocks", &blocks);
     }
     if (st == DT_OK) {
         st = dt_npy_map(dt_str_text(&plain), a->dtype, a->width > 1 ? a->width : 0, &from);
@@ -223,7 +223,7 @@ dt_status dt_packed_member(dt_packed *p, dt_json *j, const char *key, bool *is_p
 static dt_status open_array(dt_packed *p, uint32_t array, const char *path, int64_t rows)
 {
     dt_blocks *b = &p->array[array];
-    const uint32_t kind = kind_of(&p->how, array);
+    const uint32_t kind = packed_kind(&p->how, array);
     const dt_status st = dt_blocks_map(path, b);
     if (st == DT_ENOTFOUND) {
         return DT_FAIL(DT_EDATA, "%s is missing from the store", path);
@@ -246,7 +246,7 @@ dt_status dt_packed_open(dt_packed *p, const char *folder, const int64_t rows[DT
         if (!dt_packing_has(&p->how, a)) {
             continue;
         }
-        st = path_of(folder, &specs[a], "blocks", &path);
+        st = array_path(folder, &specs[a], "blocks", &path);
         if (st == DT_OK) {
             st = open_array(p, a, dt_str_text(&path), rows[a]);
         }

@@ -84,7 +84,7 @@ typedef struct cutting {
     int64_t bin[HALVES_BINS];
 } cutting;
 
-static int bin_of(double at, double least, double most)
+static int bin_index(double at, double least, double most)
 {
     const int bin = (int)((at - least) / (most - least) * HALVES_BINS);
     return bin < HALVES_BINS ? bin : HALVES_BINS - 1; /* the last one has its end */
@@ -133,7 +133,7 @@ static dt_status cut_region(cutting *c, int32_t k, double share)
         c->bin[b] = 0;
     }
     for (int64_t i = 0; i < c->n_rows; i++) {
-        c->bin[of[i] == k ? bin_of(c->pose[3 * i + axis], least, most) : 0] += of[i] == k;
+        c->bin[of[i] == k ? bin_index(c->pose[3 * i + axis], least, most) : 0] += of[i] == k;
     }
     const int cut = bin_of_cut(c->bin, share);
     const double left_m = (most - least) * cut / HALVES_BINS, right_m = most - least - left_m;
@@ -145,7 +145,7 @@ static dt_status cut_region(cutting *c, int32_t k, double share)
             left_m, right_m, c->least_m);
     }
     for (int64_t i = 0; i < c->n_rows; i++) {
-        if (of[i] == k && bin_of(c->pose[3 * i + axis], least, most) >= cut) {
+        if (of[i] == k && bin_index(c->pose[3 * i + axis], least, most) >= cut) {
             of[i] = c->r->n;
         }
     }

@@ -153,7 +153,7 @@ static dt_status add_row(cut *c, int64_t r, const float *node, int64_t i)
 }
 
 /* As data_trajectory sums it up of a frame that is whole: the same bits. */
-static void centre_of(const dt_store_view *v, int64_t from, int64_t to, double out[2])
+static void compute_centre(const dt_store_view *v, int64_t from, int64_t to, double out[2])
 {
     out[0] = out[1] = 0;
     for (int64_t r = from; r < to; r++) {
@@ -170,7 +170,7 @@ static dt_status add_frame(cut *c, int64_t f)
     const int64_t first_edge = v->edge_ptr[from], n_edges = v->edge_ptr[from + n] - first_edge;
     double centre[2];
     int32_t kept = 0;
-    centre_of(v, from, from + n, centre);
+    compute_centre(v, from, from + n, centre);
     DT_TRY(dt_npy_append(w->array[A_frame_row], &w->count.rows, 1));
     DT_TRY(dt_npy_append(w->array[A_frame_time], v->frame_time + f, 1));
     DT_TRY(dt_npy_append(w->array[A_frame_centre], centre, 1));

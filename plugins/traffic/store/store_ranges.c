@@ -175,7 +175,7 @@ static dt_status check_recorded(dt_store_look *l)
     return check_f32(l, "accel_centred", v->accel_centred, 0, v->n_rows, 1, accel_range);
 }
 
-static dt_status check_remaining(dt_store_look *l)
+static dt_status check_other_ranges(dt_store_look *l)
 {
     const dt_store *s = l->s;
     DT_TRY(check_f32(l, "stop_distance", s->array[A_stop_distance].data, 0, s->view.n_rows, 1, stop_range));
@@ -195,6 +195,6 @@ dt_status dt_store_check_ranges(dt_store_look *l, int part)
     case 2:
         return check_f32(l, "edge", v->edge, half, v->n_edges, DT_EDGE_FEATURES, edge_range);
     default:
-        return check_remaining(l);
+        return check_other_ranges(l);
     }
 }

@@ -161,7 +161,7 @@ dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_
 
 /* The number of the vehicle's running track, or of a new one. Fills a missing acceleration; *fed_p is the one that
  * models are shown. */
-static dt_status track_of(dt_store_writer *w, int64_t frame, dt_vehicle *v, int32_t *track_p, double *fed_p)
+static dt_status assign_track(dt_store_writer *w, int64_t frame, dt_vehicle *v, int32_t *track_p, double *fed_p)
 {
     double fed = 0.0;
     dt_tracked_vehicle *l = NULL;
@@ -391,7 +391,7 @@ dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const
     for (uint32_t i = 0; i < n; i++) { /* the tracks first: they fill accelerations that the features need */
         double fed = 0.0;
         int32_t track = 0;
-        DT_TRY(track_of(w, frame, &to[i], &track, &fed));
+        DT_TRY(assign_track(w, frame, &to[i], &track, &fed));
         to[i].reserved = (uint32_t)track;
         b->recorded[b->n + i] = (dt_recorded){.accel = to[i].accel, .length = to[i].length};
         to[i].accel = fed;

@@ -94,7 +94,7 @@ bool dt_value_time(const char *text, double *out_p)
 }
 
 /* Days from 1970-01-01 (H. Hinnant, days_from_civil). */
-static int64_t days_of(int year, int month, int day)
+static int64_t days_from_civil(int year, int month, int day)
 {
     const int64_t y = year - (month <= 2), era = (y >= 0 ? y : y - 399) / 400, of_era = y - era * 400;
     const int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
@@ -134,7 +134,7 @@ bool dt_value_date(const char *text, double *out_p, bool *has_zone_p)
         second >= 61) {
         return false;
     }
-    *out_p = 86400.0 * (double)days_of(year, month, day) + 3600 * hour + 60 * minute - zone_s + second;
+    *out_p = 86400.0 * (double)days_from_civil(year, month, day) + 3600 * hour + 60 * minute - zone_s + second;
     return true;
 }
 

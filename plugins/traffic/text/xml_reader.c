@@ -23,7 +23,7 @@ typedef struct reader {
     char text[DT_XML_TEXT_BYTES + 1];
 } reader;
 
-static void stop_at(reader *r, dt_status st)
+static void stop_with_status(reader *r, dt_status st)
 {
     if (st != DT_OK) {
         r->status = st;
@@ -55,10 +55,11 @@ static void XMLCALL begin_element(void *data, const XML_Char *name, const XML_Ch
     r->x.attributes = attributes;
     r->x.text = "";
     if (r->x.depth == DT_XML_DEPTH) {
-        stop_at(r, DT_FAIL(DT_EDATA, DT_XML_AT "is nested more than %d deep", DT_XML_HERE(&r->x), DT_XML_DEPTH));
+        stop_with_status(r,
+                         DT_FAIL(DT_EDATA, DT_XML_AT "is nested more than %d deep", DT_XML_HERE(&r->x), DT_XML_DEPTH));
         return;
     }
-    stop_at(r, r->calls->begin != NULL ? r->calls->begin(&r->x) : DT_OK);
+    stop_with_status(r, r->calls->begin != NULL ? r->calls->begin(&r->x) : DT_OK);
     r->x.depth++;
 }
 
@@ -83,7 +84,7 @@ static void XMLCALL end_element(void *data, const XML_Char *name)
     r->x.element = name;
     r->x.attributes = none;
     r->x.depth--;
-    stop_at(r, r->calls->end != NULL ? r->calls->end(&r->x) : DT_OK);
+    stop_with_status(r, r->calls->end != NULL ? r->calls->end(&r->x) : DT_OK);
     forget_text(r);
 }
 
@@ -108,8 +109,8 @@ static void XMLCALL reject_doctype(void *data, const XML_Char *name, const XML_C
 {
     reader *r = data;
     record_position(r);
-    stop_at(r, DT_FAIL(DT_EDATA, "%s:%" PRId64 ":%" PRId64 ": a DOCTYPE: recordings have none", r->x.path, r->x.line,
-                       r->x.column));
+    stop_with_status(r, DT_FAIL(DT_EDATA, "%s:%" PRId64 ":%" PRId64 ": a DOCTYPE: recordings have none", r->x.path,
+                                r->x.line, r->x.column));
 }
 
 static dt_status parse_source(reader *r, dt_source *source)

@@ -169,7 +169,7 @@ static dt_status read_opts(const dt_verb_call *c, const char *section, void *out
 }
 
 /* What --out names will be a folder, however it is written: "store/" is "store". */
-static dt_status out_of(const dt_verb_call *c, dt_str *plain)
+static dt_status normalise_out(const dt_verb_call *c, dt_str *plain)
 {
     const char *out = c->option(c, "out");
     size_t bytes = strlen(out);
@@ -295,7 +295,7 @@ static dt_status import_store(const dt_host *h, const dt_verb_call *c)
                             .jobs = jobs,
                             .part_bytes = (uint64_t)o.part_mb * 1000000,
                             .packing = packing};
-    dt_status st = out_of(c, &out);
+    dt_status st = normalise_out(c, &out);
     if (st == DT_OK) {
         st = import_watched(c, dt_str_text(&out), &io, &notes);
     }
@@ -405,7 +405,7 @@ static dt_status cut_to(const dt_verb_call *c, const char *out, dt_str *notes)
 static dt_status write_store(const dt_verb_call *c, dt_status (*to)(const dt_verb_call *, const char *, dt_str *))
 {
     dt_str out = {0}, notes = {0};
-    dt_status st = out_of(c, &out);
+    dt_status st = normalise_out(c, &out);
     if (st == DT_OK) {
         st = to(c, dt_str_text(&out), &notes);
     }
