@@ -229,7 +229,8 @@ static dt_status open_junction(netfile *f, xml *x)
     if (type != NULL && strcmp(type, "internal") == 0) {
         return DT_OK;
     }
-    if (type != NULL && strncmp(type, "rail", 4) == 0) {
+    const int is_rail = type != NULL && strncmp(type, "rail", 4) == 0;
+    if (is_rail) {
         DT_TRY_H(file_leave_out(&f->notes, x, "is for trains, which are not simulated: cars ignore it"));
     }
     DT_TRY_H(junction_number(f, id, &f->junction));
@@ -238,6 +239,7 @@ static dt_status open_junction(netfile *f, xml *x)
         return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is defined twice", XML_HERE(x), id);
     }
     j->is_there = 1;
+    j->is_rail = is_rail;
     j->line = x->line;
     j->request = f->requests.n;
     DT_TRY_H(read_inside(f, x, inside != NULL ? inside : ""));
@@ -368,6 +370,23 @@ static dt_status find_edge_lane(netfile *f, xml *x, const char *edge, const char
     return DT_OK;
 }
 
+/* The signal of a connection and its place in the states; none where it is for trains: netconvert names one there, and
+ * SUMO makes its program. */
+static dt_status signal_of(netfile *f, xml *x, const char *id, const file_edge *from, file_connection *c)
+{
+    c->signal = names_find(&f->signal_names, id);
+    if (c->signal < 0 && FILE_ITEM(f, junction, from->to)->is_rail) {
+        c->signal = NET_NONE;
+        return DT_OK;
+    }
+    if (c->signal < 0) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "tl=\"%s\" has no tlLogic in this net", XML_HERE(x), id);
+    }
+    DT_TRY_H(xml_count(x, "linkIndex", 0, 0, INT32_MAX, &c->index));
+    c->signal = FILE_ITEM(f, signal, c->signal)->is_rail ? NET_NONE : c->signal;
+    return DT_OK;
+}
+
 /* The lane inside a junction by which a connection leads, NET_NONE where it names none. */
 static dt_status find_via_lane(netfile *f, xml *x, int32_t *via_p)
 {
@@ -415,14 +434,7 @@ static dt_status open_connection(netfile *f, xml *x)
                                 "--no-internal-links",
                          XML_HERE(x));
     }
-    if (signal != NULL) {
-        c.signal = names_find(&f->signal_names, signal);
-        if (c.signal < 0) {
-            return DT_FAIL_H(f->h, DT_EDATA, XML_AT "tl=\"%s\" has no tlLogic in this net", XML_HERE(x), signal);
-        }
-        DT_TRY_H(xml_count(x, "linkIndex", 0, 0, INT32_MAX, &c.index));
-        c.signal = FILE_ITEM(f, signal, c.signal)->is_rail ? NET_NONE : c.signal;
-    }
+    DT_TRY_H(signal != NULL ? signal_of(f, x, signal, edge, &c) : DT_OK);
     c.is_first = xml_flag(x, "pass");
     c.is_stop = state != NULL && (strcmp(state, "s") == 0 || strcmp(state, "w") == 0);
     DT_TRY_H(xml_number(x, "visibility", NET_VISIBLE_M, -LENGTH_MOST, LENGTH_MOST, &c.visible));

@@ -31,6 +31,7 @@ typedef struct file_edge {
 
 typedef struct file_junction {
     int32_t line, is_there;
+    int32_t is_rail;             /* its signal has no program in the file */
     int32_t is_unregulated;      /* not checked */
     int32_t is_equal;            /* none of its roads goes first */
     int32_t request, n_requests; /* a range of netfile.requests */

@@ -452,6 +452,22 @@ static void test_no_requests(void **test)
     assert_non_null(strstr(message, "no right of way"));
 }
 
+/* Where roads cross rails, netconvert names a signal at the roads and writes no program of it. */
+static void test_level_crossing(void **test)
+{
+    static const char *const types[] = {"type=\"rail_crossing\"", "type=\"rail_signal\"", "type=\"priority\""};
+    static char half[FILE_MAX], whole[FILE_MAX];
+    char message[MOCK_TEXT];
+    for (size_t k = 0; k < 3; k++) {
+        dt_status st;
+        replace(net_text, "type=\"traffic_light\"", types[k], half);
+        replace(half, "<tlLogic id=\"c\"", "<tlLogic id=\"none\"", whole);
+        count_due(whole, "<routes><vehicle id='v' depart='300'>" ROUTE "</vehicle></routes>", &st, message);
+        assert_int_equal(st, k < 2 ? DT_OK : DT_EDATA);
+        assert_non_null(strstr(message, k < 2 ? "for trains" : "has no tlLogic"));
+    }
+}
+
 /* Roots that SUMO takes as well; files of another kind are rejected. */
 static void test_roots(void **test)
 {
@@ -563,10 +579,10 @@ static void test_network(void **test)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_demand),        cmocka_unit_test(test_zones),
-                                       cmocka_unit_test(test_includes),      cmocka_unit_test(test_roots),
-                                       cmocka_unit_test(test_begin_at_line), cmocka_unit_test(test_letters),
-                                       cmocka_unit_test(test_begin_at_line), cmocka_unit_test(test_closed),
-                                       cmocka_unit_test(test_no_requests),   cmocka_unit_test(test_network)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_demand),         cmocka_unit_test(test_zones),         cmocka_unit_test(test_includes),
+        cmocka_unit_test(test_roots),          cmocka_unit_test(test_begin_at_line), cmocka_unit_test(test_letters),
+        cmocka_unit_test(test_begin_at_line),  cmocka_unit_test(test_closed),        cmocka_unit_test(test_no_requests),
+        cmocka_unit_test(test_level_crossing), cmocka_unit_test(test_network)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
