@@ -11,10 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FEW = 64 }; /* results that need no memory of the heap */
+
 static const double TAIL = 0.025; /* of a 95 % interval, at each side */
 
-static void sort_numbers(double *v, uint32_t n) /* few, nearly always */
+static int compare_values(const void *a, const void *b)
 {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void sort_numbers(double *v, uint32_t n)
+{
+    if (n > FEW) {
+        qsort(v, n, sizeof(*v), compare_values);
+        return;
+    }
     for (uint32_t i = 1; i < n; i++) {
         const double x = v[i];
         uint32_t k = i;
@@ -25,33 +37,30 @@ static void sort_numbers(double *v, uint32_t n) /* few, nearly always */
     }
 }
 
+/* v is sorted by it. */
+static double iqm_in_place(double *v, uint32_t n)
+{
+    const uint32_t out = n / 4;
+    double sum = 0;
+    sort_numbers(v, n);
+    for (uint32_t i = out; i < n - out; i++) {
+        sum += v[i];
+    }
+    return n > 0 ? sum / (n - 2 * out) : (double)NAN;
+}
+
 double dt_iqm_compute(const double *v, uint32_t n)
 {
-    double sorted[DT_IQM_MAX], sum = 0;
-    const uint32_t count = n < DT_IQM_MAX ? n : DT_IQM_MAX, out = count / 4;
-    memcpy(sorted, v, count * sizeof(*v));
-    sort_numbers(sorted, count);
-    for (uint32_t i = out; i < count - out; i++) {
-        sum += sorted[i];
+    double few[FEW], *copy = n <= FEW ? few : dt_alloc_n(n, sizeof(*copy));
+    if (copy == NULL) {
+        return NAN;
     }
-    return count > 0 ? sum / (count - 2 * out) : (double)NAN;
-}
-
-/* IQM of resample `number` of v, n > 0. */
-static double iqm_of_resample(const double *v, uint32_t n, uint32_t number, uint32_t stratum)
-{
-    const dt_rng_key key = {.seed = 95, .step = number, .sample = stratum};
-    double drawn[DT_IQM_MAX];
-    for (uint32_t i = 0; i < n; i++) {
-        drawn[i] = v[(uint32_t)(dt_rng_uniform(&key, i) * n)];
+    memcpy(copy, v, n * sizeof(*v));
+    const double r = iqm_in_place(copy, n);
+    if (copy != few) {
+        dt_free(copy);
     }
-    return dt_iqm_compute(drawn, n);
-}
-
-static int compare_values(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return r;
 }
 
 /* Between neighbours, linear. */
@@ -62,32 +71,149 @@ static double quantile(const double *sorted, uint32_t n, double share)
     return i + 1 < n ? sorted[i] + (at - i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
 }
 
-static dt_iqm bootstrap_interval(const double *a, uint32_t n_a, const double *b, uint32_t n_b, uint32_t resamples)
+/* ---- the bootstrap ----------------------------------------------------------------------------------------------- */
+
+/* Resample `number` of one stratum of n > 0 results. */
+static void draw_resample(const double *v, uint32_t n, uint32_t number, uint32_t stratum, double *out)
 {
-    const bool has_b = b != NULL;
-    dt_iqm r = {dt_iqm_compute(a, n_a) - (has_b ? dt_iqm_compute(b, n_b) : 0), NAN, NAN};
-    n_a = n_a < DT_IQM_MAX ? n_a : DT_IQM_MAX;
-    n_b = n_b < DT_IQM_MAX ? n_b : DT_IQM_MAX;
-    double *all = n_a > 1 && (!has_b || n_b > 1) && resamples > 0 ? dt_alloc_n(resamples, sizeof(*all)) : NULL;
-    if (all == NULL) {
-        return r;
+    const dt_rng_key key = {.seed = 95, .step = number, .sample = stratum};
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = v[(uint32_t)(dt_rng_uniform(&key, i) * n)];
     }
-    for (uint32_t i = 0; i < resamples; i++) {
-        all[i] = iqm_of_resample(a, n_a, i, 0) - (has_b ? iqm_of_resample(b, n_b, i, 1) : 0);
+}
+
+static uint32_t count_values(const dt_strata *s)
+{
+    return s->n > 0 ? s->end[s->n - 1] : 0;
+}
+
+static void draw_strata(const dt_strata *s, uint32_t number, uint32_t first_stratum, double *out)
+{
+    for (uint32_t k = 0, begin = 0; k < s->n; begin = s->end[k++]) {
+        draw_resample(s->value + begin, s->end[k] - begin, number, first_stratum + k, out + begin);
     }
-    qsort(all, resamples, sizeof(*all), compare_values);
-    r.low = quantile(all, resamples, TAIL);
-    r.high = quantile(all, resamples, 1 - TAIL);
+}
+
+/* A number of one or two sets of results; it may sort them. */
+typedef double statistic(void *user, double *a, double *b);
+
+/* b: none (n 0), or the second set. */
+static dt_iqm bootstrap(const dt_strata *a, const dt_strata *b, statistic *fn, void *user, uint32_t resamples)
+{
+    const uint32_t n_a = count_values(a), n_b = count_values(b);
+    double *all = dt_alloc_n(resamples, sizeof(*all)), *x = dt_alloc_n((size_t)n_a + n_b, sizeof(*x)), *y = NULL;
+    dt_iqm r = {NAN, NAN, NAN};
+    if (all != NULL && x != NULL) {
+        y = x + n_a;
+        memcpy(x, a->value, n_a * sizeof(*x));
+        if (n_b > 0) {
+            memcpy(y, b->value, n_b * sizeof(*y));
+        }
+        r.value = fn(user, x, y);
+    }
+    const bool is_one = n_a <= a->n || (b->n > 0 && n_b <= b->n); /* resamples would all be the same */
+    for (uint32_t i = 0; i < resamples && y != NULL && !is_one; i++) {
+        draw_strata(a, i, 0, x);
+        draw_strata(b, i, a->n, y);
+        all[i] = fn(user, x, y);
+    }
+    if (y != NULL && !is_one && resamples > 0) {
+        qsort(all, resamples, sizeof(*all), compare_values);
+        r.low = quantile(all, resamples, TAIL);
+        r.high = quantile(all, resamples, 1 - TAIL);
+    }
     dt_free(all);
+    dt_free(x);
     return r;
+}
+
+static const dt_strata nothing = {NULL, NULL, 0};
+
+/* ---- statistics -------------------------------------------------------------------------------------------------- */
+
+static double iqm_statistic(void *user, double *a, double *b)
+{
+    const uint32_t *n = user;
+    return iqm_in_place(a, n[0]) - (n[1] > 0 ? iqm_in_place(b, n[1]) : 0);
+}
+
+dt_iqm dt_iqm_stratified(const dt_strata *s, uint32_t resamples)
+{
+    uint32_t n[2] = {count_values(s), 0};
+    return n[0] > 0 ? bootstrap(s, &nothing, iqm_statistic, n, resamples) : (dt_iqm){NAN, NAN, NAN};
 }
 
 dt_iqm dt_iqm_interval(const double *v, uint32_t n, uint32_t resamples)
 {
-    return bootstrap_interval(v, n, NULL, 0, resamples);
+    const dt_strata one = {v, &n, 1};
+    return dt_iqm_stratified(&one, resamples);
 }
 
 dt_iqm dt_iqm_difference(const double *a, uint32_t n_a, const double *b, uint32_t n_b, uint32_t resamples)
 {
-    return bootstrap_interval(a, n_a, b, n_b, resamples);
+    const dt_strata x = {a, &n_a, 1}, y = {b, &n_b, 1};
+    uint32_t n[2] = {n_a, n_b};
+    if (n_a == 0 || n_b == 0) {
+        return (dt_iqm){NAN, NAN, NAN};
+    }
+    return bootstrap(&x, &y, iqm_statistic, n, resamples);
+}
+
+typedef struct pair {
+    const dt_strata *a, *b;
+} pair;
+
+static double improvement_statistic(void *user, double *a, double *b)
+{
+    const pair *p = user;
+    double sum = 0;
+    for (uint32_t k = 0, from_a = 0, from_b = 0; k < p->a->n; from_a = p->a->end[k], from_b = p->b->end[k], k++) {
+        double won = 0;
+        for (uint32_t i = from_a; i < p->a->end[k]; i++) {
+            for (uint32_t j = from_b; j < p->b->end[k]; j++) {
+                won += ((a[i] > b[j]) + (a[i] >= b[j])) / 2.0;
+            }
+        }
+        sum += won / ((double)(p->a->end[k] - from_a) * (p->b->end[k] - from_b));
+    }
+    return sum / p->a->n;
+}
+
+static bool has_all_tasks(const dt_strata *s)
+{
+    bool has = s->n > 0;
+    for (uint32_t k = 0; k < s->n; k++) {
+        has = has && s->end[k] > (k > 0 ? s->end[k - 1] : 0);
+    }
+    return has;
+}
+
+dt_iqm dt_iqm_improvement(const dt_strata *a, const dt_strata *b, uint32_t resamples)
+{
+    pair p = {a, b};
+    if (a->n != b->n || !has_all_tasks(a) || !has_all_tasks(b)) {
+        return (dt_iqm){NAN, NAN, NAN};
+    }
+    return bootstrap(a, b, improvement_statistic, &p, resamples);
+}
+
+typedef struct above {
+    uint32_t n;
+    double tau;
+} above;
+
+static double profile_statistic(void *user, double *a, double *unused)
+{
+    const above *p = user;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        n += a[i] > p->tau;
+    }
+    return (double)n / p->n;
+}
+
+dt_iqm dt_iqm_profile(const dt_strata *s, double tau, uint32_t resamples)
+{
+    above p = {count_values(s), tau};
+    return p.n > 0 ? bootstrap(s, &nothing, profile_statistic, &p, resamples) : (dt_iqm){NAN, NAN, NAN};
 }

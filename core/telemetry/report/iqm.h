@@ -10,17 +10,29 @@
 
 #include <stdint.h>
 
-enum { DT_IQM_MAX = 64 }; /* results */
-
 typedef struct dt_iqm {
     double value;     /* NAN: no result */
     double low, high; /* of its 95 % interval, NAN: fewer than two results */
 } dt_iqm;
 
-/* Mean of the middle half: floor(n / 4) results are left out at each end. */
+/* Results of several tasks: those of task k are value[end[k - 1]] to value[end[k] - 1], from 0 for the first. */
+typedef struct dt_strata {
+    const double *value;
+    const uint32_t *end;
+    uint32_t n; /* tasks */
+} dt_strata;
+
+/* Mean of the middle half: floor(n / 4) results are left out at each end. NAN also where memory is missing. */
 double dt_iqm_compute(const double *v, uint32_t n);
-/* With the interval of `resamples` bootstrap samples; n at most DT_IQM_MAX. */
+/* With the interval of `resamples` bootstrap samples. */
 dt_iqm dt_iqm_interval(const double *v, uint32_t n, uint32_t resamples);
+/* Of all results of all tasks, each task resampled by itself (stratified bootstrap). */
+dt_iqm dt_iqm_stratified(const dt_strata *s, uint32_t resamples);
+/* Probability that a result of a is greater than one of b, mean over tasks (equation 3 there; of equal results a half),
+ * with the interval of the stratified bootstrap. Both have the same tasks; NAN where one has no result of a task. */
+dt_iqm dt_iqm_improvement(const dt_strata *a, const dt_strata *b, uint32_t resamples);
+/* Performance profile: the share of all results that is greater than tau, with its interval. */
+dt_iqm dt_iqm_profile(const dt_strata *s, double tau, uint32_t resamples);
 /* Of a minus of b; each is resampled by itself (two strata). */
 dt_iqm dt_iqm_difference(const double *a, uint32_t n_a, const double *b, uint32_t n_b, uint32_t resamples);
 
