@@ -59,6 +59,7 @@ include tests/phases/local.mk
 include tests/plugins/local.mk
 include tests/config/port/local.mk
 include tests/telemetry/report/local.mk
+include tests/study/local.mk
 include tests/rl/buffer/local.mk
 include tests/state/snapshot/local.mk
 include tests/rl/offline/local.mk

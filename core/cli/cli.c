@@ -153,7 +153,7 @@ static void print_help_of_verb(int v)
         if (dt_cli_forms[f].verb == v) {
             dt_str line = {0};
             append_usage(&dt_cli_forms[f], &line);
-            dt_print("%s [options]\n", dt_str_text(&line));
+            dt_print("%s [options]%s\n", dt_str_text(&line), dt_cli_verbs[v].has_rest ? " -- ARGS" : "");
             dt_str_fini(&line);
             has_words = has_words || dt_cli_forms[f].help[0] != '\0';
         }
@@ -400,6 +400,8 @@ static const char *find_meant_verb(const char *word)
                                                      {"tensorboard", "watch"},
                                                      {"top", "watch"},
                                                      {"compare", "report"},
+                                                     {"multirun", "seeds"},
+                                                     {"repeat", "seeds"},
                                                      {"wandb", "report"},
                                                      {"init", "config template"},
                                                      {"template", "config template"},
@@ -458,8 +460,9 @@ static dt_status check_word_count(const dt_args *a)
         f->most == 0 && name == 0
             ? DT_FAIL(DT_ECONFIG, "dtrain %s takes no argument such as \"%s\"; options begin with --", a->verb,
                       a->word[0])
-            : DT_FAIL(DT_ECONFIG, "usage: %s [options]; got %u argument%s after %s; see dtrain %s --help",
-                      dt_str_text(&usage), n, n == 1 ? "" : "s", name ? f->name : a->verb, a->verb);
+            : DT_FAIL(DT_ECONFIG, "usage: %s [options]%s; got %u argument%s after %s; see dtrain %s --help",
+                      dt_str_text(&usage), dt_cli_verbs[f->verb].has_rest ? " -- ARGS" : "", n, n == 1 ? "" : "s",
+                      name ? f->name : a->verb, a->verb);
     dt_str_fini(&usage);
     return st;
 }
@@ -516,6 +519,11 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
     out->is_run = v == DT_CLI_RUN;
 
     for (; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0 && dt_cli_verbs[v].has_rest) {
+            out->rest = argv + i + 1;
+            out->n_rest = (uint32_t)(argc - i - 1);
+            break;
+        }
         if (argv[i][0] == '-' && argv[i][1] != '\0') {
             DT_TRY(parse_option(argc, argv, &i, v, &used, out));
         } else if (out->n_words == DT_CLI_MAX_WORDS) {

@@ -89,7 +89,7 @@ static void write_man_form(const dt_cli_form *f)
         dt_roff(f->words);
         printf("\\fR");
     }
-    puts(" [options]");
+    puts(dt_cli_verbs[f->verb].has_rest ? " [options] \\-\\- \\fIARGS\\fR" : " [options]");
 }
 
 static void write_man_verb(int v)

@@ -22,6 +22,7 @@ enum {
     DT_VERB_REPORT,
     DT_VERB_RENDER,
     DT_VERB_WATCH,
+    DT_VERB_SEEDS,
     DT_VERB_BENCH,
     N_VERBS
 };
@@ -86,6 +87,12 @@ dt_cli_verb dt_cli_verbs[DT_CLI_MAX_VERBS] = {
                             "  dtrain render runs/first --out pictures --every 10\n", ),
     [DT_VERB_WATCH] = VERB("watch", "follow a run on the terminal: progress, and a curve of every metric",
                            "  dtrain watch runs/first\n  dtrain watch runs/first --json\n", ),
+    [DT_VERB_SEEDS] =
+        VERB("seeds", "train one configuration with several seeds in parallel, and summarise the results",
+             "  dtrain seeds 1..10 -- --config pole.cfg\n"
+             "  dtrain seeds 1..5,8 --run-dir runs/pole --parallel 4 -- --plugin phase2_ppo --set env.id=env_cartpole\n"
+             "  dtrain report runs/pole/seed-*\n",
+             .trains = true, .has_rest = true),
     [DT_VERB_BENCH] =
         VERB("bench", "measure communication between processes, or predict the minimum step time on a GPU",
              "  dtrain bench comm --nproc 2\n"
@@ -122,6 +129,7 @@ enum {
     DT_FORM_REPORT,
     DT_FORM_RENDER,
     DT_FORM_WATCH,
+    DT_FORM_SEEDS,
     DT_FORM_BENCH_COMM,
     DT_FORM_BENCH_GPU,
     N_FORMS
@@ -168,6 +176,9 @@ dt_cli_form dt_cli_forms[DT_CLI_MAX_FORMS] = {
     [DT_FORM_RENDER] = FORM(DT_VERB_RENDER, dt_verb_render, "", "RUN|CHECKPOINT",
                             "run (its newest weights) or checkpoint that acts", 1, 1, DT_CLI_WORD_RUN),
     [DT_FORM_WATCH] = FORM(DT_VERB_WATCH, dt_verb_watch, "", "RUN", "the run", 1, 1, DT_CLI_WORD_RUN),
+    [DT_FORM_SEEDS] = FORM(DT_VERB_SEEDS, dt_verb_seeds, "", "SEEDS",
+                           "such as 1..10 or 1,2,5..7; the command after -- is that of one training, without its seed",
+                           1, 1, DT_CLI_WORD_NONE),
     [DT_FORM_BENCH_COMM] = FORM(DT_VERB_BENCH, dt_verb_bench_comm, "comm", "",
                                 "measure communication between processes", 0, 0, DT_CLI_WORD_NONE),
     [DT_FORM_BENCH_GPU] = FORM(DT_VERB_BENCH, dt_verb_bench_gpu, "gpu", "",
@@ -204,6 +215,15 @@ dt_cli_option dt_cli_options[DT_CLI_MAX_OPTIONS] = {
     {"phase", 0, DT_CLI_VALUE, F(CONFIG_IMPORT), MEMBER(phase), 0, "1|2|3", "phase of the file", DT_CLI_WORD_CHOICE},
     {"run-dir", 0, DT_CLI_VALUE, F(RUN), MEMBER(run_dir), 0, "DIR", "use DIR itself instead of runs/<name>-<time>",
      DT_CLI_WORD_FOLDER},
+    {"run-dir", 0, DT_CLI_VALUE, F(SEEDS), MEMBER(run_dir), 0, "DIR",
+     "folder of the runs; the same command continues in it; default: runs/seeds-HASH, by the command after --",
+     DT_CLI_WORD_FOLDER},
+    {"parallel", 0, DT_CLI_VALUE, F(SEEDS), MEMBER(parallel), 0, "N",
+     "trainings at the same time; default: as many as cores and planned memory allow, one on a GPU; same results",
+     DT_CLI_WORD_NONE},
+    {"metric", 0, DT_CLI_VALUE, F(SEEDS), MEMBER(metric), 0, "NAME",
+     "result to compare, such as return/mean of evaluations or loss; default: what runs are ranked by",
+     DT_CLI_WORD_NONE},
     {"run-dir", 0, DT_CLI_VALUE, F(DOCTOR), MEMBER(run_dir), 0, "DIR", "the folder for runs that is checked",
      DT_CLI_WORD_FOLDER},
     {"name", 0, DT_CLI_VALUE, F(RUN), MEMBER(name), 0, "NAME", "name of the run", DT_CLI_WORD_NONE},

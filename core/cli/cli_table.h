@@ -21,14 +21,15 @@ enum { DT_CLI_MAX_VERBS = 64, DT_CLI_MAX_FORMS = 64, DT_CLI_MAX_OPTIONS = 192 };
 typedef dt_status dt_cli_fn(const dt_args *a, int *code_p);
 dt_cli_fn dt_verb_run, dt_verb_eval, dt_verb_export, dt_verb_list, dt_verb_show, dt_verb_check, dt_verb_new,
     dt_verb_config_import, dt_verb_config_template, dt_verb_config_keys, dt_verb_ckpt_list, dt_verb_ckpt_inspect,
-    dt_verb_ckpt_verify, dt_verb_doctor, dt_verb_runs, dt_verb_report, dt_verb_render, dt_verb_watch,
+    dt_verb_ckpt_verify, dt_verb_doctor, dt_verb_runs, dt_verb_report, dt_verb_render, dt_verb_watch, dt_verb_seeds,
     dt_verb_bench_comm, dt_verb_bench_gpu;
 
 typedef struct dt_cli_verb {
     const char *name, *summary, *examples;
-    bool trains;  /* output ends nothing: a reader that leaves is no error */
-    bool is_all;  /* of several processes all do it, not only the first */
-    bool is_free; /* a plugin may end it: no report of a crash */
+    bool trains;   /* output ends nothing: a reader that leaves is no error */
+    bool is_all;   /* of several processes all do it, not only the first */
+    bool is_free;  /* a plugin may end it: no report of a crash */
+    bool has_rest; /* "-- ARGS" follows: of dtrain run, which the verb starts */
 } dt_cli_verb;
 enum { DT_CLI_RUN = 0 }; /* the first row, and the default verb */
 

@@ -7,6 +7,7 @@ core_libdtcore_la_SOURCES += \
 	core/cli/plugin_verbs.c core/cli/plugin_verbs.h \
 	core/cli/phase_trial.c core/cli/phase_trial.h \
 	core/cli/show_env.c \
+	core/cli/study_command.c core/cli/study_command.h \
 	core/cli/template_text.h \
 	core/cli/tools.h \
 	core/cli/verb_bench.c \
@@ -22,6 +23,7 @@ core_libdtcore_la_SOURCES += \
 	core/cli/verb_report.c \
 	core/cli/verb_run.c \
 	core/cli/verb_runs.c \
+	core/cli/verb_seeds.c \
 	core/cli/verb_show.c \
 	core/cli/verb_watch.c
 

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+core_libdtcore_la_SOURCES += \
+	core/study/child.c core/study/child.h \
+	core/study/journal.c core/study/journal.h \
+	core/study/plan.c core/study/plan.h \
+	core/study/trainings.c core/study/trainings.h \
+	core/study/outcome.c core/study/outcome.h \
+	core/study/seed_list.c core/study/seed_list.h \
+	core/study/words.c core/study/words.h

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <config.h>
+
+#include "study/outcome.h"
+
+#include "base/err.h"
+#include "base/exit.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "telemetry/report/logbook.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The last phase that has it. */
+static const dt_series *find_metric(const dt_records *r, const char *metric)
+{
+    char name[160];
+    snprintf(name, sizeof(name), "eval/%s", metric);
+    for (uint32_t p = r->n_phases; p-- > 0;) {
+        const dt_series *s = dt_records_find(r, p, metric);
+        s = s != NULL ? s : dt_records_find(r, p, name);
+        if (s != NULL) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+static dt_status suggest_metric(const dt_records *r, const char *metric, dt_str *near)
+{
+    const char **name = dt_alloc_n(2 * (size_t)r->n_series + 1, sizeof(*name));
+    size_t n = 0;
+    if (name == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u names of metrics", r->n_series);
+    }
+    for (uint32_t i = 0; i < r->n_series; i++) {
+        const bool is_evaluated = strncmp(r->series[i].name, "eval/", 5) == 0;
+        name[n++] = r->series[i].name;
+        name[n++] = r->series[i].name + (is_evaluated ? 5 : 0);
+    }
+    const char *found = dt_suggest_word(metric, name);
+    if (found != NULL && near->bytes == 0) {
+        dt_str_add(near, found);
+    }
+    dt_free(name);
+    return dt_str_status(near);
+}
+
+static dt_status read_metric(const dt_logbook *l, const char *metric, dt_outcome *out, dt_str *near)
+{
+    if (metric == NULL) {
+        snprintf(out->metric, sizeof(out->metric), "%s", l->state.best_name);
+        out->is_min = l->state.best_is_min;
+        out->value = l->state.last;
+        return DT_OK;
+    }
+    const dt_series *s = find_metric(l->records, metric);
+    if (s == NULL) {
+        return near != NULL ? suggest_metric(l->records, metric, near) : DT_OK;
+    }
+    snprintf(out->metric, sizeof(out->metric), "%s", s->name);
+    out->value = dt_series_last(s);
+    return DT_OK;
+}
+
+dt_status dt_outcome_read(const char *run, const char *metric, dt_outcome *out, dt_str *near)
+{
+    dt_str meta = {0};
+    dt_logbook l;
+    *out = (dt_outcome){.exit_code = -1, .value = NAN};
+    dt_str_addf(&meta, "%s/meta.json", run);
+    dt_status st = dt_str_status(&meta);
+    out->has_run = st == DT_OK && dt_fs_is_file(dt_str_text(&meta));
+    dt_str_fini(&meta);
+    if (st < 0 || !out->has_run) {
+        return st;
+    }
+    DT_TRY(dt_logbook_open(run, &l));
+    out->condition = l.state.condition;
+    out->exit_code = l.state.exit_code;
+    out->step = l.state.step;
+    snprintf(out->error, sizeof(out->error), "%s", l.state.error);
+    st = read_metric(&l, metric, out, near);
+    dt_logbook_close(&l);
+    return st;
+}
+
+bool dt_outcome_is_final(const dt_outcome *r)
+{
+    return r->has_run &&
+           (r->condition == DT_RUN_DONE || (r->condition == DT_RUN_FAILED &&
+                                            (r->exit_code == DT_EXIT_DIVERGED || dt_exit_is_rejection(r->exit_code))));
+}
+
+void dt_outcome_describe(const dt_outcome *r, char *out, size_t bytes)
+{
+    if (!r->has_run) {
+        snprintf(out, bytes, "waiting");
+    } else if (r->condition == DT_RUN_FAILED) {
+        snprintf(out, bytes, "failed (%d)", r->exit_code);
+    } else {
+        snprintf(out, bytes, "%s", dt_run_condition_text(r->condition));
+    }
+}

@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dtrain seeds: the same results in one process after another, in parallel, and after kill -9; what it rejects.
+set -u
+. "$DT_SRCDIR/tests/check.inc"
+. "$DT_SRCDIR/tests/study/study.inc"
+# shellcheck disable=SC2317
+seeds() { "$dtrain" seeds "$@" -- --config "$work/tiny.cfg"; }
+
+expect 0 '"n":3' seeds 1..3 --run-dir "$work/one" --parallel 1 --json
+cp "$work/out" "$work/whole"
+expect 0 '"n":3' seeds 1..3 --run-dir "$work/two" --parallel 3 --json
+cmp -s "$work/whole" "$work/out" || fail "other results of three processes"
+killed "$work/killed/seed-1/metrics.jsonl" "$dtrain" seeds 1..3 --run-dir "$work/killed" --json -- --config "$work/tiny.cfg"
+cmp -s "$work/whole" "$work/out" || fail "other results after kill -9"
+
+# complete runs are kept as they are, further seeds are added
+cp "$work/one/seed-1/meta.json" "$work/meta"
+expect 0 '"n":2' seeds 1,4 --run-dir "$work/one" --json
+cmp -s "$work/meta" "$work/one/seed-1/meta.json" || fail "a complete seed was trained again"
+[ -d "$work/one/seed-4" ] || fail "no seed 4"
+expect 0 'interquartile mean' seeds 1..4 --run-dir "$work/one" --metric return/mean
+
+# a request to stop: 75, and the same command continues
+"$dtrain" seeds 1..3 --run-dir "$work/stopped" --json -- --config "$work/tiny.cfg" --set phase2_ppo.iterations=100000 \
+    >"$work/out" 2>"$work/err" &
+pid=$!
+tries=0
+until [ -s "$work/stopped/seed-1/metrics.jsonl" ] || [ $tries -gt 400 ]; do
+    sleep 0.05
+    tries=$((tries + 1))
+done
+kill $pid
+wait $pid
+code=$?
+[ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
+grep -q '"state":"interrupted"' "$work/out" || fail "no seed is interrupted"
+
+# what is rejected, before anything is written
+expect 2 'other arguments' "$dtrain" seeds 1..3 --run-dir "$work/one" -- --config "$work/tiny.cfg" --set seed=3
+expect 2 'return/mean' seeds 1..3 --run-dir "$work/one" --metric return/maen
+expect 2 '4..1' seeds 4..1 --run-dir "$work/new"
+expect 2 '--parallel 0' seeds 1 --run-dir "$work/new" --parallel 0
+expect 2 '' "$dtrain" seeds 1..3 --run-dir "$work/new"
+expect 2 '--seed' "$dtrain" seeds 1..3 --run-dir "$work/new" -- --config "$work/tiny.cfg" --seed 4
+expect 2 'got "export"' "$dtrain" seeds 1..3 --run-dir "$work/new" -- export
+expect 3 'phase2_pop' "$dtrain" seeds 1..3 --run-dir "$work/new" -- --plugin phase2_pop
+[ ! -e "$work/new" ] || fail "a folder of what was rejected"
+expect 2 'not empty' seeds 1..3 --run-dir "$work/one/seed-1"
+
+# a seed that fails has no value, and the code says so
+expect 7 '"value":null' env DTRAIN_FAULT=run.diverge:2,run.diverge:3,run.diverge:4 "$dtrain" seeds 1,2 \
+    --run-dir "$work/failed" --json -- --config "$work/tiny.cfg"
+grep -q '"n":0' "$work/out" || fail "a failed seed counts"
+finish seeds
