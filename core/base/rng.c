@@ -93,10 +93,3 @@ uint64_t dt_permutation_at(const dt_permutation *p, uint64_t position)
     } while (x >= p->n);
     return x;
 }
-
-uint64_t dt_permute(uint64_t position, uint64_t n, const dt_rng_key *key)
-{
-    dt_permutation p;
-    dt_permutation_init(&p, n, key);
-    return dt_permutation_at(&p, position);
-}

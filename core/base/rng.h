@@ -33,7 +33,8 @@ double dt_rng_uniform(const dt_rng_key *key, uint64_t i); /* [0,1), 53 bits */
 double dt_rng_normal(const dt_rng_key *key, uint64_t i);  /* mean 0, deviation 1: Box-Muller on block i */
 double dt_rng_stream_normal(const dt_rng_stream *s, uint64_t sample, uint64_t i); /* the same in two parts */
 
-/* The same permutation in two parts: its keys once, then position after position (train/order.h: many at once). */
+/* Keyed permutation of 0..n-1 (Feistel with cycle walking) without a table: its keys once, then position -> index
+ * (train/order.h: many at once); position < n <= 2^62. */
 enum { DT_PERMUTATION_ROUNDS = 8 };
 typedef struct dt_permutation {
     uint64_t n;
@@ -51,8 +52,5 @@ static inline uint32_t dt_permutation_mix(uint32_t x, uint32_t key)
     x = (x ^ (x >> 13)) * 0xC2B2AE35u;
     return x ^ (x >> 16);
 }
-
-/* Keyed permutation of 0..n-1 (Feistel with cycle walking): position -> index, no table; position < n <= 2^62. */
-uint64_t dt_permute(uint64_t position, uint64_t n, const dt_rng_key *key);
 
 #endif

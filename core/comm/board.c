@@ -157,11 +157,6 @@ const char *dt_board_path(const dt_board *b)
     return b->path;
 }
 
-uint32_t dt_board_ranks(const dt_board *b)
-{
-    return b->n;
-}
-
 void dt_board_clear(dt_board *b)
 {
     for (uint32_t r = 0; r < b->n; r++) {

@@ -40,8 +40,7 @@ dt_status dt_board_create(uint32_t n, dt_board **out_p) DT_NODISCARD;
 dt_status dt_board_open(const char *path, dt_board **out_p) DT_NODISCARD;
 void dt_board_close(dt_board *b);             /* NULL is fine */
 const char *dt_board_path(const dt_board *b); /* fewer than DT_BOARD_PATH_BYTES, NUL included */
-uint32_t dt_board_ranks(const dt_board *b);
-void dt_board_clear(dt_board *b); /* of all ranks, the run and a resize: another life of the job begins */
+void dt_board_clear(dt_board *b);             /* of all ranks, the run and a resize: another life of the job begins */
 
 /* ---- a rank of its own slot; b may be NULL, a rank beyond those of the board is ignored ---- */
 void dt_board_mark_joined(dt_board *b, uint32_t rank);

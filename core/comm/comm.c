@@ -287,20 +287,6 @@ dt_status dt_comm_barrier(dt_comm *c)
     return dt_comm_wait(c, &r);
 }
 
-dt_status dt_comm_all_reduce(dt_comm *c, float *data, size_t n)
-{
-    dt_comm_request r;
-    DT_TRY(dt_comm_start_all_reduce(c, data, n, &r));
-    return dt_comm_wait(c, &r);
-}
-
-dt_status dt_comm_reduce_scatter(dt_comm *c, const float *all, const uint32_t *n, float *mine)
-{
-    dt_comm_request r;
-    DT_TRY(dt_comm_start_reduce_scatter(c, all, n, mine, &r));
-    return dt_comm_wait(c, &r);
-}
-
 void dt_comm_abandon(dt_comm *c, const char *why)
 {
     if (!c->has_agreed) { /* to fail: all know, and all leave */

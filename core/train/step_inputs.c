@@ -62,7 +62,7 @@ dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c)
         }
         if ((int64_t)v->n != count[i]) {
             return DT_BREACH(DT_ESHAPE, "step input %s was recorded with %lld values and set with %u", name[i],
-                           (long long)count[i], v->n);
+                             (long long)count[i], v->n);
         }
         DT_TRY(t->state.is_acting ? record_evaluated(t, v) : DT_OK);
         c->step_input[i] = v->value;
@@ -173,16 +173,6 @@ static size_t bytes_of(const dt_step_value *v)
 static bool is_changed(const dt_step_value *v)
 {
     return memcmp(v->value, v->initial, bytes_of(v)) != 0;
-}
-
-bool dt_trainer_step_inputs_changed(const dt_trainer *t)
-{
-    for (uint32_t i = 0; i < t->state.n_values; i++) {
-        if (is_changed(&t->state.value[i])) {
-            return true;
-        }
-    }
-    return false;
 }
 
 typedef struct saved_value { /* head of one; then its name, initial and value */

@@ -132,7 +132,6 @@ void dt_trainer_acting_end(dt_trainer *t);
 dt_status dt_trainer_check_started(dt_trainer *t) DT_NODISCARD;
 /* In a checkpoint: those that differ from what start set. They are loaded where start sets the same again: another
  * value comes from another configuration, and stays. trainer: the number of this one in its phase. Errors: DT_EDATA. */
-bool dt_trainer_step_inputs_changed(const dt_trainer *t);
 dt_status dt_trainer_step_inputs_save(const dt_trainer *t, uint32_t trainer, dt_str *out) DT_NODISCARD;
 dt_status dt_trainer_step_inputs_load(dt_trainer *t, uint32_t trainer, const void *data, size_t size) DT_NODISCARD;
 dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out);

@@ -23,7 +23,7 @@ enum {
     NET_NO_NUMBER = UINT16_MAX
 };
 
-/* A time on the clock of the files, not since the start of an episode (sim.h: sim_clock). A type of its own, so that
+/* A time on the clock of the files, not since the start of an episode (sim.h: sim_since_begin). A type of its own, so that
  * compilers reject a mix of the two. */
 typedef struct file_time {
     double s;

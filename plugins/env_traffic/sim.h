@@ -154,7 +154,7 @@ typedef struct sim {
     net_links *waits,
         *starts; /* [n_junctions] without lights: links whose first vehicle stands at the line; may start */
     uint64_t seed, step, next_key;
-    double elapsed_s;   /* since the episode began; the clock of the files is sim_clock */
+    double elapsed_s;   /* since the episode began */
     double speed_ratio; /* sum over vehicles, waiting ones included, of speed over wanted speed, in the last step */
     int64_t speed_ratio_n;
     tally sum;
@@ -162,12 +162,7 @@ typedef struct sim {
 
 /* Two clocks. Files of SUMO count departures, flows and programs of signals from a zero of their own: such times are a
  * file_time (net.h). All other times are seconds since the episode began, which is at begin_s on the clock of the
- * files. These two functions convert; nothing else adds or subtracts begin_s. */
-static inline file_time sim_clock(const sim *s)
-{
-    return (file_time){s->c->begin_s + s->elapsed_s};
-}
-
+ * files. sim_since_begin converts; nothing else adds or subtracts begin_s. */
 static inline double sim_since_begin(const sim *s, file_time t)
 {
     return t.s - s->c->begin_s;

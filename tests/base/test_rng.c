@@ -95,9 +95,11 @@ static void test_permutation_is_one_to_one(void **state)
     for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
         const uint64_t n = sizes[k];
         const dt_rng_key key = {.seed = 7, .step = k};
+        dt_permutation p;
+        dt_permutation_init(&p, n, &key);
         memset(hit, 0, sizeof(hit));
         for (uint64_t i = 0; i < n; i++) {
-            uint64_t j = dt_permute(i, n, &key);
+            uint64_t j = dt_permutation_at(&p, i);
             assert_true(j < n);
             assert_int_equal(hit[j], 0);
             hit[j] = 1;
@@ -112,8 +114,10 @@ static void test_permutations_differ_and_mix(void **state)
     int count[N][N] = {{0}};
     for (uint64_t e = 0; e < KEYS; e++) {
         const dt_rng_key key = {.seed = 11, .step = e};
+        dt_permutation p;
+        dt_permutation_init(&p, N, &key);
         for (uint64_t i = 0; i < N; i++) {
-            count[i][dt_permute(i, N, &key)]++;
+            count[i][dt_permutation_at(&p, i)]++;
         }
     }
     for (int i = 0; i < N; i++) {
@@ -123,9 +127,11 @@ static void test_permutations_differ_and_mix(void **state)
     }
     /* a large permutation leaves few points in place */
     const dt_rng_key key = {.seed = 12};
+    dt_permutation p;
+    dt_permutation_init(&p, 10000, &key);
     int n_fixed = 0;
     for (uint64_t i = 0; i < 10000; i++) {
-        n_fixed += dt_permute(i, 10000, &key) == i;
+        n_fixed += dt_permutation_at(&p, i) == i;
     }
     assert_true(n_fixed < 12);
 }

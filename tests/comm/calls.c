@@ -305,10 +305,12 @@ static dt_status sum_wrongly(dt_comm *c, int kind)
     const uint32_t me = dt_comm_rank(c), is_odd = me == 2, cut[2][3] = {{4, 4, 4}, {4, 5, 3}};
     dt_comm_request a, b;
     if (kind == 5) {
-        return dt_comm_reduce_scatter(c, x[me], cut[is_odd], y[me]);
+        DT_TRY(dt_comm_start_reduce_scatter(c, x[me], cut[is_odd], y[me], &a));
+        return dt_comm_wait(c, &a);
     }
     if (kind == 6) {
-        return dt_comm_all_reduce(c, x[me], 8 + is_odd);
+        DT_TRY(dt_comm_start_all_reduce(c, x[me], 8 + is_odd, &a));
+        return dt_comm_wait(c, &a);
     }
     DT_TRY(is_odd ? dt_comm_start_barrier(c, &a) : dt_comm_start_all_reduce(c, x[me], 8, &a));
     const dt_status st = is_odd ? dt_comm_start_all_reduce(c, x[me], 8, &b) : dt_comm_start_barrier(c, &b);

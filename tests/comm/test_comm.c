@@ -116,13 +116,14 @@ static void test_null_is_a_single_rank(void **state)
     (void)DT_FAIL(DT_EDIVERGED, "loss is not finite");
     assert_int_equal(dt_comm_agree(c, DT_EDIVERGED), DT_EDIVERGED);
     assert_string_equal(dt_error_text(), "loss is not finite");
+    dt_comm_request r;
     uint32_t x = 0;
     assert_int_equal(dt_comm_all_to_all(c, &(dt_comm_out){&x, 4}, &(dt_comm_in){&x, 3}), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "sends itself 4 bytes and expects 3"));
     assert_int_equal(dt_comm_broadcast(c, 7, &x, 4), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "rank 7, there are ranks 0 to 0"));
     assert_true(dt_comm_sent_bytes(c) == 0);
-    assert_int_equal(dt_comm_all_reduce(c, NULL, (size_t)DT_COMM_MOST_SUMMED + 1), DT_EINVAL);
+    assert_int_equal(dt_comm_start_all_reduce(c, NULL, (size_t)DT_COMM_MOST_SUMMED + 1, &r), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "2147483648"));
     dt_comm_abort(c, NULL);
     dt_comm_abandon(c, "over");

@@ -259,8 +259,10 @@ static void check_world(const world *w, const float *want, const double *want_f6
 static void shuffle(uint32_t *order, uint32_t n, uint64_t seed)
 {
     const dt_rng_key key = {.seed = seed};
+    dt_permutation p;
+    dt_permutation_init(&p, n, &key);
     for (uint32_t i = 0; i < n; i++) {
-        order[i] = (uint32_t)dt_permute(i, n, &key);
+        order[i] = (uint32_t)dt_permutation_at(&p, i);
     }
 }
 

@@ -57,6 +57,7 @@ static dt_status call_once(dt_comm *c, void *user)
     dt_comm_out out[MOST];
     dt_comm_in in[MOST];
     uint32_t n[MOST];
+    dt_comm_request request;
     for (uint32_t r = 0; r < size; r++) {
         out[r] = (dt_comm_out){from[me], t->bytes};
         in[r] = (dt_comm_in){to[me] + r * t->bytes, t->bytes};
@@ -70,9 +71,12 @@ static dt_status call_once(dt_comm *c, void *user)
     case DT_COMM_BROADCAST:
         return dt_comm_broadcast(c, 0, from[me], t->bytes);
     case DT_COMM_ALL_REDUCE:
-        return dt_comm_all_reduce(c, (float *)(void *)to[me], size * t->bytes / sizeof(float));
+        DT_TRY(dt_comm_start_all_reduce(c, (float *)(void *)to[me], size * t->bytes / sizeof(float), &request));
+        return dt_comm_wait(c, &request);
     case DT_COMM_REDUCE_SCATTER:
-        return dt_comm_reduce_scatter(c, (const float *)(const void *)to[me], n, (float *)(void *)from[me]);
+        DT_TRY(dt_comm_start_reduce_scatter(c, (const float *)(const void *)to[me], n, (float *)(void *)from[me],
+                                            &request));
+        return dt_comm_wait(c, &request);
     default:
         return dt_comm_barrier(c);
     }

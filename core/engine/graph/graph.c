@@ -675,11 +675,6 @@ void dt_graph_shape_text(const dt_tensor *t, dt_str *out)
     dt_shape_text(&value_of(t)->shape, t->recorder->ir.symbol, out);
 }
 
-void dt_graph_print(const dt_graph *g, dt_str *out)
-{
-    dt_ir_print(&recorder_of(g)->ir, out);
-}
-
 void dt_graph_fingerprint(const dt_graph *g, dt_str *out)
 {
     const dt_ir *ir = &recorder_of(g)->ir;

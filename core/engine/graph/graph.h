@@ -39,8 +39,6 @@ void dt_graph_set_scope(dt_graph *g, const char *role); /* prefix of param(): "<
 void dt_graph_set_source(dt_graph *g, const char *prefix);
 /* Shape of a recorded tensor as text, "N 256 f32", for messages. */
 void dt_graph_shape_text(const dt_tensor *t, dt_str *out);
-/* The graph as readable lines, one node each, for --print-graph and tests. */
-void dt_graph_print(const dt_graph *g, dt_str *out);
 
 typedef struct dt_graph_loss {
     const char *name, *symbol; /* symbol "1": no division */

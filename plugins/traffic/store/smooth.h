@@ -16,7 +16,6 @@
 
 #include <stdint.h>
 
-#define DT_SMOOTH_S     0.5  /* s, the default: of the widths tried the one that finds most real braking */
 #define DT_SMOOTH_MAX_S 10.0 /* s */
 
 /* The average over the past, begun as zeros. */

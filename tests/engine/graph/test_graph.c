@@ -17,6 +17,7 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ir.h"
 #include "engine/graph/op.h"
 
 static const char *const SYMBOL[] = {"N", "E", "S", "B"};
@@ -436,7 +437,7 @@ static void test_print(void **state)
     assert_int_equal(f.g->api->output(f.g, "h", h), DT_OK);
     assert_int_equal(f.g->api->loss(f.g, "total", dt_sum(f.g, h), 0.5, "N"), DT_OK);
     dt_str s = {0};
-    dt_graph_print(f.g, &s);
+    dt_ir_print(dt_graph_ir(f.g), &s);
     assert_string_equal(dt_str_text(&s), "%3 N 8 f32 = linear x=nodes w=m.w b=m.b\n"
                                          "%4 N 8 f32 = unary x=%3 i0=1\n"
                                          "%6 N 8 f32 = dropout x=%4 key=key i0=65536 f0=0.25 region=1\n"

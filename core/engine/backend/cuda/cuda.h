@@ -45,9 +45,8 @@ dt_cuda_algorithm **dt_cuda_algorithms(dt_device *d);
 void dt_cuda_algorithms_free(dt_cuda_algorithm *first);
 enum { DT_CUDA_CLUSTER_KINDS = 32 };
 signed char *dt_cuda_clusters(dt_device *d);
-/* Shared memory one block may opt in to, multiprocessors, compute capability as 10 * major + minor. */
+/* Shared memory one block may opt in to, compute capability as 10 * major + minor. */
 int dt_cuda_shared_max(const dt_device *d);
-int dt_cuda_units(const dt_device *d);
 int dt_cuda_arch(const dt_device *d);
 /* The compute capability, counted likewise, for which the code that runs there was compiled: an earlier one than the
  * device's when the driver translated PTX, and then __CUDA_ARCH__ was that. */

@@ -90,11 +90,6 @@ int dt_cuda_shared_max(const dt_device *d)
     return d->shared_max;
 }
 
-int dt_cuda_units(const dt_device *d)
-{
-    return (int)d->about.n_units;
-}
-
 int dt_cuda_arch(const dt_device *d)
 {
     return (int)(10 * d->about.major + d->about.minor);
