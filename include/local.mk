@@ -19,6 +19,7 @@ dtrainext_HEADERS = \
 	include/dtrain/ext/dataset.h \
 	include/dtrain/ext/doctor.h \
 	include/dtrain/ext/foresight.h \
+	include/dtrain/ext/isolated.h \
 	include/dtrain/ext/keys.h \
 	include/dtrain/ext/ops.h \
 	include/dtrain/ext/panels.h \

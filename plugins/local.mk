@@ -66,6 +66,7 @@ signals_sources = plugins/signals/columns.def plugins/signals/formula.c plugins/
 	plugins/signals/ports.def plugins/signals/quantities.def
 signals_cppflags = -I$(top_srcdir)/plugins/signals
 
+include plugins/env_gym/local.mk
 include plugins/env_ipp/local.mk
 include plugins/env_snakes/local.mk
 include plugins/env_sumo/local.mk

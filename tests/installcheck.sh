@@ -51,7 +51,7 @@ for id in $plugins; do
     needs=
     [ "$id" != phase_offline ] || needs="--set env.id=cartpole --set phase_offline.rollouts=kept/rollouts/phase2_ppo-1"
     (cd "$work" && dtrain check "$plugindir/$id.so" $needs) >"$work/check.txt" 2>&1 || { cat "$work/check.txt"; fail "dtrain check $id"; }
-    if [ "$id" != env_sumo ] && grep -q '^SKIP ' "$work/check.txt"; then # SUMO wants a scenario
+    if [ "$id" != env_sumo ] && [ "$id" != env_gym ] && grep -q '^SKIP ' "$work/check.txt"; then # they have required options
         cat "$work/check.txt"
         fail "$id is not run"
     fi
@@ -73,6 +73,13 @@ if [ "$bindir" = "$prefix/bin" ] && [ "$plugindir" != "${plugindir#"$prefix"/}" 
     grep -q "\"file\":\"$moved/${plugindir#"$prefix"/}/phase2_ppo.so\"" "$work/list.txt" || fail "the moved dtrain lists other plugins"
     (cd "$work" && "$moved/bin/dtrain" --plugin phase2_ppo --profile only_moved --set env.id=cartpole --dry-run -q >/dev/null) ||
         fail "the moved dtrain finds no profile of its own"
+    cp -R "$share/env_gym" "$moved/share/dtrain"
+    if command -v python3 >/dev/null; then
+        for program in dtrain "$moved/bin/dtrain"; do
+            (cd "$work" && "$program" --plugin phase2_ppo --set env.id=gym --set env_gym.id=no_such_module:x -q >gym.txt 2>&1)
+            grep -q "module no_such_module is not found" "$work/gym.txt" || fail "$program: env_gym does not start its script"
+        done
+    fi
 fi
 
 step "a third party's project from the template: built, checked, listed"

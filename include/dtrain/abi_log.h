@@ -4,7 +4,7 @@
  *
  * 1.0  2026-11  descriptor, options, phases, models, environments, data. Services bind, comm, features, graph, metrics,
  *               replay, rng, rollout, rounds, store, train, wiring. Extensions baselines, columns, defaults, doctor,
- *               keys, ops, panels, program, results, scene, verbs. Headers random.h, traffic/labels.h,
+ *               isolated, keys, ops, panels, program, results, scene, verbs. Headers random.h, traffic/labels.h,
  *               traffic/motion.h, traffic/normalise.h.
  */
 #ifndef DTRAIN_ABI_LOG_H

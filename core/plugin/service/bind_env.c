@@ -13,6 +13,7 @@
 #include "base/fp_mode.h"
 #include "base/mem.h"
 #include "base/signals.h"
+#include "dtrain/ext/isolated.h"
 #include "rl/env/process.h"
 
 #include <stdio.h>
@@ -370,7 +371,13 @@ dt_status dt_env_recreate_first(dt_env *e, dt_env_setup *with, uint32_t number)
     return create_first(e, with, number);
 }
 
-/* What comes with dtrain is trusted not to bring the run down, unless it declares that it needs a process. */
+static const void *find_extension(const dt_loaded *c, const char *id)
+{
+    return c->desc.extension != NULL ? c->desc.extension(id) : NULL;
+}
+
+/* What comes with dtrain is trusted not to bring the run down, unless it declares that it needs a process or runs code
+ * of the user's. */
 static dt_status choose_isolation(dt_env *e)
 {
     bool all_ours = true;
@@ -378,7 +385,8 @@ static dt_status choose_isolation(dt_env *e)
     for (uint32_t i = 0; i <= e->n_mix; i++) { /* one for all of a mix */
         const dt_loaded *c = i < e->n_mix ? e->mix[i].comp : e->comp;
         needs = (c->desc.flags & DT_COMP_PROCESS) != 0 ? c : needs;
-        all_ours = all_ours && c->plugin->desc.vendor != NULL && strcmp(c->plugin->desc.vendor, "dtrain") == 0;
+        all_ours = all_ours && c->plugin->desc.vendor != NULL && strcmp(c->plugin->desc.vendor, "dtrain") == 0 &&
+                   find_extension(c, DT_EXT_ISOLATED) == NULL;
     }
     e->can_restart = needs != NULL || !all_ours;
     e->in_process = e->opts.isolation == DT_ISOLATION_PROCESS ||
@@ -390,11 +398,6 @@ static dt_status choose_isolation(dt_env *e)
                        needs->desc.id, e->n_mix > 0 ? "" : ", or set env.instances = 1");
     }
     return DT_OK;
-}
-
-static const void *find_extension(const dt_loaded *c, const char *id)
-{
-    return c->desc.extension != NULL ? c->desc.extension(id) : NULL;
 }
 
 /* Options of the environment with which it runs its own program, where the phase's controller leaves it to that. */
