@@ -59,8 +59,8 @@ static inline bool dt_exit_is_rejection(int code)
     return row != NULL && row->is_rejection;
 }
 
-/* Of a phase's callbacks, DT_EINVAL and breaches of the contract are DT_EPLUGIN by then (err.h). DT_ENOTFOUND becomes 2:
- * a search for plugins or data turns it into DT_EABI or DT_EDATA first. */
+/* Of a phase's callbacks, DT_EINVAL and breaches of the contract are DT_EPLUGIN by then (err.h). DT_ENOTFOUND becomes
+ * 2: a search for plugins or data turns it into DT_EABI or DT_EDATA first. */
 static inline int dt_exit_code(dt_status st)
 {
     switch (st) {

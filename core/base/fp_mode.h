@@ -8,6 +8,8 @@
 #ifndef DTRAIN_CORE_BASE_FP_MODE_H
 #define DTRAIN_CORE_BASE_FP_MODE_H
 
+#include "base/call_watch.h"
+
 #include <fenv.h>
 #include <stdint.h>
 
@@ -73,12 +75,14 @@ void dt_fp_mode_describe(dt_fp_mode before, dt_fp_mode after, char *out, unsigne
 uint64_t dt_fp_mode_n_changed(void);
 void dt_fp_mode_last(char *out, unsigned long bytes);
 
-/* A statement that calls foreign code: DT_FP_GUARD(id, "step", st = ops->step(self, &io)); */
+/* A statement that calls foreign code, which is noted for whoever looks for calls that hang: DT_FP_GUARD(id, "step", st = ops->step(self, &io)); */
 #define DT_FP_GUARD(culprit, call, ...)                                                                                \
     do {                                                                                                               \
+        const dt_call_mark call_before_ = dt_call_begin(culprit, call);                                                \
         const dt_fp_mode fp_before_ = dt_fp_mode_get();                                                                \
         __VA_ARGS__;                                                                                                   \
         dt_fp_mode_restore(fp_before_, culprit, call);                                                                 \
+        dt_call_end(call_before_);                                                                                     \
     } while (0)
 
 #endif

@@ -2,6 +2,7 @@
 core_libdtcore_la_SOURCES += \
 	core/base/activity.c core/base/activity.h \
 	core/base/beneath.c core/base/beneath.h \
+	core/base/call_watch.c core/base/call_watch.h \
 	core/base/choices.h \
 	core/base/clock.c core/base/clock.h \
 	core/base/err.c core/base/err.h \

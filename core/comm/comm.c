@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "comm/comm_impl.h"
+#include "base/call_watch.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -144,6 +145,7 @@ static dt_status start_call(dt_comm *c, const dt_comm_call *call, dt_comm_reques
     }
     c->has_agreed = false;
     c->sequence++;
+    dt_call_pulse();
     c->slot[k] = (dt_comm_slot){.sequence = c->sequence, .timeout_s = c->timeout_s, .since = -1, .call = *call};
     const dt_status st = c->ops->start(c, k);
     if (st < 0) {
@@ -168,7 +170,9 @@ static dt_status poll_request(dt_comm *c, dt_comm_request *r, bool waits, bool *
                        (unsigned long long)r->id);
     }
     const double begin = dt_clock_s();
+    dt_call_wait_set(waits && c->size > 1);
     const dt_status st = c->ops->poll(c, k, waits, done_p);
+    dt_call_wait_set(false);
     c->waited_s += dt_clock_s() - begin;
     if (st < 0 || *done_p) {
         c->slot[k].sequence = 0;

@@ -5,6 +5,7 @@ core_libdtcore_la_SOURCES += \
 	core/run/batch_auto.c core/run/batch_auto.h core/run/batch_recall.c \
 	core/run/dry_run.c core/run/dry_run.h \
 	core/run/evaluate.c core/run/evaluate.h \
+	core/run/hang_watch.c core/run/hang_watch.h \
 	core/run/initial_weights.c core/run/initial_weights.h \
 	core/run/layers.c core/run/layers.h \
 	core/run/later_phases.c core/run/later_phases.h \

@@ -7,6 +7,7 @@
 #define DTRAIN_CORE_RUN_RANK_H
 
 #include "base/err.h"
+#include "run/hang_watch.h"
 #include "run/run_start.h"
 #include "run/progress.h"
 #include "plan/device_watch.h"
@@ -66,6 +67,7 @@ typedef struct dt_rank {
         uint64_t sent;
     } load;
     pthread_t thread;
+    dt_hang_rank *hang; /* which callback it is in */
     dt_stage *stage;
     double last_save_s, rate_s;
     struct {

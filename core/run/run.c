@@ -7,6 +7,7 @@
 #include "run/run.h"
 
 #include "base/clock.h"
+#include "base/exit.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
@@ -25,6 +26,7 @@ static void *rank_thread_main(void *arg)
         snprintf(prefix, sizeof(prefix), "rank %u", dt_comm_rank(k->comm));
         dt_log_prefix_set(prefix);
     }
+    dt_call_here = &k->hang->calls;
     const dt_status st = dt_rank_run_phases(k);
     dt_error_save(&k->error, st);
     if (st < 0) {
@@ -32,8 +34,10 @@ static void *rank_thread_main(void *arg)
         k->stage = NULL;
         if (st != DT_EINTERRUPTED) {
             dt_comm_abandon(k->comm, dt_error_text());
+            atomic_store(&k->hang->failed, dt_exit_code(st));
         }
     }
+    dt_call_here = NULL;
     return NULL;
 }
 
@@ -50,7 +54,13 @@ static dt_status make_comms(const dt_run_desc *d, uint32_t n, dt_comm **comm)
 /* What a rank needs of its own; the first one here answers for the process. */
 static dt_status prepare_ranks(dt_run_context *r, dt_rank *k, dt_comm *const *comm, uint32_t n)
 {
+    dt_hang_rank *hang = dt_alloc_n(n, sizeof(*hang));
+    if (hang == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", n);
+    }
     for (uint32_t i = 0; i < n; i++) {
+        hang[i].number = dt_comm_rank(comm[i]);
+        k[i].hang = &hang[i];
         k[i].r = r;
         k[i].comm = comm[i];
         k[i].is_first_here = i == 0;
@@ -77,6 +87,46 @@ static dt_status restore_first_cause(const dt_rank *k, uint32_t n)
     return dt_error_restore(&k[cause].error);
 }
 
+typedef struct hang_end {
+    dt_run_context *r;
+    const dt_rank *k; /* [n] */
+    uint32_t n;
+} hang_end;
+
+/* A rank hangs, and the process ends: what the others failed with is reported, and how the run ended. After a signal a
+ * run with a checkpoint continues from it, as one whose launcher lost a process. */
+static int record_hang_end(void *user, int failed)
+{
+    const hang_end *e = user;
+    const dt_run_desc *d = e->r->d;
+    dt_ckpt_info info;
+    int code = failed;
+    if (failed == 0) {
+        code = dt_ckpt_inspect(dt_rundir_path(d->dir), &info) == DT_OK ? DT_EXIT_INTERRUPTED : 128 + dt_signals_stop();
+    }
+    for (uint32_t i = 0; i < e->n && failed != 0; i++) {
+        if (atomic_load(&e->k[i].hang->failed) == failed) {
+            dt_log(DT_LOG_ERROR, "%s", e->k[i].error.text);
+            break;
+        }
+    }
+    if (*d->begun_p && (d->processes == NULL || dt_comm_rank(d->processes) == 0)) {
+        dt_rundir_update_meta(d->dir, d->session, code);
+    }
+    return code;
+}
+
+static dt_status watch_ranks(hang_end *e, dt_hang_watch **out_p)
+{
+    const dt_hang_desc d = {.rank = e->k[0].hang,
+                            .n = e->n,
+                            .is_one_of_many = dt_comm_size(e->k[0].comm) > 1,
+                            .timeout_s = e->r->d->session->comm_timeout_s,
+                            .end = record_hang_end,
+                            .user = e};
+    return dt_hang_watch_begin(&d, out_p);
+}
+
 static dt_status run_ranks(dt_run_context *r)
 {
     const uint32_t n = r->d->session->ranks;
@@ -85,8 +135,13 @@ static dt_status run_ranks(dt_run_context *r)
     dt_status st =
         k != NULL && comm != NULL ? make_comms(r->d, n, comm) : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", n);
     uint32_t started = 1;
+    hang_end ended = {.r = r, .k = k, .n = n};
+    dt_hang_watch *watch = NULL;
     if (st == DT_OK) {
         st = prepare_ranks(r, k, comm, n);
+    }
+    if (st == DT_OK) {
+        st = watch_ranks(&ended, &watch);
     }
     if (st == DT_OK) {
         for (; started < n && st == DT_OK; started++) {
@@ -109,11 +164,15 @@ static dt_status run_ranks(dt_run_context *r)
             st = restore_first_cause(k, n);
         }
     }
+    dt_hang_watch_end(watch);
     for (uint32_t i = 0; i < n && comm != NULL && r->d->processes == NULL; i++) {
         dt_comm_destroy(comm[i]);
     }
     for (uint32_t i = 0; i < n && k != NULL; i++) {
         dt_free(k[i].messages);
+    }
+    if (k != NULL) {
+        dt_free(k[0].hang);
     }
     dt_free(comm);
     dt_free(k);

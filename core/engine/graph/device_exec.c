@@ -3,6 +3,7 @@
 
 #include "engine/graph/device_exec.h"
 
+#include "base/call_watch.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/graph/leaf_grads.h"
@@ -362,6 +363,7 @@ static dt_status run_call(dt_device_exec *e, uint32_t c, dt_device_stream *s)
 dt_status dt_device_exec_launch(dt_device_exec *e, dt_device_stream *s)
 {
     uint32_t next = 0;
+    dt_call_pulse();
     for (uint32_t c = 0; c < e->d.plan->n_calls; c++) {
         DT_TRY(is_skipped(e, c) ? DT_OK : run_call(e, c, s));
         DT_TRY(sum_gradients(e, c, s, &next));

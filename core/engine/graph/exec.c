@@ -6,6 +6,7 @@
 
 #include "engine/graph/plan.h"
 #include "engine/graph/plan_internal.h"
+#include "base/call_watch.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/trace.h"
@@ -255,6 +256,7 @@ dt_status dt_exec_run(dt_exec *e, const dt_exec_feed *feed)
         return DT_FAIL(DT_EINVAL, "the plan needs %s, which the feed does not supply",
                        feed->run == NULL ? "run" : "a place for losses");
     }
+    dt_call_pulse();
     DT_TRY(set_source_addresses(e, feed));
     DT_TRY(patch_views(e, feed));
     e->run = *feed->run;

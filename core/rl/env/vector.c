@@ -3,6 +3,7 @@
 
 #include "rl/env/vector.h"
 
+#include "base/call_watch.h"
 #include "base/clock.h"
 #include "base/fp_mode.h"
 #include "base/log.h"
@@ -517,6 +518,7 @@ static bool step_chunk(dt_vector *v, group *g)
     }
     const uint32_t end = g->end - begin < g->chunk ? g->end : begin + g->chunk;
     DT_TRACE_N("env", "environments", "instances", end - begin);
+    dt_call_pulse(); /* instances in processes, too */
     const double from = dt_clock_s();
     if (v->batch != NULL && end - begin > 1) {
         step_batch(v, begin, end);
