@@ -202,6 +202,21 @@ static dt_status report_run_end(const dt_args *a, const dt_run_desc *d, dt_statu
     return DT_OK; /* said, and in the run's own logs */
 }
 
+/* A run that was rejected before its first step leaves nothing; the other ranks close their logs first. False: a phase
+ * has begun. */
+static bool undo_rejected(dt_comm *c, dt_rundir **dir_p)
+{
+    const bool is_first = c == NULL || dt_comm_rank(c) == 0;
+    if (!is_first) {
+        dt_rundir_close(*dir_p);
+        *dir_p = NULL;
+    }
+    if (c != NULL && dt_comm_barrier(c) < 0) {
+        dt_error_clear();
+    }
+    return is_first && dt_rundir_undo(*dir_p);
+}
+
 static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r, dt_run_desc *d, int *code_p)
 {
     dt_comm *c = d->processes;
@@ -213,7 +228,8 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
     if (st == DT_OK && is_first) {
         st = open_run_dir(a, s, r, init_from, &dir);
     }
-    bool has_begun = r->from == NULL, has_stopped = false, has_advanced = false, is_resized = false;
+    bool has_begun = r->from == NULL && (dir == NULL || !dt_rundir_is_again(dir)), has_stopped = false,
+         has_advanced = false, is_resized = false;
     if (st == DT_OK && is_first && has_begun) {
         st = dt_rundir_write_start(dir, s);
     }
@@ -224,8 +240,13 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
         st = share_run_dir(s, c, &dir);
     }
     if (st < 0) {
+        dt_error reason;
+        dt_error_save(&reason, st);
+        if (dir != NULL && is_first) {
+            dt_rundir_undo(dir);
+        }
         dt_rundir_close(dir);
-        return st;
+        return dt_error_restore(&reason);
     }
     d->session = s;
     d->dir = dir;
@@ -239,8 +260,7 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
     dt_signals_install();
     st = dt_run_training(d);
     st = report_run_end(a, d, st, code_p);
-    const bool is_refused = dt_exit_is_rejection(*code_p) && c == NULL;
-    if (is_refused && dt_rundir_remove_unused(dir)) {
+    if (dt_exit_is_rejection(*code_p) && undo_rejected(c, &dir)) {
         has_begun = false;
     }
     if (has_begun && is_first && !is_resized) {

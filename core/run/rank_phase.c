@@ -225,10 +225,9 @@ static dt_status begin_records(dt_rank *k, int64_t index)
     if ((r->start.is_other_cpu || r->start.is_other_sum) && index == r->start.begin) {
         dt_rundir_mark_irreproducible(r->d->dir, r->base_step + begin);
     }
-    if (!*r->d->begun_p) { /* a resume that is rejected before this line leaves the run unchanged */
-        DT_TRY(dt_rundir_write_start(r->d->dir, r->d->session));
-        *r->d->begun_p = true;
-    }
+    /* a run that is rejected before this line leaves its folder unchanged */
+    DT_TRY(dt_rundir_begin(r->d->dir, r->d->session, !*r->d->begun_p));
+    *r->d->begun_p = true;
     if (dt_rank_write_progress(k, index) < 0) { /* as on a full disk: `dtrain runs` knows less */
         dt_log(DT_LOG_WARN, "%s", dt_error_text());
         dt_error_clear();

@@ -20,6 +20,7 @@
 #include "run/rundir_check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,13 @@ struct dt_rundir {
     dt_logfile *train_log, *error_log;
     int lock; /* of run.lock, -1: none */
     dt_run_meta meta;
-    bool is_new; /* the folder was made by this process */
+    bool is_new;    /* the folder was made by this process */
+    bool is_again;  /* it has a run that ended before its first checkpoint */
+    size_t n_there; /* bytes of its path that were a folder before: parents after that are new, too */
+    bool has_begun; /* dt_rundir_begin */
+    char **earlier; /* [n_earlier] entries of a folder that is not new, and bytes of its logs */
+    size_t n_earlier;
+    int64_t log_bytes[2];
 };
 
 static void write_log_line(void *user, int level, const char *line)
@@ -98,11 +105,11 @@ static dt_status open_log(const dt_rundir *r, const char *name, const dt_logfile
     return st;
 }
 
-/* What a run recorded that begins again; its logs stay, to document what happened. */
+/* What a run recorded that begins again; its logs stay, to document what happened, and metrics.jsonl, which is open, is
+ * rewound. */
 static dt_status remove_records(const char *path)
 {
-    static const char *const names[] = {"metrics.jsonl", "progress.json", "tensorboard",
-                                        "evaluation",    "report.html",   "trace.json"};
+    static const char *const names[] = {"progress.json", "tensorboard", "evaluation", "report.html", "trace.json"};
     dt_status st = DT_OK;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && st == DT_OK; i++) {
         dt_str p = {0};
@@ -243,12 +250,63 @@ dt_status dt_rundir_remove_temporary(const char *run_dir)
     return st;
 }
 
+/* Bytes of the longest part of a path that is a folder. */
+static size_t count_existing(const char *path)
+{
+    dt_str part = {0};
+    size_t found = 0;
+    for (size_t i = 1; path[i - 1] != '\0'; i++) {
+        if (path[i] == '/' || path[i] == '\0') {
+            dt_str_clear(&part);
+            dt_str_add_n(&part, path, i);
+            found = dt_str_status(&part) == DT_OK && dt_fs_is_dir(dt_str_text(&part)) ? i : found;
+        }
+    }
+    dt_str_fini(&part);
+    return found;
+}
+
+static void remove_new_parents(const dt_rundir *r)
+{
+    dt_str part = {0};
+    for (size_t n = strlen(r->path); n-- > r->n_there + 1;) {
+        if (r->path[n] == '/') {
+            dt_str_clear(&part);
+            dt_str_add_n(&part, r->path, n);
+            dt_fs_try_remove_folder(dt_str_text(&part));
+        }
+    }
+    dt_str_fini(&part);
+}
+
+static const char *const log_names[] = {"train.log", "error.log"};
+
+/* What a folder has before a run writes to it: dt_rundir_undo. */
+static dt_status note_earlier(dt_rundir *r)
+{
+    DT_TRY(dt_fs_list(r->path, &r->earlier, &r->n_earlier));
+    for (size_t i = 0; i < 2; i++) {
+        struct stat info;
+        dt_str path = {0};
+        dt_str_addf(&path, "%s/%s", r->path, log_names[i]);
+        const dt_status st = dt_str_status(&path);
+        r->log_bytes[i] = st == DT_OK && dt_beneath_stat(dt_str_text(&path), &info) == 0 ? (int64_t)info.st_size : -1;
+        dt_str_fini(&path);
+        DT_TRY(st);
+    }
+    return DT_OK;
+}
+
 dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
 {
     dt_rundir *r = dt_alloc(sizeof(*r));
     dt_str path = {0};
     dt_folder_state state = DT_FOLDER_FREE;
+    if (r != NULL) {
+        r->lock = -1;
+    }
     dt_status st = r != NULL ? dt_rundir_check(d) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
+    const size_t n_there = count_existing(d->dir != NULL ? d->dir : d->base);
     if (st == DT_OK && d->dir != NULL) {
         dt_str_add(&path, d->dir);
         st = dt_str_status(&path);
@@ -257,7 +315,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     }
     if (st == DT_OK) {
         r->path = dt_strdup(dt_str_text(&path));
-        r->lock = -1;
+        r->n_there = n_there;
         r->meta.argc = d->argc;
         r->meta.argv = d->argv;
         r->meta.phase = d->phase;
@@ -269,33 +327,41 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     if (st == DT_OK) {
         st = dt_beneath_guard(r->path); /* for good: a resumed run may have another author */
     }
+    if (st == DT_OK && !r->is_new) {
+        st = note_earlier(r);
+    }
     if (st == DT_OK) {
         st = lock_run_folder(r);
     }
     if (st == DT_OK) { /* another process may have trained there since the check */
         st = dt_rundir_check_mixing(r->path, d->resume, &state);
     }
-    if (st == DT_OK && state == DT_FOLDER_BEGUN) { /* no process trains there any more */
-        st = remove_records(r->path);
+    if (st == DT_OK) {
+        r->is_again = state == DT_FOLDER_BEGUN; /* no process trains there any more */
     }
     if (st == DT_OK && r->lock >= 0) {
         st = dt_rundir_remove_temporary(r->path);
     }
     if (st == DT_OK) {
         r->meta.mark = d->resume ? dt_run_meta_number(r->path, DT_RUN_META_MARK, -1) : -1;
-        st = open_log(r, "train.log", &d->log, &r->train_log);
+        st = open_log(r, log_names[0], &d->log, &r->train_log);
     }
     if (st == DT_OK) {
-        st = open_log(r, "error.log", &d->log, &r->error_log);
+        st = open_log(r, log_names[1], &d->log, &r->error_log);
     }
     dt_str_fini(&path);
     if (st < 0) {
+        dt_error reason;
+        dt_error_save(&reason, st);
+        if (r != NULL && r->lock >= 0) { /* else another process may have it */
+            dt_rundir_undo(r);
+        }
         dt_rundir_close(r);
-        return st;
+        return dt_error_restore(&reason);
     }
     dt_log_sink_set(write_log_line, r);
     dt_logfile_log_crashes(r->train_log);
-    if (state == DT_FOLDER_BEGUN) {
+    if (r->is_again) {
         dt_log(DT_LOG_WARN, "the run in %s ended before its first checkpoint: it starts again", r->path);
     }
     *out_p = r;
@@ -403,6 +469,19 @@ void dt_rundir_update_meta(dt_rundir *r, const dt_session *session, int exit_cod
     }
 }
 
+bool dt_rundir_is_again(const dt_rundir *r)
+{
+    return r->is_again;
+}
+
+dt_status dt_rundir_begin(dt_rundir *r, const dt_session *session, bool writes)
+{
+    r->has_begun = true;
+    DT_TRY(writes && r->is_again ? remove_records(r->path) : DT_OK);
+    r->is_again = false;
+    return writes ? dt_rundir_write_start(r, session) : DT_OK;
+}
+
 dt_status dt_rundir_write_start(dt_rundir *r, const dt_session *session)
 {
     DT_TRY(write_config(r, session->config));
@@ -451,19 +530,58 @@ static void close_logs(dt_rundir *r)
     r->train_log = r->error_log = NULL;
 }
 
-bool dt_rundir_remove_unused(dt_rundir *r)
+static bool was_there(const dt_rundir *r, const char *name)
 {
-    struct stat info;
-    dt_str progress = {0};
-    dt_str_addf(&progress, "%s/progress.json", r->path);
-    const bool has_begun = dt_str_status(&progress) < 0 || dt_beneath_stat(dt_str_text(&progress), &info) == 0;
-    dt_str_fini(&progress);
-    if (!r->is_new || has_begun) {
+    bool was = false;
+    for (size_t i = 0; i < r->n_earlier && !was; i++) {
+        was = strcmp(r->earlier[i], name) == 0;
+    }
+    return was;
+}
+
+/* A folder that was there before becomes as it was: what is new goes, and logs lose what was added. */
+static dt_status restore_folder(const dt_rundir *r)
+{
+    char **name = NULL;
+    size_t n = 0;
+    dt_str path = {0};
+    DT_TRY(dt_fs_list(r->path, &name, &n));
+    dt_status st = DT_OK;
+    for (size_t i = 0; i < n && st == DT_OK; i++) {
+        if (!was_there(r, name[i])) {
+            dt_str_clear(&path);
+            dt_str_addf(&path, "%s/%s", r->path, name[i]);
+            st = dt_str_status(&path);
+            st = st == DT_OK ? dt_fs_remove_tree(dt_str_text(&path)) : st;
+        }
+    }
+    for (size_t i = 0; i < 2 && st == DT_OK; i++) {
+        int fd = -1;
+        dt_str_clear(&path);
+        dt_str_addf(&path, "%s/%s", r->path, log_names[i]);
+        if (r->log_bytes[i] >= 0 && dt_str_status(&path) == DT_OK &&
+            dt_fs_open(dt_str_text(&path), O_WRONLY, &fd) == DT_OK) {
+            (void)!ftruncate(fd, (off_t)r->log_bytes[i]);
+            close(fd);
+        }
+    }
+    dt_str_fini(&path);
+    dt_fs_list_free(name, n);
+    return st;
+}
+
+bool dt_rundir_undo(dt_rundir *r)
+{
+    if (r->has_begun) {
         return false;
     }
     close_logs(r);
-    if (dt_fs_remove_tree(r->path) < 0) {
-        dt_log(DT_LOG_WARN, "%s remains, in which nothing was trained: %s", r->path, dt_error_text());
+    const dt_status st = r->is_new ? dt_fs_remove_tree(r->path) : restore_folder(r);
+    if (r->is_new) {
+        remove_new_parents(r);
+    }
+    if (st < 0) {
+        dt_log(DT_LOG_WARN, "%s is not as it was before, although nothing was trained: %s", r->path, dt_error_text());
         dt_error_clear();
     }
     return true;
@@ -476,6 +594,7 @@ void dt_rundir_close(dt_rundir *r)
     }
     close_logs(r);
     dt_lock_release(r->lock);
+    dt_fs_list_free(r->earlier, r->n_earlier);
     dt_free(r->path);
     dt_free(r);
 }

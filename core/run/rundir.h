@@ -69,8 +69,14 @@ dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p) DT_NO
 /* Files NAME.tmp.PID that a killed process left in a run, for the process that has the folder to itself; those of
  * checkpoints go when these are pruned. Errors: DT_EIO, DT_ENOMEM: a folder cannot be listed. */
 dt_status dt_rundir_remove_temporary(const char *run_dir) DT_NODISCARD;
-/* Before it is closed: a folder that this process made goes again, if no phase has begun in it. False: it stays. */
-bool dt_rundir_remove_unused(dt_rundir *r);
+/* Has it a run that ended before its first checkpoint? It is left as it is until this one begins. */
+bool dt_rundir_is_again(const dt_rundir *r);
+/* The first phase is ready to step: from now on the folder is this run's. writes: what dt_rundir_write_start does,
+ * after what an earlier run recorded there was removed. */
+dt_status dt_rundir_begin(dt_rundir *r, const dt_session *session, bool writes) DT_NODISCARD;
+/* Of a run that was rejected, before it is closed: a folder that this process made goes again, another one becomes as
+ * it was. False: a phase has begun in it, and it stays. */
+bool dt_rundir_undo(dt_rundir *r);
 void dt_rundir_close(dt_rundir *r);
 
 /* Where runs are made: DTRAIN_RUN_DIR, or "runs". */

@@ -9,6 +9,7 @@ set -u
 dtrain=${DT_BUILDDIR:-.}/dtrain
 work=$(mktemp -d ./test-refused-XXXXXX) || exit 1
 held=
+moves=
 trap 'test -z "$held" || kill "$held" 2>/dev/null; rm -rf "$work"' EXIT INT TERM
 failed=0
 cases=0
@@ -27,18 +28,24 @@ fail() {
     sed 's/^/    run:  /' "$work/err" 2>/dev/null | tail -n 4
     failed=$((failed + 1))
 }
-# both CODE NAME ARGUMENTS...: plan and run end with this code
+# names and sizes of what is there, but for what this script writes itself
+contents() {
+    find "$work" -type f ! -name err ! -name plan -exec wc -c {} + | sort
+    find "$work" | grep -v -e '/err$' -e '/plan$' | sort
+}
+# both CODE NAME ARGUMENTS...: plan and run end with this code, and leave nothing
 both() {
     want=$1 name=$2
     shift 2
     cases=$((cases + 1))
-    find "$work" | sort >"$work.before"
+    contents >"$work.before"
     "$dtrain" "$@" --dry-run >"$work.out" 2>"$work.plan"
     plan=$?
-    find "$work" | sort | cmp -s - "$work.before" || fail "$name: a plan leaves files"
+    [ -n "$held" ] || contents | cmp -s - "$work.before" || fail "$name: a plan leaves files"
     mv "$work.plan" "$work/plan"
     "$dtrain" "$@" >/dev/null 2>"$work/err"
     code=$?
+    [ -n "$held$moves" ] || contents | diff - "$work.before" || fail "$name: a rejected run leaves files"
     [ $plan -eq "$want" ] && [ $code -eq "$want" ] || fail "$name: plan $plan, run $code, expected $want"
     rm -f "$work.before" "$work.out"
 }
@@ -72,7 +79,9 @@ both 2 "a model of another size" run --resume "$work/first" --set world_lstm.hid
 both 2 "phases that the checkpoint is not of" run --resume "$work/first" --phase 2 -q
 cp -r "$work/first" "$work/bad"
 for file in "$work"/bad/checkpoints/step-*/model.safetensors; do printf x | dd of="$file" bs=1 seek=900 conv=notrunc 2>/dev/null; done
+moves=1 # to quarantine
 both 4 "damaged checkpoints" run --resume "$work/bad" -q
+moves=
 
 cases=$((cases + 1))
 "$dtrain" run --resume "$work/first" --dry-run --json -q 2>"$work/err" | grep -q "\"run_dir\":\"[^\"]*/first\"" ||
@@ -94,6 +103,19 @@ both 3 "no such plugin" --plugin ./nowhere.so
 both 2 "several ranks of one process" $one --set comm.backend=mpi
 both 2 "no profile" $one --profile nowhere
 both 2 "--max-steps" $one --max-steps 0
+
+# --- folders that are there already: notes of the user, a run that ended before its first checkpoint; new parents ---
+mkdir "$work/notes" && echo mine >"$work/notes/notes.txt" && echo earlier >"$work/notes/train.log"
+DTRAIN_FAULT=run.begin:1! "$dtrain" $one --run-dir "$work/begun" 2>/dev/null
+echo old >"$work/begun/report.html"
+for folder in notes begun parent/new; do
+    for how in "" "--set comm.backend=sim --set comm.ranks=2" "--nproc 2"; do
+        [ "$how" != "--nproc 2" ] || (. "$DT_SRCDIR/tests/mpi_job.sh") >/dev/null || continue
+        both 2 "a batch larger than the data $how" $one --set data.batch=1000000 --run-dir "$work/$folder" $how
+        both 4 "no store $how" $one --set data.store="$work/nowhere" --run-dir "$work/$folder" $how
+        both 2 "no room in memory $how" $one --set memory.target_gb=0.001 --run-dir "$work/$folder" $how
+    done
+done
 
 # --- phases that follow each other: parameters that stay frozen, shapes that differ ---
 cat >"$work/two.cfg" <<'END'

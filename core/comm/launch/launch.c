@@ -62,6 +62,7 @@ typedef struct job {
     dt_listen output;   /* what mpirun said of this life */
     dt_cause cause;
     dt_launch_notes notes;
+    bool had[2]; /* own_files in the run's folder, before this job */
     pid_t pid;
 } job;
 
@@ -148,12 +149,29 @@ static dt_status check_unlocked(const dt_launch_desc *d)
     return DT_OK;
 }
 
+static const char *const own_files[] = {"launch.log", "launch.lock"};
+
+static void visit_own_files(const job *j, bool *had, bool removes)
+{
+    for (size_t i = 0; i < sizeof(own_files) / sizeof(own_files[0]); i++) {
+        dt_str path = {0};
+        dt_str_addf(&path, "%s/%s", j->run, own_files[i]);
+        if (dt_str_status(&path) == DT_OK && !removes) {
+            had[i] = dt_fs_is_file(dt_str_text(&path));
+        } else if (dt_str_status(&path) == DT_OK && !had[i]) {
+            dt_fs_try_remove(dt_str_text(&path));
+        }
+        dt_str_fini(&path);
+    }
+}
+
 static void find_run_dir(job *j)
 {
     const char *run = dt_board_run_dir(j->board);
     if (run[0] != '\0' && (j->run == NULL || strcmp(j->run, run) != 0)) {
         dt_free(j->run);
         j->run = dt_strdup(run);
+        visit_own_files(j, j->had, false);
         dt_launch_notes_open(&j->notes, run);
         dt_lock_release(j->lock);
         j->lock = -1;
@@ -421,6 +439,14 @@ static int64_t newest_step(const job *j)
     return run != NULL && j->d->newest_step != NULL ? j->d->newest_step(run) : -1;
 }
 
+/* A run that was rejected before its first step leaves its folder as it was: rank 0 sees to what the ranks wrote. */
+static void remove_own_files(job *j, int code)
+{
+    if (j->run != NULL && dt_exit_is_rejection(code) && !dt_board_has_advanced(j->board) && newest_step(j) < 0) {
+        visit_own_files(j, j->had, true);
+    }
+}
+
 /* Asked to stop once: where a checkpoint is intact the run continues from it, whatever the processes ended with that
  * were stopped while they started, or after one of them was lost. */
 static int exit_code_of_stop(job *j, int code)
@@ -678,6 +704,9 @@ dt_status dt_launch_run(const dt_launch_desc *d, int *code_p, char **left_p)
         dt_members_fini(&j.members);
     }
     dt_launch_notes_end(&j.notes);
+    if (st == DT_OK) {
+        remove_own_files(&j, *code_p);
+    }
     dt_board_close(j.board);
     dt_cause_fini(&j.cause);
     dt_lock_release(j.lock);
