@@ -75,7 +75,8 @@ void dt_fp_mode_describe(dt_fp_mode before, dt_fp_mode after, char *out, unsigne
 uint64_t dt_fp_mode_n_changed(void);
 void dt_fp_mode_last(char *out, unsigned long bytes);
 
-/* A statement that calls foreign code, which is noted for whoever looks for calls that hang: DT_FP_GUARD(id, "step", st = ops->step(self, &io)); */
+/* A statement that calls foreign code, which is noted for the thread that looks for calls that hang:
+ * DT_FP_GUARD(id, "step", st = ops->step(self, &io)); */
 #define DT_FP_GUARD(culprit, call, ...)                                                                                \
     do {                                                                                                               \
         const dt_call_mark call_before_ = dt_call_begin(culprit, call);                                                \
