@@ -189,7 +189,7 @@ static inline dt_status world_future_params(const world_ports *p, dt_params *reg
 }
 
 /* x, y [S,K F] -> [S,K,F,2]; one future: [S,F,2] */
-static inline dt_tensor *world_axes(const world_ports *p, dt_graph *g, dt_tensor *x, dt_tensor *y)
+static inline dt_tensor *world_stack_axes(const world_ports *p, dt_graph *g, dt_tensor *x, dt_tensor *y)
 {
     dt_tensor *part[2] = {x, y};
     for (int a = 0; a < WORLD_AXES; a++) {
@@ -225,17 +225,17 @@ static inline dt_tensor *world_velocity(const world_ports *p, dt_graph *g, dt_te
     dt_tensor *v = dt_add(g, dt_affine(g, zx, WORLD_CORRECTION_MPS, 0.0), speed);
     v = p->K > 1 ? dt_add(g, v, world_anchors(p, g, dt_slice(g, zx, 0, p->F))) : v;
     if (!p->is_kinematic) {
-        return world_axes(p, g, v, dt_affine(g, zy, WORLD_CORRECTION_MPS, 0.0));
+        return world_stack_axes(p, g, v, dt_affine(g, zy, WORLD_CORRECTION_MPS, 0.0));
     }
     v = world_not_negative(g, v);
     dt_tensor *tan_half = dt_affine(g, zy, WORLD_TURN, 0.0), *square = dt_mul(g, tan_half, tan_half);
     dt_tensor *unit = dt_div(g, v, dt_affine(g, square, 1.0, 1.0));
-    return world_axes(p, g, dt_mul(g, unit, dt_affine(g, square, -1.0, 1.0)),
-                      dt_mul(g, unit, dt_affine(g, tan_half, 2.0, 0.0)));
+    return world_stack_axes(p, g, dt_mul(g, unit, dt_affine(g, square, -1.0, 1.0)),
+                            dt_mul(g, unit, dt_affine(g, tan_half, 2.0, 0.0)));
 }
 
 /* sum_j p_j x_j: x [S,K,2 F], probability [S,K,1] -> [S,2 F] */
-static inline dt_tensor *world_mean(dt_graph *g, dt_tensor *x, dt_tensor *probability)
+static inline dt_tensor *world_mixture_mean(dt_graph *g, dt_tensor *x, dt_tensor *probability)
 {
     return dt_reduce(g, DT_REDUCE_SUM, dt_mul(g, x, probability));
 }
@@ -256,10 +256,10 @@ static inline void world_sum_up(const world_ports *p, dt_graph *g, dt_tensor **o
     dt_tensor *probability = dt_split(g, out[WORLD_OUT_PROBABILITY], 0); /* [S,K,1] */
     dt_tensor *all = dt_merge(g, out[WORLD_OUT_FUTURES]);
     dt_tensor *deviation = dt_unary(g, DT_FN_EXP, dt_merge(g, out[WORLD_OUT_SPREADS]), 0.0);
-    dt_tensor *mean = world_mean(g, all, probability);
+    dt_tensor *mean = world_mixture_mean(g, all, probability);
     dt_tensor *apart = dt_sub(g, all, world_repeat_futures(g, mean, p->K));
     dt_tensor *square = dt_add(g, dt_mul(g, apart, apart), dt_mul(g, deviation, deviation));
-    dt_tensor *log_square = dt_unary(g, DT_FN_LOG, world_mean(g, square, probability), 0.0);
+    dt_tensor *log_square = dt_unary(g, DT_FN_LOG, world_mixture_mean(g, square, probability), 0.0);
     out[WORLD_OUT_FUTURE] = dt_split(g, mean, p->F);
     out[WORLD_OUT_SPREAD] = dt_split(g, dt_affine(g, log_square, 0.5, 0.0), p->F);
 }
@@ -290,7 +290,7 @@ static inline dt_tensor *world_aligning_distance(const world_ports *p, dt_graph 
         part[j] = aside;
     }
     aside = p->K > 1 ? dt_concat(g, part, (uint32_t)p->K) : aside;
-    return world_axes(p, g, dt_fill(g, aside, 0.0), aside);
+    return world_stack_axes(p, g, dt_fill(g, aside, 0.0), aside);
 }
 
 /* Ways [S,K,F,2], one [S,F,2], along a path [S,P,4]. */
@@ -321,7 +321,7 @@ static inline void world_futures(const world_ports *p, dt_graph *g, dt_tensor *z
         future = world_along_path(p, g, future, path);
     }
     dt_tensor *growth =
-        dt_unary(g, DT_FN_SOFTPLUS, world_axes(p, g, dt_slice(g, z, 2 * n, n), dt_slice(g, z, 3 * n, n)), 0.0);
+        dt_unary(g, DT_FN_SOFTPLUS, world_stack_axes(p, g, dt_slice(g, z, 2 * n, n), dt_slice(g, z, 3 * n, n)), 0.0);
     dt_tensor *sigma = dt_affine(g, dt_cumsum(g, growth), WORLD_SIGMA_GROWTH_MPS * p->dt_s, WORLD_SIGMA_FLOOR_M);
     dt_tensor *spread = dt_unary(g, DT_FN_LOG, sigma, 0.0);
     if (p->is_calibrated) {

@@ -165,7 +165,7 @@ static inline dt_tensor *world_linear(dt_graph *g, dt_tensor *x, const char *nam
 }
 
 /* motion [T,S,6] with everything brought to order 1, as gates need it */
-static inline dt_tensor *world_scale(dt_graph *g, dt_tensor *motion)
+static inline dt_tensor *world_scale_motion(dt_graph *g, dt_tensor *motion)
 {
     dt_tensor *part[4] = {dt_affine(g, dt_slice(g, motion, 0, 2), 1.0 / 2.0, 0.0), dt_slice(g, motion, 2, 2),
                           dt_affine(g, dt_slice(g, motion, WORLD_MOTION_SPEED, 1), 1.0 / 5.0, 0.0),
@@ -195,7 +195,7 @@ static inline int world_has_roads(const world_net *w, dt_tensor *const *in)
 }
 
 /* What the head's first layer gets from the lane [S,R]: [S,head] */
-static inline dt_tensor *world_lane(const world_net *w, dt_graph *g, dt_tensor *lane, dt_tensor *key)
+static inline dt_tensor *world_record_lane(const world_net *w, dt_graph *g, dt_tensor *lane, dt_tensor *key)
 {
     dt_tensor *z = dt_relu(g, world_linear(g, lane, "lane.0"));
     return dt_linear(g, world_drop(w, g, z, key), g->api->param(g, "lane.1.w"), NULL);
@@ -216,7 +216,7 @@ static inline dt_status world_head(const world_net *w, dt_graph *g, dt_tensor *s
         part[3 + i] = dt_step(g, scaled, -1 - back[i]);
     }
     dt_tensor *z = world_linear(g, dt_concat(g, part, 3 + n_lags), "head.0");
-    z = dt_relu(g, world_has_roads(w, in) ? dt_add(g, z, world_lane(w, g, in[WORLD_IN_LANE], key)) : z);
+    z = dt_relu(g, world_has_roads(w, in) ? dt_add(g, z, world_record_lane(w, g, in[WORLD_IN_LANE], key)) : z);
     z = world_drop(w, g, z, key);
     dt_tensor *speed = dt_slice(g, dt_step(g, motion, -1), WORLD_MOTION_SPEED, 1); /* [S,1] */
     dt_tensor *path = world_has_roads(w, in) ? in[WORLD_IN_PATH] : NULL;

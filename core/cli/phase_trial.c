@@ -43,14 +43,14 @@ typedef struct trial {
     bool has_rollout;
 } trial;
 
-static void note(const trial *x, const char *what)
+static void append_note(const trial *x, const char *what)
 {
     dt_str_addf(x->note, "%s%s", x->note->bytes > 0 ? ", " : "", what);
 }
 
 /* ---- one instance ------------------------------------------------------------------------------------------------ */
 
-static dt_status life_create(life *l, const trial *x)
+static dt_status lifecycle_create(life *l, const trial *x)
 {
     *l = (life){.comm = NULL};
     pthread_mutex_init(&l->lock, NULL);
@@ -59,7 +59,7 @@ static dt_status life_create(life *l, const trial *x)
     return dt_stage_create(&d, &l->stage);
 }
 
-static void life_end(life *l)
+static void lifecycle_end(life *l)
 {
     dt_stage_destroy(l->stage);
     dt_comm_destroy(l->comm);
@@ -147,7 +147,7 @@ static dt_status save_and_load(const trial *x, const dt_stage *stage)
     if (is_saved && ops->load != NULL && dt_trial_begin_step(x->t, "load")) {
         st = load_state(stage, &b);
         if (st == DT_OK) {
-            note(x, "saved and loaded");
+            append_note(x, "saved and loaded");
         }
     }
     dt_str_fini(&b.bytes);
@@ -173,7 +173,7 @@ static dt_status resume(const trial *x, const char *dir, char hash[17])
     dt_ckpt_info info = {0};
     dt_progress p = {.struct_size = sizeof(p)};
     int n = 0;
-    dt_status st = life_create(&l, x);
+    dt_status st = lifecycle_create(&l, x);
     if (st >= 0) {
         st = dt_stage_start(l.stage);
     }
@@ -191,7 +191,7 @@ static dt_status resume(const trial *x, const char *dir, char hash[17])
         st = save_checkpoint(x, l.stage, dir != NULL ? "resumed" : "again", &info);
     }
     memcpy(hash, info.weights_hash, sizeof(info.weights_hash));
-    life_end(&l);
+    lifecycle_end(&l);
     return st > 0 ? DT_OK : st;
 }
 
@@ -219,7 +219,7 @@ static dt_status try_resume(const trial *x, const char *dir)
     if (strcmp(hash, x->hash) != 0) {
         return diagnose_resume_mismatch(x);
     }
-    note(x, "resumed to the same weights");
+    append_note(x, "resumed to the same weights");
     return DT_OK;
 }
 
@@ -246,7 +246,7 @@ static dt_status compare_inputs(const dt_trainer *in_run, const dt_trainer *load
 static dt_status try_acting(const trial *x, const dt_stage *in_run, const char *dir)
 {
     life l;
-    dt_status st = life_create(&l, x);
+    dt_status st = lifecycle_create(&l, x);
     if (st >= 0) {
         st = dt_stage_start(l.stage);
     }
@@ -258,13 +258,14 @@ static dt_status try_acting(const trial *x, const dt_stage *in_run, const char *
             st = compare_inputs(in_run->train[i].trainer, l.stage->train[i].trainer);
         }
     }
-    life_end(&l);
+    lifecycle_end(&l);
     return st > 0 ? DT_OK : st;
 }
 
 /* ---- another process --------------------------------------------------------------------------------------------- */
 
-static void add_words(const dt_args *a, const char *ranks, const char *steps, const char *folder, const char **word)
+static void append_command_words(const dt_args *a, const char *ranks, const char *steps, const char *folder,
+                                 const char **word)
 {
     uint32_t n = 0;
     word[n++] = "dtrain";
@@ -296,7 +297,7 @@ static void add_words(const dt_args *a, const char *ranks, const char *steps, co
 enum { APART_S = 120, SAID_BYTES = 512 }; /* of a run in a process of its own: time, end of its messages */
 
 /* Waits, with a sign of life; -1: it did not end. */
-static int wait_for(const trial *x, pid_t pid, const char *ranks)
+static int wait_for_child(const trial *x, pid_t pid, const char *ranks)
 {
     enum { PER_S = 20 };
     int status = -1;
@@ -329,7 +330,7 @@ static void read_last_line(int fd, char out[SAID_BYTES])
     snprintf(out, SAID_BYTES, "%s", line[0] != '\0' ? line : "without a message");
 }
 
-static dt_status rate_end(const char *ranks, int status, const char *said)
+static dt_status check_exit_status(const char *ranks, int status, const char *said)
 {
     if (status == -1) {
         return DT_FAIL(DT_EPLUGIN, "a run with %s did not end within %d s", ranks, APART_S);
@@ -354,7 +355,7 @@ static void exec_run(const char *const *word, int said)
     _exit(127);
 }
 
-static dt_status run_apart(const trial *x, const char *ranks, char hash[17])
+static dt_status run_in_own_process(const trial *x, const char *ranks, char hash[17])
 {
     enum { MOST = 2 * (2 * DT_CLI_MAX_REPEAT) + 40 };
     const char *word[MOST];
@@ -364,19 +365,19 @@ static dt_status run_apart(const trial *x, const char *ranks, char hash[17])
     snprintf(folder, sizeof(folder), "%s/%s-%s", x->folder, x->model != NULL ? x->model : "phase", ranks);
     snprintf(text, sizeof(text), "%s.txt", folder);
     snprintf(steps, sizeof(steps), "%llu", (unsigned long long)x->steps);
-    add_words(x->a, ranks, steps, folder, word);
+    append_command_words(x->a, ranks, steps, folder, word);
     DT_TRY(dt_fs_open(text, O_RDWR | O_CREAT | O_TRUNC, &fd));
     fflush(NULL);
     const pid_t pid = fork();
     if (pid == 0) {
         exec_run(word, fd);
     }
-    const int status = pid > 0 ? wait_for(x, pid, ranks) : 0;
+    const int status = pid > 0 ? wait_for_child(x, pid, ranks) : 0;
     dt_status st = pid > 0 ? DT_OK : DT_FAIL(DT_EUNSUPPORTED, "cannot start a process: %s", strerror(errno));
     read_last_line(fd, said);
     close(fd);
     if (st == DT_OK) {
-        st = rate_end(ranks, status, said);
+        st = check_exit_status(ranks, status, said);
     }
     if (st == DT_OK) {
         st = dt_ckpt_inspect(folder, &info);
@@ -393,22 +394,22 @@ static bool has_work_for_two(const trial *x)
     const dt_sections *o = &x->s->opts[x->s->first];
     const bool has_shards = o->data.shards >= 2, has_instances = !x->has_rollout || o->env.instances >= 2;
     if (!has_shards || !has_instances) {
-        note(x,
-             has_shards ? "not tried on 2 ranks, as env.instances is 1" : "not tried on 2 ranks, as data.shards is 1");
+        append_note(x, has_shards ? "not tried on 2 ranks, as env.instances is 1"
+                                  : "not tried on 2 ranks, as data.shards is 1");
     }
     return has_shards && has_instances;
 }
 
-static dt_status try_apart(const trial *x)
+static dt_status try_in_own_process(const trial *x)
 {
     char two[17], one[17];
     const bool has_two = has_work_for_two(x);
-    DT_TRY(has_two ? run_apart(x, "comm.ranks=2", two) : DT_OK);
+    DT_TRY(has_two ? run_in_own_process(x, "comm.ranks=2", two) : DT_OK);
     if (has_two && strcmp(two, x->hash) == 0) {
-        note(x, "the same weights in another process on 2 ranks");
+        append_note(x, "the same weights in another process on 2 ranks");
         return DT_OK;
     }
-    DT_TRY(run_apart(x, "comm.ranks=1", one));
+    DT_TRY(run_in_own_process(x, "comm.ranks=1", one));
     if (strcmp(one, x->hash) != 0) {
         return DT_FAIL(DT_EPLUGIN,
                        "%d iterations in another process end in other weights: something depends on addresses, the "
@@ -442,12 +443,12 @@ static dt_status try_evaluating(trial *x, dt_stage *stage)
         return DT_OK;
     }
     DT_TRY(dt_stage_evaluate(stage, &unused));
-    note(x, "evaluated");
+    append_note(x, "evaluated");
     return DT_OK;
 }
 
 /* Four iterations, with an evaluation and a checkpoint in the middle; info: of that. */
-static dt_status run_through(trial *x, dt_stage *stage, dt_ckpt_info *info, bool *has_checkpoint_p)
+static dt_status run_iterations(trial *x, dt_stage *stage, dt_ckpt_info *info, bool *has_checkpoint_p)
 {
     dt_progress p = {.struct_size = sizeof(p)};
     dt_progress_mark first;
@@ -458,7 +459,7 @@ static dt_status run_through(trial *x, dt_stage *stage, dt_ckpt_info *info, bool
         return save_and_load(x, stage);
     }
     dt_status st = iterate(stage, 1, &n, &p);
-    dt_progress_mark_take(&first, stage, &p);
+    dt_progress_mark_capture(&first, stage, &p);
     if (st == DT_OK) {
         st = iterate(stage, HALF - 1, &n_more, &p);
         n += n_more;
@@ -513,29 +514,29 @@ static dt_status try_recording(const dt_stage *stage)
     return DT_OK;
 }
 
-static dt_status try_first(trial *x, dt_ckpt_info *info, bool *has_checkpoint_p)
+static dt_status try_first_process(trial *x, dt_ckpt_info *info, bool *has_checkpoint_p)
 {
     life l;
     if (!dt_trial_begin_step(x->t, "create")) {
         return DT_OK;
     }
-    dt_status st = life_create(&l, x);
+    dt_status st = lifecycle_create(&l, x);
     if (st >= 0) {
         st = require_model(x, l.stage);
     }
     if (st < 0) {
-        life_end(&l);
+        lifecycle_end(&l);
         return st;
     }
-    note(x, "created");
+    append_note(x, "created");
     if (dt_trial_begin_step(x->t, "start")) {
         st = dt_stage_start(l.stage);
         if (st >= 0) {
-            note(x, "started");
+            append_note(x, "started");
             st = l.stage->trainer != NULL && dt_trial_begin_step(x->t, "record again") ? try_recording(l.stage) : DT_OK;
         }
         if (st >= 0) {
-            st = run_through(x, l.stage, info, has_checkpoint_p);
+            st = run_iterations(x, l.stage, info, has_checkpoint_p);
         }
     }
     x->has_rollout = l.stage->rollout != NULL;
@@ -545,10 +546,10 @@ static dt_status try_first(trial *x, dt_ckpt_info *info, bool *has_checkpoint_p)
     }
     if (dt_trial_begin_step(x->t, "stop")) {
         dt_stage_stop(l.stage);
-        note(x, "stopped");
+        append_note(x, "stopped");
         if (dt_trial_begin_step(x->t, "destroy")) {
-            life_end(&l);
-            note(x, "destroyed");
+            lifecycle_end(&l);
+            append_note(x, "destroyed");
         }
     }
     return st == DT_ECONFIG || st == DT_ENOTFOUND || st == DT_EUNSUPPORTED ? DT_CONTEXT(DT_EPLUGIN, "after create")
@@ -559,12 +560,12 @@ static dt_status try_all(trial *x)
 {
     dt_ckpt_info info = {0};
     bool has_checkpoint = false;
-    DT_TRY(try_first(x, &info, &has_checkpoint));
+    DT_TRY(try_first_process(x, &info, &has_checkpoint));
     if (x->steps > 0 && dt_trial_begin_step(x->t, "resuming")) {
         DT_TRY(try_resume(x, info.path));
     }
     if (x->steps > 0 && dt_trial_begin_step(x->t, "another process")) {
-        DT_TRY(try_apart(x));
+        DT_TRY(try_in_own_process(x));
     }
     return DT_OK;
 }

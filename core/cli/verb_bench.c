@@ -187,7 +187,7 @@ dt_status dt_verb_bench_comm(const dt_args *a, int *code_p)
     }
     if (!dt_launch_detect(&launch)) {
         if (n.max < 2) {
-            DT_TRY(dt_processes_refuse_lone(a));
+            DT_TRY(dt_processes_reject_single(a));
             return DT_FAIL(DT_ECONFIG, "dtrain bench comm measures between processes: use --nproc 2 or more, or start "
                                        "it with mpirun or srun");
         }

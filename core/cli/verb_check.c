@@ -43,7 +43,7 @@ static void add_short_run_options(dt_args *a)
     }
 }
 
-static dt_status trial_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p)
+static dt_status try_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p)
 {
     const answer *given = user;
     dt_args a = *given->args;
@@ -139,7 +139,7 @@ static bool is_misfit(dt_status st)
 }
 
 /* The first phase that can train the model there: those of its own plugin, then the others, by id. */
-static dt_status trial_model(void *user, const dt_loaded *model, dt_trial *t, dt_str *note_p)
+static dt_status try_model(void *user, const dt_loaded *model, dt_trial *t, dt_str *note_p)
 {
     enum { MOST = 64 };
     const answer *given = user;
@@ -245,7 +245,7 @@ static dt_status check_plugin_file(const dt_check_desc *d, const char *file, ans
 }
 
 /* memory.target_gb, else half of what is free, from 256 MB to 4 GB. */
-static uint64_t allowed_memory(const dt_memory_opts *o)
+static uint64_t choose_memory_limit(const dt_memory_opts *o)
 {
     static const uint64_t most = UINT64_C(4) << 30, least = UINT64_C(256) << 20;
     dt_limits r;
@@ -276,13 +276,13 @@ dt_status dt_verb_check(const dt_args *a, int *code_p)
         dt_session_close(&s);
         return st;
     }
-    dt_trial_limit_memory(allowed_memory(&memory));
+    dt_trial_limit_memory(choose_memory_limit(&memory));
     const dt_check_desc d = {.loader = s.loader,
                              .config = s.config,
                              .timeout_s = env.timeout_s,
                              .store = *data.store != '\0' ? data.store : s.demo_store,
-                             .run_phase = trial_phase,
-                             .run_model = a->env != NULL ? trial_model : NULL,
+                             .run_phase = try_phase,
+                             .run_model = a->env != NULL ? try_model : NULL,
                              .check_config = check_config,
                              .report = print_verdict,
                              .user = &w};

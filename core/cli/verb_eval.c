@@ -35,7 +35,7 @@ static dt_status compare_with_baselines(dt_session *s, int64_t index, dt_stage *
     }
     dt_stage_desc d = stage->d;
     d.trained_on = NULL;
-    dt_status st = dt_policy_result_take(stage, &policy);
+    dt_status st = dt_policy_result_capture(stage, &policy);
     if (st == DT_OK) {
         st = dt_baselines_compare(&d, policy, is_json, out);
     }

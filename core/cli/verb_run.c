@@ -418,7 +418,7 @@ dt_status dt_verb_run(const dt_args *a, int *code_p)
     if (!dt_launch_detect(&launch) && (n.max > 1 || machines.max > 0)) {
         return dt_processes_launch(a, n, machines, code_p);
     }
-    dt_status st = dt_processes_refuse_lone(a);
+    dt_status st = dt_processes_reject_single(a);
     if (st == DT_OK) {
         st = dt_processes_begin(&launch, n, &d.processes);
     }

@@ -288,7 +288,7 @@ void dt_board_limit_ranks(dt_board *b, uint32_t most)
     }
 }
 
-uint32_t dt_board_most_ranks(const dt_board *b)
+uint32_t dt_board_max_ranks(const dt_board *b)
 {
     return b != NULL ? atomic_load(&b->head->most_ranks) : 0;
 }

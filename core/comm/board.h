@@ -62,7 +62,7 @@ void dt_board_mark_advanced(dt_board *b); /* a step, or an evaluation that was p
 bool dt_board_has_advanced(const dt_board *b);
 /* A rank: how many ranks have work now; the launcher starts no more of MIN:MAX. 0: any number. */
 void dt_board_limit_ranks(dt_board *b, uint32_t most);
-uint32_t dt_board_most_ranks(const dt_board *b);
+uint32_t dt_board_max_ranks(const dt_board *b);
 
 /* ---- for all ranks ---- */
 void dt_board_read_rank(const dt_board *b, uint32_t rank, dt_board_rank *out);

@@ -92,7 +92,7 @@ void dt_baseline_names_fini(dt_baseline_names *b)
 
 /* ---- the policy's own -------------------------------------------------------------------------------------------- */
 
-dt_status dt_policy_result_take(dt_stage *s, dt_policy_result **out_p)
+dt_status dt_policy_result_capture(dt_stage *s, dt_policy_result **out_p)
 {
     *out_p = NULL;
     if (s->results.n == 0 || s->env.comp == NULL || s->rollout == NULL) {
@@ -148,7 +148,7 @@ static dt_status make_and_evaluate(const dt_stage_desc *d, dt_stage **stage_p, d
     DT_TRY(dt_comm_join(d->comm, started));
     const dt_status evaluated = dt_stage_evaluate(*stage_p, &p);
     DT_TRY(dt_comm_join(d->comm, evaluated));
-    const dt_status taken = dt_policy_result_take(*stage_p, out_p);
+    const dt_status taken = dt_policy_result_capture(*stage_p, out_p);
     return dt_comm_join(d->comm, taken);
 }
 

@@ -37,7 +37,7 @@ typedef struct dt_policy_result { /* the policy's last evaluation: what is left 
 } dt_policy_result;
 
 /* From a stage that is about to go; NULL in out_p: it evaluated no policy in an environment. Errors: DT_ENOMEM. */
-dt_status dt_policy_result_take(dt_stage *s, dt_policy_result **out_p) DT_NODISCARD;
+dt_status dt_policy_result_capture(dt_stage *s, dt_policy_result **out_p) DT_NODISCARD;
 void dt_policy_result_free(dt_policy_result *p);
 
 /* [collective] d: as the phase's own stage was made. run_dir: of rank 0, NULL elsewhere. Prints a table and writes the

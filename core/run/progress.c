@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-void dt_progress_mark_take(dt_progress_mark *m, const dt_stage *s, const dt_progress *p)
+void dt_progress_mark_capture(dt_progress_mark *m, const dt_stage *s, const dt_progress *p)
 {
     *m = (dt_progress_mark){.step = p->step,
                             .epoch = p->epoch,
@@ -21,7 +21,7 @@ void dt_progress_mark_take(dt_progress_mark *m, const dt_stage *s, const dt_prog
 bool dt_progress_mark_differs(const dt_progress_mark *m, const dt_stage *s, const dt_progress *p)
 {
     dt_progress_mark now;
-    dt_progress_mark_take(&now, s, p);
+    dt_progress_mark_capture(&now, s, p);
     return memcmp(m, &now, sizeof(now)) != 0;
 }
 
@@ -29,7 +29,7 @@ dt_status dt_progress_check(dt_progress_mark *m, uint32_t *idle_p, const dt_stag
 {
     const bool is_idle = !dt_progress_mark_differs(m, s, p);
     *idle_p = is_idle ? *idle_p + 1 : 0;
-    dt_progress_mark_take(m, s, p);
+    dt_progress_mark_capture(m, s, p);
     return *idle_p < DT_PROGRESS_MOST_IDLE
                ? DT_OK
                : DT_FAIL(DT_EPLUGIN,

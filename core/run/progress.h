@@ -15,7 +15,7 @@ typedef struct dt_progress_mark {
     uint64_t step, epoch, iterations, trained, moved, env_steps;
 } dt_progress_mark;
 
-void dt_progress_mark_take(dt_progress_mark *m, const dt_stage *s, const dt_progress *p);
+void dt_progress_mark_capture(dt_progress_mark *m, const dt_stage *s, const dt_progress *p);
 bool dt_progress_mark_differs(const dt_progress_mark *m, const dt_stage *s, const dt_progress *p);
 /* After a call of iterate: *idle_p counts calls in a row that left *m as it was. Errors: DT_EPLUGIN after the last that
  * is accepted. */

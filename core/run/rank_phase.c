@@ -156,7 +156,7 @@ static dt_status rewind_run(dt_rank *k, uint64_t begin)
 }
 
 /* Phases of the same plugin before this one. */
-static uint32_t count_earlier(const dt_run_context *r, int64_t index)
+static uint32_t count_earlier_phases(const dt_run_context *r, int64_t index)
 {
     uint32_t n = 0;
     for (int64_t i = 0; i < index; i++) {
@@ -232,7 +232,7 @@ static dt_status begin_records(dt_rank *k, int64_t index)
         dt_log(DT_LOG_WARN, "%s", dt_error_text());
         dt_error_clear();
     }
-    DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, count_earlier(r, index), begin));
+    DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, count_earlier_phases(r, index), begin));
     return begin_event_files(k, index, begin);
 }
 
@@ -376,7 +376,7 @@ dt_status dt_rank_run_phases(dt_rank *k)
         const dt_status st = run_phase(k, i);
         const uint64_t steps = st >= 0 ? dt_trainer_step_number(k->stage->trainer) : 0;
         dt_policy_result *policy = NULL;
-        const dt_status kept = st == DT_DONE ? dt_policy_result_take(k->stage, &policy) : DT_OK;
+        const dt_status kept = st == DT_DONE ? dt_policy_result_capture(k->stage, &policy) : DT_OK;
         dt_device_watch_end(&k->device);
         dt_stage_destroy(k->stage);
         dt_snapshot_backup_fini(&k->backup);

@@ -127,19 +127,19 @@ bool dt_processes_may_vary(void)
 }
 
 /* MIN of MIN:MAX, or N, among the launcher's words; 0: the option is not given. */
-static uint32_t read_least(const char *words, const char *option)
+static uint32_t parse_minimum(const char *words, const char *option)
 {
     const char *at = strstr(words, option), *file = strstr(words, " --hostfile ");
     return at != NULL && (file == NULL || at < file) ? (uint32_t)strtoul(at + strlen(option), NULL, 10) : 0;
 }
 
-uint32_t dt_processes_least(void)
+uint32_t dt_processes_minimum(void)
 {
     if (!dt_processes_may_vary()) {
         return 0;
     }
     const char *words = getenv(DT_LAUNCH_WORDS);
-    const uint32_t processes = read_least(words, " --nproc "), machines = read_least(words, " --nnodes ");
+    const uint32_t processes = parse_minimum(words, " --nproc "), machines = parse_minimum(words, " --nnodes ");
     return processes > machines ? processes : machines;
 }
 
@@ -191,7 +191,7 @@ dt_status dt_processes_launch(const dt_args *a, dt_launch_range processes, dt_la
     return st;
 }
 
-dt_status dt_processes_refuse_lone(const dt_args *a)
+dt_status dt_processes_reject_single(const dt_args *a)
 {
     const char *name = a->hostfile != NULL       ? "--hostfile"
                        : a->nnodes != NULL       ? "--nnodes"
@@ -271,7 +271,7 @@ static dt_status check_communication(dt_comm *c)
     return st;
 }
 
-static bool is_alone(const dt_launch *l)
+static bool is_single_process(const dt_launch *l)
 {
     return l->size == 1 && !l->is_supervised;
 }
@@ -279,7 +279,7 @@ static bool is_alone(const dt_launch *l)
 dt_status dt_processes_begin(const dt_launch *l, dt_launch_range n, dt_comm **out_p)
 {
     char prefix[32] = "";
-    if (is_alone(l)) {
+    if (is_single_process(l)) {
         return DT_OK;
     }
     if (n.max > 1 && (l->size < n.min || l->size > n.max)) {
@@ -514,7 +514,7 @@ int dt_processes_log_level(const dt_comm *c, dt_status st)
 
 dt_status dt_processes_end(const dt_launch *l, dt_comm *c, dt_status st, int *code_p)
 {
-    if (is_alone(l)) {
+    if (is_single_process(l)) {
         return st;
     }
     if (st < 0) {

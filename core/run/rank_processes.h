@@ -19,9 +19,9 @@ dt_status dt_processes_launch(const dt_args *a, dt_launch_range processes, dt_la
 /* Started by the launcher, with a number of processes that may change. */
 bool dt_processes_may_vary(void);
 /* How few that may be; 0: it does not change. */
-uint32_t dt_processes_least(void);
+uint32_t dt_processes_minimum(void);
 /* Options of the launcher in a process that launches nothing. DT_ECONFIG: there are some. */
-dt_status dt_processes_refuse_lone(const dt_args *a) DT_NODISCARD;
+dt_status dt_processes_reject_single(const dt_args *a) DT_NODISCARD;
 /* Joins the others, and checks that what is sent arrives; *out_p stays NULL where this process is alone. n: of --nproc,
  * {0, 0}: not given. */
 dt_status dt_processes_begin(const dt_launch *l, dt_launch_range n, dt_comm **out_p) DT_NODISCARD;

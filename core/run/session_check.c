@@ -41,7 +41,7 @@ static dt_status check_backend(const dt_session *s, int64_t phase, uint32_t back
 /* Processes that have to take part; of MIN:MAX a phase without work for all of them continues on fewer. */
 static uint32_t count_required_ranks(const dt_session *s)
 {
-    const uint32_t least = s->is_job ? dt_processes_least() : 0;
+    const uint32_t least = s->is_job ? dt_processes_minimum() : 0;
     return least > 0 ? least : s->n_processes > s->ranks ? s->n_processes : s->ranks;
 }
 
@@ -54,7 +54,7 @@ uint32_t dt_session_most_ranks(const dt_session *s, int64_t phase, bool collects
 uint32_t dt_session_count_ranks(const dt_session *s, int64_t phase, bool collects)
 {
     const uint32_t all = s->n_processes > s->ranks ? s->n_processes : s->ranks;
-    const uint32_t least = s->is_job ? dt_processes_least() : 0; /* 0: their number is fixed */
+    const uint32_t least = s->is_job ? dt_processes_minimum() : 0; /* 0: their number is fixed */
     const uint32_t most = dt_session_most_ranks(s, phase, collects);
     return least > 0 && most >= least && most < all ? most : all;
 }

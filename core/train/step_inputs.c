@@ -165,14 +165,14 @@ dt_status dt_trainer_check_started(dt_trainer *t)
 
 /* ---- in a checkpoint --------------------------------------------------------------------------------------------- */
 
-static size_t bytes_of(const dt_step_value *v)
+static size_t value_bytes(const dt_step_value *v)
 {
     return v->n * sizeof(float);
 }
 
 static bool is_changed(const dt_step_value *v)
 {
-    return memcmp(v->value, v->initial, bytes_of(v)) != 0;
+    return memcmp(v->value, v->initial, value_bytes(v)) != 0;
 }
 
 typedef struct saved_value { /* head of one; then its name, initial and value */
@@ -188,8 +188,8 @@ dt_status dt_trainer_step_inputs_save(const dt_trainer *t, uint32_t trainer, dt_
                 .name_bytes = (uint32_t)strlen(v->name), .n = v->n, .is_acting = v->is_acting, .trainer = trainer};
             dt_str_add_n(out, (const char *)&head, sizeof(head));
             dt_str_add_n(out, v->name, head.name_bytes);
-            dt_str_add_n(out, (const char *)v->initial, bytes_of(v));
-            dt_str_add_n(out, (const char *)v->value, bytes_of(v));
+            dt_str_add_n(out, (const char *)v->initial, value_bytes(v));
+            dt_str_add_n(out, (const char *)v->value, value_bytes(v));
         }
     }
     return dt_str_status(out);
@@ -200,8 +200,8 @@ dt_status dt_trainer_step_inputs_save(const dt_trainer *t, uint32_t trainer, dt_
 static void restore_value(const dt_trainer *t, const saved_value *head, const char *name, const char *values)
 {
     const dt_step_value *v = find_value(t, name, head->is_acting != 0);
-    if (v != NULL && v->n == head->n && memcmp(v->initial, values, bytes_of(v)) == 0) {
-        memcpy(v->value, values + bytes_of(v), bytes_of(v));
+    if (v != NULL && v->n == head->n && memcmp(v->initial, values, value_bytes(v)) == 0) {
+        memcpy(v->value, values + value_bytes(v), value_bytes(v));
     }
 }
 

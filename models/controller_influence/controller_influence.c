@@ -49,7 +49,7 @@ dt_tensor *influence_concat(dt_graph *g, dt_tensor **part, uint32_t n)
     return part[0];
 }
 
-dt_tensor *influence_scaled(dt_graph *g, dt_tensor *x, const influence_run *run, int64_t columns)
+dt_tensor *influence_scale_inputs(dt_graph *g, dt_tensor *x, const influence_run *run, int64_t columns)
 {
     dt_tensor *part[MAX_PARTS];
     uint32_t n = 0;
@@ -61,7 +61,7 @@ dt_tensor *influence_scaled(dt_graph *g, dt_tensor *x, const influence_run *run,
     return dt_clamp(g, influence_concat(g, part, n), -INFLUENCE_MOST, INFLUENCE_MOST);
 }
 
-const char *influence_name(char *text, const char *trunk, const char *name, int64_t i)
+const char *influence_param_name(char *text, const char *trunk, const char *name, int64_t i)
 {
     if (i < 0) {
         snprintf(text, CONTROLLER_TEXT, "%s.%s", trunk, name);

@@ -38,7 +38,7 @@ static dt_status add_weight(dt_params *reg, const char *trunk, const char *name,
 {
     char text[CONTROLLER_TEXT];
     const int64_t w[2] = {out, in};
-    return reg->add(reg, influence_name(text, trunk, name, -1), w, 2, DT_INIT_ORTHO, gain);
+    return reg->add(reg, influence_param_name(text, trunk, name, -1), w, 2, DT_INIT_ORTHO, gain);
 }
 
 static dt_status trunk_params(const influence *s, dt_params *reg, const char *trunk)
@@ -46,10 +46,10 @@ static dt_status trunk_params(const influence *s, dt_params *reg, const char *tr
     const int64_t H = s->config.hidden;
     char text[CONTROLLER_TEXT];
     for (int64_t i = 0; i < s->config.layers; i++) {
-        DT_TRY_H(controller_add(reg, influence_name(text, trunk, "phase", i), H, i == 0 ? s->columns : H,
+        DT_TRY_H(controller_add(reg, influence_param_name(text, trunk, "phase", i), H, i == 0 ? s->columns : H,
                                 CONTROLLER_HIDDEN_GAIN));
     }
-    DT_TRY_H(controller_add(reg, influence_name(text, trunk, "agent", -1), H, H, CONTROLLER_HIDDEN_GAIN));
+    DT_TRY_H(controller_add(reg, influence_param_name(text, trunk, "agent", -1), H, H, CONTROLLER_HIDDEN_GAIN));
     if (s->config.row) {
         DT_TRY_H(add_weight(reg, trunk, "row", H, s->net.D, CONTROLLER_HIDDEN_GAIN));
     }
@@ -89,7 +89,7 @@ dt_status signals_params(const influence *s, dt_params *reg)
 static dt_tensor *apply_weight(dt_graph *g, dt_tensor *x, const char *trunk, const char *name)
 {
     char text[CONTROLLER_TEXT];
-    return dt_linear(g, x, g->api->param(g, influence_name(text, trunk, name, -1)), NULL);
+    return dt_linear(g, x, g->api->param(g, influence_param_name(text, trunk, name, -1)), NULL);
 }
 
 /* [A, P, 1]: 1 where the phase may be asked for, is shown or has traffic, else 0 */
@@ -148,12 +148,12 @@ static void record_trunk(const influence *s, dt_graph *g, dt_tensor *const *in, 
                          dt_tensor **u_p)
 {
     char text[CONTROLLER_TEXT];
-    dt_tensor *h = influence_scaled(g, in[IN_PHASES], scales, s->columns);
+    dt_tensor *h = influence_scale_inputs(g, in[IN_PHASES], scales, s->columns);
     for (int64_t i = 0; i < s->config.layers; i++) {
-        h = dt_tanh(g, controller_linear(g, h, influence_name(text, trunk, "phase", i)));
+        h = dt_tanh(g, controller_linear(g, h, influence_param_name(text, trunk, "phase", i)));
     }
     dt_tensor *sum = sum_phases(s, g, dt_mul(g, h, phase_is_there(s, g, in[IN_PHASES])));
-    dt_tensor *z = controller_linear(g, dt_affine(g, sum, 0.25, 0.0), influence_name(text, trunk, "agent", -1));
+    dt_tensor *z = controller_linear(g, dt_affine(g, sum, 0.25, 0.0), influence_param_name(text, trunk, "agent", -1));
     if (s->config.row) {
         z = dt_add(g, z, apply_weight(g, in[IN_NEIGHBOUR + s->has_neighbours], trunk, "row"));
     }

@@ -41,15 +41,16 @@ static dt_status add_weight(dt_params *reg, const char *trunk, const char *name,
 {
     char text[CONTROLLER_TEXT];
     const int64_t w[2] = {out, in};
-    return reg->add(reg, influence_name(text, trunk, name, i), w, 2, DT_INIT_ORTHO, 1.0);
+    return reg->add(reg, influence_param_name(text, trunk, name, i), w, 2, DT_INIT_ORTHO, 1.0);
 }
 
 static dt_status trunk_params(const influence *s, dt_params *reg, const char *trunk)
 {
     const int64_t H = s->config.hidden, source = s->has_embedding ? s->source : NODE_USED;
     char text[CONTROLLER_TEXT];
-    DT_TRY_H(controller_add(reg, influence_name(text, trunk, "node", -1), H, source, CONTROLLER_HIDDEN_GAIN));
-    DT_TRY_H(controller_add(reg, influence_name(text, trunk, "edge", -1), EDGE_HIDDEN, EDGES, CONTROLLER_HIDDEN_GAIN));
+    DT_TRY_H(controller_add(reg, influence_param_name(text, trunk, "node", -1), H, source, CONTROLLER_HIDDEN_GAIN));
+    DT_TRY_H(
+        controller_add(reg, influence_param_name(text, trunk, "edge", -1), EDGE_HIDDEN, EDGES, CONTROLLER_HIDDEN_GAIN));
     for (int64_t i = 0; i < s->config.layers; i++) {
         DT_TRY_H(add_weight(reg, trunk, "query", i, H, H));
         DT_TRY_H(add_weight(reg, trunk, "key", i, H, H));
@@ -57,7 +58,7 @@ static dt_status trunk_params(const influence *s, dt_params *reg, const char *tr
         DT_TRY_H(add_weight(reg, trunk, "out", i, H, H));
         DT_TRY_H(add_weight(reg, trunk, "bias", i, s->config.heads, EDGE_HIDDEN));
     }
-    return controller_add(reg, influence_name(text, trunk, "agent", -1), H, s->columns + H + s->Z,
+    return controller_add(reg, influence_param_name(text, trunk, "agent", -1), H, s->columns + H + s->Z,
                           CONTROLLER_HIDDEN_GAIN);
 }
 
@@ -79,7 +80,7 @@ dt_status vehicles_params(const influence *s, dt_params *reg)
 static dt_tensor *apply_weight(dt_graph *g, dt_tensor *x, const char *trunk, const char *name, int64_t i)
 {
     char text[CONTROLLER_TEXT];
-    return dt_linear(g, x, g->api->param(g, influence_name(text, trunk, name, i)), NULL);
+    return dt_linear(g, x, g->api->param(g, influence_param_name(text, trunk, name, i)), NULL);
 }
 
 /* x [N, H] and, of agents, p [A, H] */
@@ -90,22 +91,22 @@ static void record_trunk(const influence *s, dt_graph *g, dt_tensor *const *in, 
     dt_tensor *source = in[IN_SOURCE];
     if (!s->has_embedding) {
         dt_tensor *used[2] = {dt_slice(g, source, NODE_SPEED, 2), dt_slice(g, source, NODE_LENGTH, 3)};
-        source = influence_scaled(g, dt_concat(g, used, 2), node_scales, NODE_USED);
+        source = influence_scale_inputs(g, dt_concat(g, used, 2), node_scales, NODE_USED);
     }
-    dt_tensor *x = dt_tanh(g, controller_linear(g, source, influence_name(text, trunk, "node", -1)));
-    dt_tensor *e = influence_scaled(g, in[IN_EDGES], edge_scales, EDGES);
-    e = dt_tanh(g, controller_linear(g, e, influence_name(text, trunk, "edge", -1)));
+    dt_tensor *x = dt_tanh(g, controller_linear(g, source, influence_param_name(text, trunk, "node", -1)));
+    dt_tensor *e = influence_scale_inputs(g, in[IN_EDGES], edge_scales, EDGES);
+    e = dt_tanh(g, controller_linear(g, e, influence_param_name(text, trunk, "edge", -1)));
     for (int64_t i = 0; i < s->config.layers; i++) {
         dt_tensor *seen = dt_graph_qk(g, apply_weight(g, x, trunk, "query", i), apply_weight(g, x, trunk, "key", i),
                                       apply_weight(g, x, trunk, "from", i), apply_weight(g, e, trunk, "bias", i),
                                       in[IN_ROWPTR], in[IN_COL], s->config.heads);
         x = dt_add(g, x, apply_weight(g, seen, trunk, "out", i));
     }
-    dt_tensor *all[3] = {influence_scaled(g, in[IN_EGO], ego_scales, s->columns), dt_gather(g, x, in[IN_AGENT_NODE]),
-                         s->Z > 0 ? in[IN_FORESIGHT] : NULL};
+    dt_tensor *all[3] = {influence_scale_inputs(g, in[IN_EGO], ego_scales, s->columns),
+                         dt_gather(g, x, in[IN_AGENT_NODE]), s->Z > 0 ? in[IN_FORESIGHT] : NULL};
     *x_p = x;
-    *p_p =
-        dt_tanh(g, controller_linear(g, dt_concat(g, all, s->Z > 0 ? 3 : 2), influence_name(text, trunk, "agent", -1)));
+    *p_p = dt_tanh(
+        g, controller_linear(g, dt_concat(g, all, s->Z > 0 ? 3 : 2), influence_param_name(text, trunk, "agent", -1)));
 }
 
 static dt_tensor *record_exp(dt_graph *g, dt_tensor *x)
@@ -135,7 +136,7 @@ static dt_tensor *self_edges(dt_graph *g, dt_tensor *edges)
 static dt_tensor *pair_weight(dt_graph *g, dt_tensor *edges, double side)
 {
     dt_tensor *both[2] = {dt_affine(g, dt_slice(g, edges, 0, 2), side, 0.0), dt_slice(g, edges, 2, 2)};
-    dt_tensor *e = influence_scaled(g, dt_concat(g, both, 2), edge_scales, EDGES);
+    dt_tensor *e = influence_scale_inputs(g, dt_concat(g, both, 2), edge_scales, EDGES);
     dt_tensor *c =
         dt_tanh(g, apply_weight(g, dt_tanh(g, controller_linear(g, e, "influence.edge")), "influence", "pair", -1));
     return record_exp(g, dt_affine(g, c, SCORE_MOST, 0.0));

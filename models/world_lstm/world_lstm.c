@@ -29,7 +29,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
 {
     const world_net *w = self;
     char name[WORLD_TEXT];
-    dt_tensor *scaled = world_scale(g, in[WORLD_IN_MOTION]);
+    dt_tensor *scaled = world_scale_motion(g, in[WORLD_IN_MOTION]);
     dt_tensor *x = world_sequence(w, g, in[WORLD_IN_HISTORY], scaled);
     for (int64_t i = 0; i < w->layers; i++) {
         snprintf(name, sizeof(name), "lstm.%lld.x", (long long)i);

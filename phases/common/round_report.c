@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-double report_clock(void)
+double report_seconds_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

@@ -10,7 +10,7 @@
 #include "dtrain/svc/rollout.h"
 
 /* Seconds of a monotonic clock. */
-double report_clock(void);
+double report_seconds_now(void);
 /* charts/episodes, and means over the episodes that ended in r, if any did: charts/episodic_*, costs/NAME, env/NAME. */
 void report_episodes(const dt_host *h, const dt_metrics_api *m, const dt_env_spec *e, const dt_rollout_report *r);
 

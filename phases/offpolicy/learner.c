@@ -246,12 +246,12 @@ dt_status offpolicy_iterate(void *self, dt_progress *out)
     }
     per_round = l->updates > 0 ? l->updates : per_round;
     const uint64_t round = step / per_round;
-    const double begin = report_clock();
+    const double begin = report_seconds_now();
     DT_TRY_H(l->explore != NULL ? l->explore(l, round) : DT_OK);
     DT_TRY_H(collect_until_ready(l, &env_steps));
-    const double acted = report_clock();
+    const double acted = report_seconds_now();
     DT_TRY_H(train_round(l, step, per_round, &r, &samples));
-    const double learnt = report_clock();
+    const double learnt = report_seconds_now();
     l->metrics->scalar(l->h, "charts/replay", (double)l->replay->count(l->memory));
     l->metrics->scalar(l->h, "time/learn", learnt - acted);
     l->metrics->scalar(l->h, "charts/learn_samples_per_s",

@@ -446,14 +446,14 @@ static dt_status iterate(void *self, dt_progress *out)
     const double epsilon = epsilon_at(&s->config, round);
     DT_TRY_H(set_epsilon(s, false, epsilon));
     DT_TRY_H(s->rollout->collect(s->experience, s->trainer, &collected));
-    const double begin = report_clock();
+    const double begin = report_seconds_now();
     if (collected.agent_steps > 0) {
         DT_TRY_H(compute_targets(s));
         DT_TRY_H(train_round(s, of_pass, &r, &samples));
     } else {
         DT_TRY_H(skip_round(s, round, of_pass));
     }
-    report_round(s, &collected, epsilon, samples, report_clock() - begin);
+    report_round(s, &collected, epsilon, samples, report_seconds_now() - begin);
     DT_TRY_H(s->train->position(s->trainer, &step, &steps, &of_pass));
     out->step = step;
     out->steps = steps;

@@ -19,7 +19,7 @@ void board_place(board *b, uint32_t snake, const uint8_t *cell, uint32_t n, uint
     }
 }
 
-void board_lay(board *b, uint32_t cell)
+void board_add_bean(board *b, uint32_t cell)
 {
     b->bean[b->n_beans++] = (uint8_t)cell;
     cells_add(&b->beans, cell);
@@ -29,7 +29,7 @@ static void lay_beans(board *b, const board_fate *fate)
 {
     if (fate != NULL) {
         for (uint32_t i = 0; i < fate->n_beans; i++) {
-            board_lay(b, fate->bean[i]);
+            board_add_bean(b, fate->bean[i]);
         }
         return;
     }
@@ -39,7 +39,7 @@ static void lay_beans(board *b, const board_fate *fate)
     cells room = cells_neither(&b->taken, &b->beans);
     for (uint32_t n = cells_count(&room); b->n_beans < BOARD_BEANS && n > 0; n--) {
         const uint32_t c = cells_pick(&room, dt_random_below(&b->random, n));
-        board_lay(b, c);
+        board_add_bean(b, c);
         cells_remove(&room, c);
     }
 }
@@ -52,7 +52,7 @@ static void place_at_random(board *b, uint32_t snake)
     for (;;) {
         const uint32_t direction = dt_random_below(&b->random, CELLS_DIRECTIONS);
         const uint32_t tail = dt_random_below(&b->random, CELLS);
-        const uint32_t middle = cells_next(tail, direction), head = cells_next(middle, direction);
+        const uint32_t middle = cells_neighbour(tail, direction), head = cells_neighbour(middle, direction);
         if (!cells_has(&b->taken, tail) && !cells_has(&b->taken, middle) && !cells_has(&b->taken, head)) {
             const uint8_t cell[BOARD_LENGTH] = {(uint8_t)head, (uint8_t)middle, (uint8_t)tail};
             board_place(b, snake, cell, BOARD_LENGTH, direction);
@@ -79,7 +79,7 @@ static uint32_t find_exits(const cells *room, uint32_t c, uint32_t without, uint
     static const uint8_t order[] = {CELLS_RIGHT, CELLS_DOWN, CELLS_UP, CELLS_LEFT};
     uint32_t n = 0;
     for (uint32_t i = 0; i < CELLS_DIRECTIONS && n < 2; i++) {
-        const uint32_t next = cells_next(c, order[i]);
+        const uint32_t next = cells_neighbour(c, order[i]);
         if (next != without && cells_has(room, next)) {
             out[n++] = next;
         }
@@ -169,7 +169,7 @@ static bool eat_bean(board *b, uint32_t cell)
 static void move_snake(board *b, uint32_t snake, uint32_t direction)
 {
     board_snake *s = &b->snake[snake];
-    const uint32_t cell = cells_next(board_head(s), direction);
+    const uint32_t cell = cells_neighbour(board_head(s), direction);
     s->direction = (uint8_t)direction;
     s->head--;
     s->cell[s->head] = (uint8_t)cell;

@@ -76,6 +76,6 @@ void board_step(board *b, const uint8_t *action, const board_fate *fate);
 /* The cells of a snake from its head on; for boards that are set up rather than played. Cells that others have are
  * counted twice: the caller's mistake. */
 void board_place(board *b, uint32_t snake, const uint8_t *cell, uint32_t n, uint32_t direction);
-void board_lay(board *b, uint32_t cell);
+void board_add_bean(board *b, uint32_t cell);
 
 #endif

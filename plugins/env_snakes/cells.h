@@ -76,7 +76,7 @@ static inline uint32_t cells_column(uint32_t c)
 }
 
 /* The cell next to c. */
-static inline uint32_t cells_next(uint32_t c, uint32_t direction)
+static inline uint32_t cells_neighbour(uint32_t c, uint32_t direction)
 {
     switch (direction) {
     case CELLS_UP:
@@ -96,7 +96,7 @@ static inline uint32_t cells_opposite(uint32_t direction)
 }
 
 /* Neighbours of all members: the union of the four cells next to each. */
-static inline cells cells_spread(const cells *s)
+static inline cells cells_neighbours(const cells *s)
 {
     /* cells of the first and of the last column */
     static const uint64_t first[CELLS_WORDS] = {UINT64_C(0x1000010000100001), UINT64_C(0x0100001000010000),

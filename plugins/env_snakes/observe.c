@@ -58,7 +58,7 @@ static float *add_head(const board *b, uint32_t snake, float *at)
     const uint32_t head = board_head(&b->snake[snake]), team = snake / BOARD_TEAM;
     at = add_cell(at, head);
     for (uint32_t d = 0; d < CELLS_DIRECTIONS; d++) {
-        *at++ = cell_number(b, team, cells_next(head, d));
+        *at++ = cell_number(b, team, cells_neighbour(head, d));
     }
     return at;
 }
@@ -228,7 +228,7 @@ static void flood_fill(const board *b, uint32_t from, uint32_t steps, bool all, 
             break;
         }
         grows = false;
-        edge = cells_spread(&edge);
+        edge = cells_neighbours(&edge);
         for (uint32_t i = 0; i < CELLS_WORDS; i++) {
             edge.w[i] &= ~(reached.w[i] | b->taken.w[i]);
             reached.w[i] |= edge.w[i];
@@ -274,7 +274,7 @@ static void add_direction(const board *b, uint32_t snake, uint32_t cell, const u
     at[2] = cells_has(&b->beans, cell);
     for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
         for (uint32_t d = 0; d < CELLS_DIRECTIONS && i != snake && b->snake[i].length > 0; d++) {
-            at[i / BOARD_TEAM == snake / BOARD_TEAM ? 3 : 4] += cells_next(board_head(&b->snake[i]), d) == cell;
+            at[i / BOARD_TEAM == snake / BOARD_TEAM ? 3 : 4] += cells_neighbour(board_head(&b->snake[i]), d) == cell;
         }
     }
     if (at[0] != 0.0F && at[1] == 0.0F) {
@@ -299,7 +299,7 @@ static void write_paths(const observe_kind *k, const board *b, const flood from[
     uint32_t order[BOARD_BEANS];
     earliest_other_arrivals(from, snake, soonest);
     for (uint32_t d = 0; d < CELLS_DIRECTIONS; d++, out += OBSERVE_DIRECTION) {
-        add_direction(b, snake, cells_next(head, d), soonest, out);
+        add_direction(b, snake, cells_neighbour(head, d), soonest, out);
     }
     sort_beans(b, head, order);
     for (uint32_t i = 0; i < 2 && i < b->n_beans; i++) {

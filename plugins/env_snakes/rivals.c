@@ -33,7 +33,7 @@ static view make_view(const board *b, uint32_t snake, uint32_t bean)
     const board_snake *s = &b->snake[snake];
     view v = {.length = s->length};
     for (uint32_t d = 0; d < CELLS_DIRECTIONS; d++) {
-        v.next[d] = cells_next(board_head(s), d);
+        v.next[d] = cells_neighbour(board_head(s), d);
         v.square[d] = square_distance(v.next[d], bean);
         v.blocked[d] = cells_has(&b->taken, v.next[d]);
         v.n_blocked += v.blocked[d];
@@ -107,7 +107,7 @@ static uint8_t act_evasion(const board *b, const view *v)
     bool is_any = false;
     for (uint32_t d = 0; d < CELLS_DIRECTIONS; d++) {
         for (uint32_t e = 0; e < CELLS_DIRECTIONS && !v->blocked[d]; e++) {
-            const uint32_t c = cells_next(v->next[d], e);
+            const uint32_t c = cells_neighbour(v->next[d], e);
             if (!cells_has(&seen, c)) {
                 cells_add(&seen, c);
                 is_any = allowed[d] = true;

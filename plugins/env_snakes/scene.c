@@ -42,7 +42,7 @@ static float blocked_share(const board *b, uint32_t head)
 {
     float blocked = 0;
     for (uint32_t d = 0; d < CELLS_DIRECTIONS; d++) {
-        blocked += cells_has(&b->taken, cells_next(head, d));
+        blocked += cells_has(&b->taken, cells_neighbour(head, d));
     }
     return blocked / CELLS_DIRECTIONS;
 }

@@ -52,7 +52,7 @@ typedef struct agent { /* a signal with at least two phases */
     uint32_t phase;                            /* shown, or shown last */
     double since_s;                            /* simulated time at which it was shown whole */
     double *phase_end_s;                       /* [n_phases] when each was green last, NAN: not yet */
-    uint8_t *letter;                           /* [n_phases, n_links] signal_letter */
+    uint8_t *letter;                           /* [n_phases, n_links] signal_parse_letter */
     uint8_t *best;                             /* [n_links] the most of these */
     uint8_t *is_lonely;                        /* [n_links] green in phases, but in none without conflicts */
     double *green_s;                           /* [n_links] when it had its best last */

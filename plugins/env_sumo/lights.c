@@ -32,7 +32,7 @@ static void read_letters(const state *s, agent *a)
         bool is_green = false, is_sound = false;
         for (uint32_t p = 0; p < a->n_phases; p++) {
             const char c = g->state[a->state_of_phase[p]][i];
-            const uint8_t letter = a->lane_of_link[i] != SUMO_NONE ? (uint8_t)signal_letter(c) : SIGNAL_RED;
+            const uint8_t letter = a->lane_of_link[i] != SUMO_NONE ? (uint8_t)signal_parse_letter(c) : SIGNAL_RED;
             a->letter[p * n + i] = letter;
             a->best[i] = letter > a->best[i] ? letter : a->best[i];
             is_green |= letter >= SIGNAL_YIELD;
@@ -162,7 +162,7 @@ static dt_status find_agents(state *s)
         DT_TRY_H(env_reserve(s, &a->state_of_phase, g->n_states, sizeof(*a->state_of_phase)));
         DT_TRY_H(env_reserve(s, &a->phase_of_state, g->n_states, sizeof(*a->phase_of_state)));
         a->n_phases = signal_phases(g, a->state_of_phase, a->phase_of_state);
-        const char *wrong = signal_wrong(g);
+        const char *wrong = signal_find_wrong_state(g);
         if (a->n_phases < 2 || g->foe == NULL || wrong != NULL) { /* SUMO runs it by itself */
             store_program(s, g, a, wrong, &others);
             s->h->release(s->h, a->state_of_phase);
@@ -377,7 +377,7 @@ static dt_status check_after_stretch(state *s, double stretch_s)
             a->conflict_s += stretch_s;
         }
         for (uint32_t i = 0; i < a->n_links; i++) {
-            if (a->best[i] != SIGNAL_RED && signal_letter(a->shown[i]) >= a->best[i]) {
+            if (a->best[i] != SIGNAL_RED && signal_parse_letter(a->shown[i]) >= a->best[i]) {
                 if (isfinite(a->red_since_s[i])) { /* the wait ended when this began */
                     s->totals.longest_s = fmax(s->totals.longest_s, s->time_s - stretch_s - a->red_since_s[i]);
                 }

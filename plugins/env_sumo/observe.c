@@ -121,7 +121,7 @@ static void count_red(state *s, agent *a)
     const lane_view *lane = agent_lanes(s, a);
     for (uint32_t i = 0; i < a->n_links; i++) {
         const uint32_t k = a->lane_of_link[i];
-        const int letter = signal_letter(a->shown[i]);
+        const int letter = signal_parse_letter(a->shown[i]);
         if (a->best[i] == SIGNAL_RED || letter >= a->best[i] || lane[k].n == 0 || lane[k].link != i ||
             (letter > SIGNAL_RED && lane[k].first != a->first[k])) {
             a->red_since_s[i] = NAN;
@@ -417,7 +417,7 @@ static void write_phases(const state *s, const agent *a, const uint8_t *mask, fl
                 out[SIGNAL_COLUMN_GOING] += (float)link[i].n;
                 out[SIGNAL_COLUMN_GOING_NEAR] += (float)link[i].near;
             }
-            if (serves_link(a, p, i) && signal_letter(a->shown[i]) < SIGNAL_YIELD) {
+            if (serves_link(a, p, i) && signal_parse_letter(a->shown[i]) < SIGNAL_YIELD) {
                 waited_s = fmax(waited_s, red_duration(s, a, i));
             }
         }

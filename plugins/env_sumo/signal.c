@@ -16,7 +16,7 @@ bool signal_is_phase(const char *state)
     return has_green;
 }
 
-const char *signal_wrong(const sumo_signal *s)
+const char *signal_find_wrong_state(const sumo_signal *s)
 {
     for (uint32_t i = 0; i < s->n_states; i++) {
         if (strlen(s->state[i]) != s->n_links) {
@@ -62,7 +62,7 @@ bool signal_yellow(const char *from, const char *to, char *out)
     return ends;
 }
 
-int signal_letter(char c)
+int signal_parse_letter(char c)
 {
     switch (c) {
     case 'G':

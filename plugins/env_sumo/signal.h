@@ -22,7 +22,7 @@ static inline bool signal_is_green(char c)
 /* Is a state a phase? */
 bool signal_is_phase(const char *state);
 /* A state of the program that has not one letter for each link, or NULL: then all may be read by link. */
-const char *signal_wrong(const sumo_signal *s);
+const char *signal_find_wrong_state(const sumo_signal *s);
 
 /* Phases of the program: phase [n_states] numbers of states, phase_of_state [n_states] the phase that every state is or
  * leads to (SUMO_NONE where there is none). Returns how many. */
@@ -32,7 +32,7 @@ uint32_t signal_phases(const sumo_signal *s, uint32_t *state_of_phase, uint32_t 
 bool signal_yellow(const char *from, const char *to, char *out);
 /* What a letter lets a link do: nothing; pass after a stop; go and yield; go first. */
 enum { SIGNAL_RED, SIGNAL_STOP, SIGNAL_YIELD, SIGNAL_GO };
-int signal_letter(char c);
+int signal_parse_letter(char c);
 /* Do the ways of two links come together in one lane? Else those of foes cross. */
 static inline bool signal_merge(const sumo_signal *s, uint32_t i, uint32_t j)
 {

@@ -226,12 +226,12 @@ static int is_gap_taken(const sim *s, int32_t vid, int32_t to, const gap *g)
     double rest = s->net.lane[to].length - s->x[sim_slot_of(s, vid)];
     const int is_first = g->q == slot_front(&s->lane[to]);
     const vehicle *w = &s->vehicle[vid];
-    const int32_t ahead = is_first ? move_first(s, w, place_next_lane(s, w, to, 0), &rest) : g->q - 1;
+    const int32_t ahead = is_first ? move_find_vehicle_ahead(s, w, place_next_lane(s, w, to, 0), &rest) : g->q - 1;
     return (ahead != NET_NONE && s->vehicle[s->who[ahead]].last == s->elapsed_s) ||
            (g->follower != NET_NONE && s->vehicle[s->who[g->follower]].last == s->elapsed_s);
 }
 
-int change_to(sim *s, int32_t vid, int side)
+int change_lane_to(sim *s, int32_t vid, int side)
 {
     gap g;
     int32_t to;

@@ -27,7 +27,7 @@ typedef struct change_view {
 int change_evaluate(const sim *s, int32_t vehicle, int side, change_view *out);
 /* Does it; 0 where it is not possible, or where another one came next to it in this step. Not while lanes are walked.
  * */
-int change_to(sim *s, int32_t vehicle, int side);
+int change_lane_to(sim *s, int32_t vehicle, int side);
 /* After the accelerations of the models: gaps are made. */
 void change_cooperate(sim *s);
 

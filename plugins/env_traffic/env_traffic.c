@@ -476,7 +476,7 @@ static void take_actions(state *s, const dt_env_io *io)
         }
         const int32_t side = io->act_i[(s->n_signals + (size_t)k) * s->n_heads + (size_t)s->head[HEAD_SIDE]];
         if (side != KEEP) {
-            (void)change_to(m, w->vehicle, side == LEFT ? 1 : -1); /* not where another was quicker */
+            (void)change_lane_to(m, w->vehicle, side == LEFT ? 1 : -1); /* not where another was quicker */
         }
     }
     if (!m->c->baseline) {

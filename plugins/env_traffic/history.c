@@ -107,7 +107,7 @@ static int32_t vehicle_ahead(const sim *s, int32_t w)
         return s->who[p - 1];
     }
     double rest = s->net.lane[lane].length - s->x[p];
-    const int32_t q = move_first(s, &s->vehicle[w], s->vehicle[w].next, &rest);
+    const int32_t q = move_find_vehicle_ahead(s, &s->vehicle[w], s->vehicle[w].next, &rest);
     return q == NET_NONE || s->who[q] == w ? NET_NONE : s->who[q];
 }
 

@@ -17,7 +17,7 @@
 
 /* ---- looking ahead ----------------------------------------------------------------------------------------------- */
 
-int32_t move_first(const sim *s, const vehicle *w, int32_t next, double *rest_p)
+int32_t move_find_vehicle_ahead(const sim *s, const vehicle *w, int32_t next, double *rest_p)
 {
     int32_t edges = 0;
     for (int32_t lane = next; lane >= 0 && *rest_p < SIGHT_M;) {
@@ -42,7 +42,7 @@ int32_t move_first(const sim *s, const vehicle *w, int32_t next, double *rest_p)
 double move_find_leader(const sim *s, const vehicle *w, int32_t from, int32_t next, double rest, double *speed_p)
 {
     double gap = FREE_GAP, way = rest;
-    const int32_t first = move_first(s, w, next, &way);
+    const int32_t first = move_find_vehicle_ahead(s, w, next, &way);
     *speed_p = 0;
     if (first != NET_NONE) {
         gap = way + s->x[first] - s->length[first];
@@ -277,7 +277,7 @@ static void brake_for_junction(sim *s, int32_t lane)
     }
 }
 
-double move_model(const sim *s, int32_t lane, int32_t p)
+double move_model_acceleration(const sim *s, int32_t lane, int32_t p)
 {
     if (p == slot_front(&s->lane[lane])) {
         return accelerate_first(s, lane, p);

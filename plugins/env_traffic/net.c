@@ -151,7 +151,7 @@ static net_link *add_link(net *n, int32_t from, int32_t to)
     return k;
 }
 
-void net_join(net *n, int32_t from, int32_t to)
+void net_join_lanes(net *n, int32_t from, int32_t to)
 {
     add_link(n, from, to);
     n->lane[to].before = from;
@@ -177,7 +177,7 @@ void net_begin_links(net *n, int32_t junction, int32_t link)
     j->number = n->number + link;
 }
 
-void net_cross(net *n, int32_t junction, int32_t from, int32_t to, double limit, int32_t rank)
+void net_add_turn(net *n, int32_t junction, int32_t from, int32_t to, double limit, int32_t rank)
 {
     net_junction *j = &n->junction[junction];
     double x, y, heading;
@@ -285,7 +285,7 @@ void net_make_areas(net *n, int32_t junction)
     n->n_areas += j->n_links * j->n_links;
 }
 
-int net_meets(net *n, int32_t junction, int32_t a, int32_t b)
+int net_find_conflict_area(net *n, int32_t junction, int32_t a, int32_t b)
 {
     const net_junction *j = &n->junction[junction];
     const net_link *la = &n->link[j->link + a], *lb = &n->link[j->link + b];
@@ -307,7 +307,7 @@ void net_find_conflicts(net *n, int32_t junction)
     net_make_areas(n, junction);
     for (int32_t a = 0; a < j->n_links; a++) {
         for (int32_t b = 0; b < j->n_links; b++) {
-            if (!net_meets(n, junction, a, b)) {
+            if (!net_find_conflict_area(n, junction, a, b)) {
                 continue;
             }
             const net_link *la = &n->link[j->link + a], *lb = &n->link[j->link + b];

@@ -23,8 +23,8 @@ enum {
     NET_NO_NUMBER = UINT16_MAX
 };
 
-/* A time on the clock of the files, not since the start of an episode (sim.h: sim_since_begin). A type of its own, so that
- * compilers reject a mix of the two. */
+/* A time on the clock of the files, not since the start of an episode (sim.h: sim_since_begin). A type of its own, so
+ * that compilers reject a mix of the two. */
 typedef struct file_time {
     double s;
 } file_time;
@@ -231,16 +231,16 @@ int32_t net_add_edge(net *n, int32_t n_lanes, double length, double limit, doubl
 /* Traffic of `from` goes to `to` with this share of all. */
 void net_add_way(net *n, int32_t from, int32_t to, double share);
 /* Joins two lanes end to end; links of a lane are added one after another, lane by lane. */
-void net_join(net *n, int32_t from, int32_t to);
+void net_join_lanes(net *n, int32_t from, int32_t to);
 int32_t net_add_junction(net *n);
 /* The links of a junction begin with this one of the net. */
 void net_begin_links(net *n, int32_t junction, int32_t link);
 /* A link over the junction: a via from the end of one lane to the start of another, as an arc or a straight line. */
-void net_cross(net *n, int32_t junction, int32_t from, int32_t to, double limit, int32_t rank);
+void net_add_turn(net *n, int32_t junction, int32_t from, int32_t to, double limit, int32_t rank);
 /* Once all links of the junction are there: room for the areas where their paths meet. */
 void net_make_areas(net *n, int32_t junction);
 /* Do the paths of two links of a junction meet? Then the area of a is kept. */
-int net_meets(net *n, int32_t junction, int32_t a, int32_t b);
+int net_find_conflict_area(net *n, int32_t junction, int32_t a, int32_t b);
 /* Where all paths of a junction meet, and which yields. */
 void net_find_conflicts(net *n, int32_t junction);
 

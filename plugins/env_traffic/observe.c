@@ -116,7 +116,7 @@ void observe_ego(const sim *s, float *ego)
                                            s->want[p],
                                            isnan(way) ? FAR_M : least(way, FAR_M),
                                            s->a[p],
-                                           move_model(s, lane, p)};
+                                           move_model_acceleration(s, lane, p)};
         for (int d = 0; d < EGO_FEATURES; d++) {
             e[d] = (float)seen[d];
         }

@@ -52,7 +52,7 @@ static dt_status build_ring(sim *s)
     const int32_t e =
         net_add_edge(&s->net, 1, c->length_m, c->limit_mps, 0, -c->length_m / TURN_FULL, 0, TURN_FULL / c->length_m);
     net_add_way(&s->net, e, e, 1);
-    net_join(&s->net, 0, 0);
+    net_join_lanes(&s->net, 0, 0);
     return DT_OK;
 }
 
@@ -86,10 +86,10 @@ static dt_status build_merge(sim *s)
     net_add_way(w, ramp, both, 1);
     net_add_way(w, both, after, 1);
     for (int32_t k = 0; k < n; k++) {
-        net_join(w, w->edge[before].lane + k, w->edge[both].lane + k + 1);
-        net_join(w, w->edge[both].lane + k + 1, w->edge[after].lane + k);
+        net_join_lanes(w, w->edge[before].lane + k, w->edge[both].lane + k + 1);
+        net_join_lanes(w, w->edge[both].lane + k + 1, w->edge[after].lane + k);
     }
-    net_join(w, w->edge[ramp].lane, w->edge[both].lane);
+    net_join_lanes(w, w->edge[ramp].lane, w->edge[both].lane);
     DT_TRY_H(make_sources(s, 2));
     add_source(s, before, c->flow_vph);
     add_source(s, ramp, c->ramp_vph);
@@ -109,7 +109,7 @@ static dt_status build_bottleneck(sim *s)
     const int32_t narrow = net_add_edge(w, n - 1, c->length_m, c->limit_mps, 0, 0, 0, 0);
     net_add_way(w, wide, narrow, 1);
     for (int32_t k = 0; k + 1 < n; k++) {
-        net_join(w, w->edge[wide].lane + k, w->edge[narrow].lane + k);
+        net_join_lanes(w, w->edge[wide].lane + k, w->edge[narrow].lane + k);
     }
     DT_TRY_H(make_sources(s, 1));
     add_source(s, wide, c->flow_vph);

@@ -68,15 +68,15 @@ static void link_lane(const grid *g, int32_t junction, int k, int32_t i, const i
     const int street = k % 2, phase = g->lanes == 1 ? street : 2 * street;
     if (straight) {
         net_include(&j->phase[phase].green, j->n_links);
-        net_cross(n, junction, from, n->edge[out[k]].lane + i, g->c->limit_mps, RANK_STRAIGHT + major);
+        net_add_turn(n, junction, from, n->edge[out[k]].lane + i, g->c->limit_mps, RANK_STRAIGHT + major);
     }
     if (right) {
         net_include(&j->phase[phase].green, j->n_links);
-        net_cross(n, junction, from, n->edge[out[(k + 3) % ARMS]].lane, g->c->limit_mps, RANK_RIGHT + major);
+        net_add_turn(n, junction, from, n->edge[out[(k + 3) % ARMS]].lane, g->c->limit_mps, RANK_RIGHT + major);
     }
     if (left) {
         net_include(&j->phase[g->lanes == 1 ? phase : phase + 1].green, j->n_links);
-        net_cross(n, junction, from, n->edge[out[(k + 1) % ARMS]].lane + last, g->c->limit_mps, RANK_LEFT + major);
+        net_add_turn(n, junction, from, n->edge[out[(k + 1) % ARMS]].lane + last, g->c->limit_mps, RANK_LEFT + major);
     }
 }
 

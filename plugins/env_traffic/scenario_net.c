@@ -279,7 +279,7 @@ static void add_conflicts(const builder *b, int32_t group, file_connection *cons
             if (yields) {
                 net_include(&j->responds[(*x)->bit], (*y)->bit);
             }
-            if (!meets || !net_meets(n, group, (*x)->bit, (*y)->bit)) {
+            if (!meets || !net_find_conflict_area(n, group, (*x)->bit, (*y)->bit)) {
                 continue;
             }
             net_include(&j->crosses[(*x)->bit], (*y)->bit);

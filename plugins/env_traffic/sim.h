@@ -233,7 +233,7 @@ void move_accelerate(sim *s);
 void move_advance(sim *s);
 /* Slot of the nearest vehicle on the way of w that begins with lane `next`, NET_NONE where none is in sight; *rest_p,
  * the way to the start of that lane, grows to that of its lane. */
-int32_t move_first(const sim *s, const vehicle *w, int32_t next, double *rest_p);
+int32_t move_find_vehicle_ahead(const sim *s, const vehicle *w, int32_t next, double *rest_p);
 /* Nearest vehicle after lane `from` on the way `next` of w, rest m before its end. */
 double move_find_leader(const sim *s, const vehicle *w, int32_t from, int32_t next, double rest, double *speed_p);
 /* The speed, by->v at most, at which a vehicle w that is about to be inserted can still stop at the line ahead where it
@@ -241,7 +241,7 @@ double move_find_leader(const sim *s, const vehicle *w, int32_t from, int32_t ne
 struct comer;
 double move_entry_speed(const sim *s, const vehicle *w, const struct comer *by);
 /* The acceleration of the model alone in slot p, without its agent. */
-double move_model(const sim *s, int32_t lane, int32_t p);
+double move_model_acceleration(const sim *s, int32_t lane, int32_t p);
 
 /* scenario.c */
 enum { SCENARIO_MAX_LANES = 3 }; /* of an edge of the scenarios built by code */

@@ -62,12 +62,12 @@ static void unlink_store(const opened *o)
 
 static void scatter_store(void *store)
 {
-    dt_store_scatter(store);
+    dt_store_advise_random(store);
 }
 
 static void forget_store(void *store)
 {
-    dt_store_forget(store);
+    dt_store_release_pages(store);
 }
 
 /* Of what was recorded, and of all that describes it. */

@@ -104,7 +104,7 @@ static void test_what_one_writes_the_other_sees(void **state)
     assert_true(r.state == DT_BOARD_LEFT && r.code == 7);
     dt_board_limit_ranks(b, 2);
     dt_board_clear(b);
-    assert_int_equal(dt_board_most_ranks(other), 2); /* of the whole job */
+    assert_int_equal(dt_board_max_ranks(other), 2); /* of the whole job */
     assert_int_equal(seen(other, 1).state, DT_BOARD_NEVER);
     assert_string_equal(dt_board_run_dir(other), "");
     dt_board_call call;

@@ -90,7 +90,7 @@ static inline void records_board(records *r, board *b)
             board_place(b, i, cell, n, direction);
         }
         for (uint32_t k = 0; i == BOARD_SNAKES && k < n; k++) {
-            board_lay(b, cell[k]);
+            board_add_bean(b, cell[k]);
         }
     }
 }

@@ -207,10 +207,10 @@ static void test_spread(void **state)
         }
         for (uint32_t c = 0; c < CELLS; c++) {
             for (uint32_t d = 0; d < CELLS_DIRECTIONS && cells_has(&set, c); d++) {
-                cells_add(&want, cells_next(c, d));
+                cells_add(&want, cells_neighbour(c, d));
             }
         }
-        const cells is = cells_spread(&set);
+        const cells is = cells_neighbours(&set);
         assert_memory_equal(&is, &want, sizeof(is));
     }
 }
@@ -231,8 +231,8 @@ static void test_paths(void **state)
     board_place(&b, 4, far[2], 3, CELLS_LEFT);
     static const uint8_t last[] = {150, 151, 152};
     board_place(&b, 5, last, 3, CELLS_LEFT);
-    board_lay(&b, 3);
-    board_lay(&b, 100);
+    board_add_bean(&b, 3);
+    board_add_bean(&b, 100);
     observe_team(&k, &b, 0, row);
     const float *right = row + CELLS_RIGHT * OBSERVE_DIRECTION, *left = row + CELLS_LEFT * OBSERVE_DIRECTION;
     assert_true(row[CELLS_UP * OBSERVE_DIRECTION] == 1 && row[CELLS_DOWN * OBSERVE_DIRECTION] == 1);
@@ -261,8 +261,8 @@ static void test_planes(void **state)
     for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
         board_place(&b, i, place[i], i == 1 ? 9 : 3, i == 0 ? CELLS_RIGHT : CELLS_LEFT);
     }
-    board_lay(&b, 3);
-    board_lay(&b, 100);
+    board_add_bean(&b, 3);
+    board_add_bean(&b, 100);
     b.step = 50;
     b.score[1] = 2, b.score[2] = 7, b.score[3] = 1, b.score[5] = 4;
     assert_int_equal(observe_width(&k), 6 * 25 + OBSERVE_GAME);
@@ -300,7 +300,7 @@ static void test_own_beans(void **state)
         for (uint32_t i = 0; i < 4; i++) {
             board_place(&b, i + (i < 2 ? 1 : 2), far[i], 3, CELLS_RIGHT);
         }
-        board_lay(&b, 45); /* three steps from the own head, three or four from the other */
+        board_add_bean(&b, 45); /* three steps from the own head, three or four from the other */
         observe_team(&k, &b, 0, row);
         const float *right = row + CELLS_RIGHT * OBSERVE_DIRECTION;
         assert_true(right[5] == 0.25F);
@@ -326,11 +326,11 @@ static void place_on_way(board *b, uint32_t last, uint8_t action[BOARD_SNAKES])
         for (uint32_t k = n; k > 0; k--, at++) {
             cell[k - 1] = way(at);
         }
-        for (action[i] = 0; cells_next(cell[0], action[i]) != way(at); action[i]++) {
+        for (action[i] = 0; cells_neighbour(cell[0], action[i]) != way(at); action[i]++) {
         }
         board_place(b, i, cell, n, action[i]);
         if (i < 5) {
-            board_lay(b, way(at));
+            board_add_bean(b, way(at));
         }
     }
 }
@@ -376,8 +376,8 @@ static void test_begin(void **state)
         for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
             const board_snake *s = &b.snake[i];
             assert_int_equal(s->length, BOARD_LENGTH);
-            assert_int_equal(cells_next(board_segment(s, 2), s->direction), board_segment(s, 1));
-            assert_int_equal(cells_next(board_segment(s, 1), s->direction), board_head(s));
+            assert_int_equal(cells_neighbour(board_segment(s, 2), s->direction), board_segment(s, 1));
+            assert_int_equal(cells_neighbour(board_segment(s, 1), s->direction), board_head(s));
             direction[s->direction]++;
         }
         for (uint32_t i = 0; i < BOARD_BEANS; i++) {

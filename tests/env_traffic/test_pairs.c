@@ -55,7 +55,7 @@ static void compare(const sim *s, counts *c)
         if (w->vehicle == NET_NONE || x < 120 || x > length - 120) {
             continue; /* ends of roads are seen by their lanes alone */
         }
-        dt_pairs_of(frame, (uint32_t)size[0], (uint32_t)agent_node[k], &how, &plain[0][0], &side[0][0]);
+        dt_pairs_write(frame, (uint32_t)size[0], (uint32_t)agent_node[k], &how, &plain[0][0], &side[0][0]);
         assert_same(ahead[k][0], plain[0]);
         c->seen++;
         c->near += ahead[k][0][0] < 80;

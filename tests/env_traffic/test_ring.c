@@ -215,7 +215,7 @@ static void drive_steadily(sim_rig *r, double seconds, double v)
     sim *s = &r->sim;
     for (const double end = s->elapsed_s + seconds; s->elapsed_s < end;) {
         const int32_t p = sim_slot_of(s, s->place[0].vehicle);
-        s->place[0].accel = fmin(0.5 * (v - s->v[p]), move_model(s, 0, p));
+        s->place[0].accel = fmin(0.5 * (v - s->v[p]), move_model_acceleration(s, 0, p));
         sim_step(s);
     }
 }

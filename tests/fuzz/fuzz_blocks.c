@@ -39,7 +39,7 @@ DT_FUZZ(blocks)
     fuzz_hold(file != NULL && out != NULL && room != NULL && values != NULL);
     memcpy(file, bytes, n);
     fuzz_begin();
-    if (dt_blocks_of_bytes(file, n, "input", &b) == DT_OK) {
+    if (dt_blocks_open_bytes(file, n, "input", &b) == DT_OK) {
         look(&b, out, room, values);
         fuzz_accepted();
     } else {

@@ -54,7 +54,7 @@ static void read_meta(const uint8_t *bytes, size_t n)
         fuzz_hold(*dt_error_text() != '\0');
     } else {
         fuzz_hold(m.n_markings[0] <= DT_MARKINGS_MOST && m.n_markings[1] <= DT_MARKINGS_MOST);
-        fuzz_hold(dt_roads_of_markings(&m, seen, "input", &roads) == DT_OK || *dt_error_text() != '\0');
+        fuzz_hold(dt_roads_from_markings(&m, seen, "input", &roads) == DT_OK || *dt_error_text() != '\0');
         fuzz_accepted();
     }
     dt_roads_fini(&roads);

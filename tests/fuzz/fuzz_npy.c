@@ -29,7 +29,7 @@ DT_FUZZ(npy)
     uint8_t *file = malloc(n > 0 ? n : 1);
     fuzz_hold(file != NULL);
     memcpy(file, bytes, n);
-    if (dt_npy_of_bytes(file, n, "input", dtype, widths[kind / 5 % 4], &a) == DT_OK) {
+    if (dt_npy_open_bytes(file, n, "input", dtype, widths[kind / 5 % 4], &a) == DT_OK) {
         const size_t size = dt_dtype_bytes(dtype);
         const uint8_t *data = a.data;
         fuzz_hold(a.rows >= 0 && a.width == widths[kind / 5 % 4] && a.dtype == dtype);

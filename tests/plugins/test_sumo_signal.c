@@ -56,14 +56,14 @@ static void test_wrong_letters(void **state)
 {
     static const char *const shorter[] = {"GGrr", "yyr", "rrGg"}, *const longer[] = {"GGrr", "rrGgr", "rrGg"};
     sumo_signal s = cross;
-    assert_null(signal_wrong(&s));
+    assert_null(signal_find_wrong_state(&s));
     s.n_states = 3;
     s.state = shorter;
-    assert_string_equal(signal_wrong(&s), "yyr");
+    assert_string_equal(signal_find_wrong_state(&s), "yyr");
     s.state = longer;
-    assert_string_equal(signal_wrong(&s), "rrGgr");
+    assert_string_equal(signal_find_wrong_state(&s), "rrGgr");
     s.n_states = 0;
-    assert_null(signal_wrong(&s));
+    assert_null(signal_find_wrong_state(&s));
 }
 
 static void test_yellow(void **state)

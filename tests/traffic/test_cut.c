@@ -296,7 +296,7 @@ static void test_regions(void **state)
         pose[3 * i] = 3000 * town_draw(0, i, 0, 20);
         pose[3 * i + 1] = 1000 * town_draw(0, i, 1, 21);
     }
-    assert_ok(dt_regions_halves(pose, N, REGIONS, 100, &r));
+    assert_ok(dt_regions_make_halves(pose, N, REGIONS, 100, &r));
     assert_int_equal(r.n, REGIONS);
     for (int i = 0; i < N; i++) {
         n[r.of[i]]++;
@@ -305,13 +305,13 @@ static void test_regions(void **state)
         assert_true(n[k] > 0.98 * N / REGIONS && n[k] < 1.02 * N / REGIONS);
     }
     dt_regions_fini(&r);
-    assert_fails(dt_regions_halves(pose, N, 400, 100, &r), DT_EINVAL, "ask for fewer regions");
-    assert_fails(dt_regions_tiles(pose, N, 0.01, &r), DT_EINVAL, "at most 65536 can be");
+    assert_fails(dt_regions_make_halves(pose, N, 400, 100, &r), DT_EINVAL, "ask for fewer regions");
+    assert_fails(dt_regions_make_tiles(pose, N, 0.01, &r), DT_EINVAL, "at most 65536 can be");
     for (int i = 0; i < N; i++) { /* all in one place */
         pose[3 * i] = pose[3 * i + 1] = 5;
     }
-    assert_fails(dt_regions_halves(pose, N, 2, 0, &r), DT_EINVAL, "a region of 0 m");
-    assert_ok(dt_regions_tiles(pose, N, 1, &r));
+    assert_fails(dt_regions_make_halves(pose, N, 2, 0, &r), DT_EINVAL, "a region of 0 m");
+    assert_ok(dt_regions_make_tiles(pose, N, 1, &r));
     assert_int_equal(r.n, 1);
     dt_regions_fini(&r);
     free(pose);

@@ -119,7 +119,7 @@ static void test_there_and_back(void **state)
             dt_store_close(plain);
             skip();
         }
-        assert_true(dt_hdf5_is(at("s.h5")));
+        assert_true(dt_hdf5_is_file(at("s.h5")));
         assert_false(dt_fs_is_file(at("s.h5.partial")));
         assert_non_null(strstr(dt_str_text(&notes), "MB, written in"));
         const char *file = at("s.h5");
@@ -277,8 +277,8 @@ static void test_refusals(void **state)
     make("s", &(dt_packing){0});
     assert_fails(dt_hdf5_export(at("s"), at("s.h5"), &wrong, &notes), DT_EINVAL, "gzip 10 is outside [0, 9]");
     put("s.csv", "id,x\n");
-    assert_false(dt_hdf5_is(at("s.csv")));
-    assert_false(dt_hdf5_is(at("none")));
+    assert_false(dt_hdf5_is_file(at("s.csv")));
+    assert_false(dt_hdf5_is_file(at("none")));
     if (!export("s", "s.h5", 1, 0)) {
         skip();
     }

@@ -55,7 +55,7 @@ static void test_times(void **state)
                  {"-0:00:01", -1},       {":10", NAN},        {"1.5:00:00", NAN}};
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         double got = NAN;
-        const bool is_time = dt_value_time(times[i].text, &got);
+        const bool is_time = dt_value_parse_time(times[i].text, &got);
         if (is_time != !isnan(times[i].want) || (is_time && got != times[i].want)) {
             fail_msg("\"%s\" gave %d, %g", times[i].text, is_time, got);
         }
@@ -92,9 +92,9 @@ static void test_ids(void **state)
         dt_ids_fini(&ids);
     }
     int64_t id = 0;
-    assert_true(dt_value_id("007", &id) && id == 7);
-    assert_true(dt_value_id("12.0", &id) && id == 12);
-    assert_false(dt_value_id("12.5", &id) || dt_value_id("0x12", &id) || dt_value_id("", &id));
+    assert_true(dt_value_parse_id("007", &id) && id == 7);
+    assert_true(dt_value_parse_id("12.0", &id) && id == 12);
+    assert_false(dt_value_parse_id("12.5", &id) || dt_value_parse_id("0x12", &id) || dt_value_parse_id("", &id));
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */

@@ -69,7 +69,7 @@ static void test_utm(void **state)
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         double xy[2];
-        dt_utm(known[i].latitude, known[i].longitude, known[i].zone, xy);
+        dt_utm_project(known[i].latitude, known[i].longitude, known[i].zone, xy);
         if (!is_near(xy[0], known[i].x, 1e-5) || !is_near(xy[1], known[i].y, 1e-5)) {
             print_error("%g %g: %.6f %.6f, known is %.6f %.6f\n", known[i].latitude, known[i].longitude, xy[0], xy[1],
                         known[i].x, known[i].y);
@@ -191,9 +191,9 @@ static void test_lanelet2(void **state)
 static void test_degrees(void **state)
 {
     double zero[2], place[2], above[2];
-    dt_utm(0, 0, 31, zero);
-    dt_utm(0.00903, 0.0085, 31, above);
-    dt_utm(0.009, 0.0085, 31, place);
+    dt_utm_project(0, 0, 31, zero);
+    dt_utm_project(0.00903, 0.0085, 31, above);
+    dt_utm_project(0.009, 0.0085, 31, place);
     const dt_roads *r =
         read_from(OSM(GEO("1", "0.009", "0.0085") GEO("2", "0.009", "0.0086") GEO("3", "0.00903", "0.0085")
                           GEO("4", "0.00903", "0.0086") WAY("5", ND("1") ND("2")) WAY("6", ND("3") ND("4"))
@@ -207,7 +207,7 @@ static void test_degrees(void **state)
     static const char aachen[] = OSM(GEO("1", "50.78", "6.13") GEO("2", "50.78", "6.1301") GEO("3", "50.78003", "6.13")
                                          GEO("4", "50.78003", "6.1301") WAY("5", ND("1") ND("2"))
                                              WAY("6", ND("3") ND("4")) LANELET("7", "6", "5", ""));
-    dt_utm(50.78, 6.13, 32, place);
+    dt_utm_project(50.78, 6.13, 32, place);
     char origin[64];
     snprintf(origin, sizeof(origin), "utm:%.6f,%.6f", place[0], place[1]);
     r = read_from(aachen, origin);
@@ -558,7 +558,7 @@ static void test_import_by_grid(void **state)
     dt_store *s = NULL;
     double place[2];
     char meta[256];
-    dt_utm(50.78, 6.13, 32, place);
+    dt_utm_project(50.78, 6.13, 32, place);
     forget();
     snprintf(meta, sizeof(meta), "recordingId,locationId,frameRate,xUtmOrigin,yUtmOrigin\n0,1,25,%.4f,%.4f\n",
              place[0] - 100, place[1] - 200);

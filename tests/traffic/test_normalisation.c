@@ -46,7 +46,7 @@ static void test_numbers(void **state)
     dt_store *s = NULL;
     write_pair("s", 2);
     assert_int_equal(dt_store_open(at("s"), &s), DT_OK);
-    const dt_normalisation k = dt_normalisation_of(s);
+    const dt_normalisation k = dt_normalisation_measure(s);
     assert_is(k.node[0], 0, 1.0 / 20, 0); /* 20 m either side of the middle, wherever the scene lies */
     assert_is(k.node[1], 0, 1.0 / 20, 0);
     assert_is(k.node[2], -15, 0.2, 0);

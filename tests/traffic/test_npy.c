@@ -143,18 +143,18 @@ static void test_memory(void **state)
     assert_ok(dt_npy_close(w));
     assert_ok(dt_fs_read_all(at("m.npy"), 4096, &text, &bytes));
     assert_int_equal(bytes, N);
-    assert_ok(dt_npy_of_bytes(text, bytes, "m", DT_F32, 0, &a));
+    assert_ok(dt_npy_open_bytes(text, bytes, "m", DT_F32, 0, &a));
     assert_int_equal(a.rows, 2);
     assert_true(((const float *)a.data)[1] == 2);
     for (size_t n = 0; n < N; n++) {
         char *cut = dt_alloc(n); /* no byte more */
         memcpy(cut, text, n);
-        assert_int_equal(dt_npy_of_bytes(cut, n, "cut", DT_F32, 0, &a), DT_EDATA);
+        assert_int_equal(dt_npy_open_bytes(cut, n, "cut", DT_F32, 0, &a), DT_EDATA);
         dt_free(cut);
     }
     for (size_t k = 0; k < 128 * 8; k++) {
         text[k / 8] ^= (char)(1 << k % 8);
-        if (dt_npy_of_bytes(text, bytes, "turned", DT_F32, 0, &a) == DT_OK) {
+        if (dt_npy_open_bytes(text, bytes, "turned", DT_F32, 0, &a) == DT_OK) {
             assert_int_equal(a.rows, 2);
         }
         text[k / 8] ^= (char)(1 << k % 8);

@@ -226,7 +226,7 @@ static void test_damage(void **state)
     make_blocks("z.blocks", &way[3], error);
     assert_ok(dt_fs_read_all(at("z.blocks"), SIZE_MAX / 2, &bytes, &n));
     bytes[300] ^= 1; /* in the first block: its checksum shows it */
-    assert_ok(dt_blocks_of_bytes(bytes, n, "z", &b));
+    assert_ok(dt_blocks_open_bytes(bytes, n, "z", &b));
     assert_fails(dt_blocks_unpack(&b, "z", 0, out, room, &p), DT_EDATA, "z: block 0 is damaged");
     assert_ok(dt_blocks_unpack(&b, "z", 1, out, room, &p));
     dt_free(bytes);

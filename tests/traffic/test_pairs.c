@@ -30,7 +30,7 @@ static void assert_pair(const float *p, double gap, double speed, double brake, 
 static void test_alone(void **state)
 {
     const dt_vehicle v[] = {car(7, 8, 1, 11)};
-    dt_pairs_of(v, 1, 0, &how, &ahead[0][0], &beside[0][0]);
+    dt_pairs_write(v, 1, 0, &how, &ahead[0][0], &beside[0][0]);
     for (int k = 0; k < 3; k++) {
         assert_pair(ahead[k], 1000, 0, 9, 11, 4);
     }
@@ -54,14 +54,14 @@ static void test_lanes(void **state)
         }
         v[N] = car(100 + 10 * cos(heading), -50 + 10 * sin(heading), heading + 2, 9);   /* it crosses */
         v[N + 1] = car(100 + 101 * cos(heading), -50 + 101 * sin(heading), heading, 9); /* out of sight */
-        dt_pairs_of(v, N + 2, 0, &how, &ahead[0][0], &beside[0][0]);
+        dt_pairs_write(v, N + 2, 0, &how, &ahead[0][0], &beside[0][0]);
         assert_pair(ahead[0], 26, 8, 9, 10, 4);
         assert_pair(ahead[1], 1000, 0, 9, 10, 4);
         assert_pair(beside[0], 21, 7, 9, 10, 4);
         assert_pair(beside[1], 36, 10, 4, 12, 9);
         assert_pair(beside[2], 0, 0, 9, 10, 4); /* 0.5 m is no room */
         assert_pair(beside[3], 0, 10, 4, 0, 9);
-        dt_pairs_of(v, N + 2, 2, &how, &ahead[0][0], &beside[0][0]);
+        dt_pairs_write(v, N + 2, 2, &how, &ahead[0][0], &beside[0][0]);
         assert_pair(ahead[0], 37, 9, 9, 5, 4);
     }
 }
@@ -74,7 +74,7 @@ static void test_room(void **state)
         for (int side = 0; side < 2; side++) {
             const bool has_room = gaps[k] >= 1;
             const dt_vehicle v[] = {car(0, 0, 0, 10), car((side == 0 ? 1 : -1) * (4 + gaps[k]), 3.5, 0, 7)};
-            dt_pairs_of(v, 2, 0, &how, &ahead[0][0], &beside[0][0]);
+            dt_pairs_write(v, 2, 0, &how, &ahead[0][0], &beside[0][0]);
             const double in_front = side == 0 ? gaps[k] : 1000, after = side == 0 ? 1000 : gaps[k];
             assert_pair(beside[0], has_room ? in_front : 0, has_room && side == 0 ? 7 : 0, 9, 10, 4);
             assert_pair(beside[1], has_room ? after : 0, 10, 4, has_room && side == 1 ? 7 : 0, 9);
@@ -87,11 +87,11 @@ static void test_lengths(void **state)
 {
     dt_vehicle v[] = {car(0, 0, 0, 10), car(1, 0, 0, 8), car(20, 3.5, 0, -1)};
     v[1].length = 12;
-    dt_pairs_of(v, 3, 0, &how, &ahead[0][0], &beside[0][0]);
+    dt_pairs_write(v, 3, 0, &how, &ahead[0][0], &beside[0][0]);
     assert_pair(ahead[0], 1 - 8, 8, 9, 10, 4);
     assert_pair(beside[0], 16, 0, 9, 10, 4); /* backing is standing */
     assert_pair(beside[1], 1000, 10, 4, 0, 9);
-    dt_pairs_of(v, 3, 1, &how, &ahead[0][0], &beside[0][0]);
+    dt_pairs_write(v, 3, 1, &how, &ahead[0][0], &beside[0][0]);
     assert_pair(ahead[0], 1000, 0, 9, 8, 4); /* its front is before the other's */
 }
 

@@ -212,7 +212,7 @@ void dt_hosts_lose_host(dt_launch_hosts *h, const char *name, double now, int64_
     }
 }
 
-void dt_hosts_doubt_all(dt_launch_hosts *h, double now)
+void dt_hosts_suspect_all(dt_launch_hosts *h, double now)
 {
     for (uint32_t i = 0; i < h->n; i++) {
         dt_launch_host *x = &h->host[i];

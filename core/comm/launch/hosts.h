@@ -54,7 +54,7 @@ void dt_hosts_lose_rank(dt_launch_hosts *h, uint32_t rank, double now, int64_t s
 void dt_hosts_lose_host(dt_launch_hosts *h, const char *name, double now,
                         int64_t saved); /* unknown names are ignored */
 /* Nothing could be started on some host of this attempt: each is probed before it is used again. */
-void dt_hosts_doubt_all(dt_launch_hosts *h, double now);
+void dt_hosts_suspect_all(dt_launch_hosts *h, double now);
 /* A host that is away and whose time has come; UINT32_MAX: none. */
 uint32_t dt_hosts_find_probe(const dt_launch_hosts *h, double now);
 void dt_hosts_set_probed(dt_launch_hosts *h, uint32_t i, bool is_there, double now);

@@ -235,7 +235,7 @@ static void update_members(job *j)
         return;
     }
     dt_members_update(&j->members);
-    j->members.hosts.most = dt_board_most_ranks(j->board);
+    j->members.hosts.most = dt_board_max_ranks(j->board);
     const uint32_t n = dt_hosts_find_change(&j->members.hosts, dt_clock_s());
     if (n != j->n_asked) {
         j->n_asked = n;
@@ -515,7 +515,7 @@ static void leave_out_lost(job *j)
 /* No process started: finds out on which hosts none can. Returns whether to continue. */
 static bool probe_hosts(job *j, int *code_p)
 {
-    dt_hosts_doubt_all(&j->members.hosts, dt_clock_s());
+    dt_hosts_suspect_all(&j->members.hosts, dt_clock_s());
     do {
         if (was_stopped_between(j, code_p)) {
             return false;
@@ -533,7 +533,7 @@ static dt_status choose_processes(job *j, int *code_p, bool *is_ready_p)
     const uint32_t before = j->n;
     *is_ready_p = false;
     for (bool is_said = false; j->is_elastic; is_said = true) {
-        j->members.hosts.most = dt_board_most_ranks(j->board);
+        j->members.hosts.most = dt_board_max_ranks(j->board);
         DT_TRY(dt_members_choose(&j->members, &j->n));
         if (j->n > 0) {
             break;

@@ -110,7 +110,7 @@ static void group_sums(const dt_plan *p, const dt_leaf_grads_desc *d, dt_leaf_gr
 
 /* ---- where they lie ---------------------------------------------------------------------------------------------- */
 
-static size_t bytes_of(const dt_leaf_grad *g)
+static size_t grad_bytes(const dt_leaf_grad *g)
 {
     return (size_t)g->stride * sizeof(float);
 }
@@ -127,8 +127,8 @@ static size_t find_lowest_gap(dt_leaf_grad *const *placed, uint32_t n, const dt_
     for (uint32_t k = 0; k < n; k++) {
         const dt_leaf_grad *o = placed[k];
         const bool meets = o->first <= x->summed && x->first <= o->summed;
-        if (meets && o->room < at + bytes_of(x) && at < o->room + bytes_of(o)) {
-            at = o->room + bytes_of(o);
+        if (meets && o->room < at + grad_bytes(x) && at < o->room + grad_bytes(o)) {
+            at = o->room + grad_bytes(o);
             k = UINT32_MAX; /* from the beginning: it may now be in the way of one before */
         }
     }
@@ -151,7 +151,7 @@ static dt_status assign_offsets(dt_leaf_grads *g)
     }
     for (uint32_t i = 0; i < g->n; i++) {
         order[i]->room = find_lowest_gap(order, i, order[i]);
-        const size_t end = order[i]->room + bytes_of(order[i]);
+        const size_t end = order[i]->room + grad_bytes(order[i]);
         g->bytes = end > g->bytes ? end : g->bytes;
     }
     dt_free(order);

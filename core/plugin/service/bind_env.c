@@ -65,7 +65,7 @@ static dt_status create_in_process(const maker *m, void *self)
 }
 
 /* An instance in this process. */
-static dt_status make_here(const maker *m, void **self_p)
+static dt_status allocate_instance(const maker *m, void **self_p)
 {
     void *self = dt_alloc(m->comp->desc.state_size > 0 ? m->comp->desc.state_size : 1);
     if (self == NULL) {
@@ -124,7 +124,7 @@ static dt_status finish_instance(const maker *m, void *self)
 }
 
 /* In place of one that is broken. */
-static dt_status create_again(void *user, uint32_t number, void *self)
+static dt_status recreate_instance(void *user, uint32_t number, void *self)
 {
     const dt_env_restart *r = user;
     const maker m = make_maker(r->e, r->with, number);
@@ -145,7 +145,7 @@ const dt_vector_restart *dt_env_restart_table(dt_env *e, dt_env_setup *with)
     *r = (dt_env_restart){.e = e,
                           .with = with,
                           .table = {.user = r,
-                                    .create = create_again,
+                                    .create = recreate_instance,
                                     .most = (uint32_t)e->opts.restarts,
                                     .n_restarts = &e->n_restarts,
                                     .n_lost = &e->n_lost}};
@@ -154,7 +154,7 @@ const dt_vector_restart *dt_env_restart_table(dt_env *e, dt_env_setup *with)
 
 static dt_status make_and_check_here(const maker *m, void **self_p)
 {
-    DT_TRY(make_here(m, self_p));
+    DT_TRY(allocate_instance(m, self_p));
     return finish_instance(m, *self_p);
 }
 
@@ -245,7 +245,7 @@ static dt_status finish_in_process(const maker *m, void *self, bool is_first)
 }
 
 /* Workers for n instances; one that runs already, the environment's first, counts with them. */
-static dt_status make_crews(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, bool has_one, crew *c)
+static dt_status create_crews(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, bool has_one, crew *c)
 {
     const uint32_t kinds = count_kinds(e, with), all = n + has_one;
     for (uint32_t k = 0; k < kinds; k++) {
@@ -302,7 +302,7 @@ static dt_status create_in_processes(dt_env *e, dt_env_setup *with, uint32_t fir
     crew *c = dt_alloc_n(kinds, sizeof(*c));
     bool *is_first = dt_alloc_n(n + 1, sizeof(*is_first));
     uint32_t at = 0;
-    dt_status st = c != NULL && is_first != NULL ? make_crews(e, with, first, n, has_one, c)
+    dt_status st = c != NULL && is_first != NULL ? create_crews(e, with, first, n, has_one, c)
                                                  : DT_FAIL(DT_ENOMEM, "out of memory for %u environments", n);
     for (uint32_t k = 0; k < kinds && st == DT_OK; k++) {
         c[k].places = c[k].places > places ? c[k].places : places;
@@ -331,7 +331,7 @@ dt_status dt_env_create_others(dt_env *e, uint32_t first, uint32_t n, void **sel
 }
 
 /* The environment's first instance; its worker has places for those that follow in training. */
-static dt_status create_first(dt_env *e, dt_env_setup *with, uint32_t number)
+static dt_status create_first_instance(dt_env *e, dt_env_setup *with, uint32_t number)
 {
     const maker m = make_maker(e, with, number);
     const uint32_t n = (uint32_t)e->opts.instances, own = (n + count_kinds(e, with) - 1) / count_kinds(e, with);
@@ -368,7 +368,7 @@ dt_status dt_env_recreate_first(dt_env *e, dt_env_setup *with, uint32_t number)
     dt_env_destroy_instances(e, &e->training, e->number, 1, &e->self); /* with a mix it is never one of an evaluation */
     e->self = NULL;
     e->number = number;
-    return create_first(e, with, number);
+    return create_first_instance(e, with, number);
 }
 
 static const void *find_extension(const dt_loaded *c, const char *id)
@@ -507,7 +507,7 @@ static dt_status try_mix_entry(dt_env *e, uint32_t i)
 static dt_status make_first_instances(dt_env *e)
 {
     void *tried = NULL;
-    DT_TRY(create_first(e, &e->training, 0));
+    DT_TRY(create_first_instance(e, &e->training, 0));
     for (uint32_t i = 1; i < e->n_mix; i++) {
         DT_TRY(try_mix_entry(e, i));
     }

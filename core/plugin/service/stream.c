@@ -295,7 +295,7 @@ static finding sleep_briefly(const dt_stream *m, uint64_t to, double begin_s, do
     return WAITS;
 }
 
-static dt_status report_end(const dt_stream *m, uint64_t from)
+static dt_status fail_past_end(const dt_stream *m, uint64_t from)
 {
     if (from == 0) {
         return DT_FAIL(DT_EDATA,
@@ -349,7 +349,7 @@ static dt_status wait_for_samples(dt_stream *m, uint64_t to, finding *found_p)
 }
 
 /* dt_samples.turn */
-static dt_status turn_window(void *self, uint64_t window)
+static dt_status advance_window(void *self, uint64_t window)
 {
     dt_stream *m = self;
     const uint64_t from = window * m->window;
@@ -363,7 +363,7 @@ static dt_status turn_window(void *self, uint64_t window)
         m->to = from + m->window;
         return DT_OK;
     case ENDED:
-        return report_end(m, from);
+        return fail_past_end(m, from);
     case LATE:
         return report_late_stream(m);
     default:
@@ -541,7 +541,7 @@ dt_status dt_stream_create(dt_stage *s, dt_data *d, const dt_setting *over, uint
     d->source.ops = &stream_ops;
     d->source.self = m;
     d->source.count = m->window;
-    d->source.turn = turn_window;
+    d->source.turn = advance_window;
     d->source.room = m->room;
     d->source.apart = dt_join_find_obstacle(&m->like);
     d->source.part = d->source.apart != NULL ? number_of_part : NULL;
@@ -582,7 +582,7 @@ void dt_stream_write(const dt_stream *m, uint64_t steps_per_epoch, dt_json_out *
     }
 }
 
-static dt_status reopen_at(dt_stream *m, const char *path, const part *was)
+static dt_status reopen_store(dt_stream *m, const char *path, const part *was)
 {
     part p;
     if (!path_exists(path)) {
@@ -606,7 +606,7 @@ static dt_status reopen_part(dt_stream *m, const part *was)
     path_of_store(m, was->number, "", &path);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
-        st = reopen_at(m, dt_str_text(&path), was);
+        st = reopen_store(m, dt_str_text(&path), was);
     }
     dt_str_fini(&path);
     return st;

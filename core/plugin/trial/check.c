@@ -240,7 +240,7 @@ typedef struct component_trial {
     dt_str broken; /* steps that never returned, a line each */
 } component_trial;
 
-static void trial_component(void *user, dt_trial *t)
+static void try_component(void *user, dt_trial *t)
 {
     const component_trial *c = user;
     dt_checker k = {.desc = c->k->desc, .trial = t};
@@ -280,7 +280,7 @@ static void check_manual_loss(dt_checker *k, const dt_loaded *comp)
     dt_trial_result r;
     k->reported = &reported;
     for (int n = 0; n < MOST; n++) {
-        const dt_status st = dt_trial_execute(trial_component, receive_report, &c, timeout_of_trial(k), &r);
+        const dt_status st = dt_trial_execute(try_component, receive_report, &c, timeout_of_trial(k), &r);
         if (st >= 0) {
             break;
         }
@@ -307,7 +307,7 @@ static void note_next_call(void *user, const char *what)
     dt_trial_report_call(o->trial, "%s", what);
 }
 
-static void trial_open(void *user, dt_trial *t)
+static void try_open(void *user, dt_trial *t)
 {
     open_trial *o = user;
     const dt_loaded_plugin *p = NULL;
@@ -321,7 +321,7 @@ static dt_status open_plugin(const dt_checker *k, const char *file, const dt_loa
 {
     open_trial o = {k->desc->loader, file, NULL};
     dt_trial_result r;
-    const dt_status st = dt_trial_execute(trial_open, NULL, &o, timeout_of_trial(k), &r);
+    const dt_status st = dt_trial_execute(try_open, NULL, &o, timeout_of_trial(k), &r);
     if (st < 0 && r.call[0] != '\0') {
         return DT_CONTEXT(DT_EPLUGIN, "%s: opening it, in %s", file, r.call);
     }
@@ -342,7 +342,7 @@ static dt_status open_plugin(const dt_checker *k, const char *file, const dt_loa
     return DT_OK;
 }
 
-static void trial_fini(void *user, dt_trial *t)
+static void try_fini(void *user, dt_trial *t)
 {
     const dt_loaded_plugin *p = user;
     (void)dt_trial_begin_step(t, "fini");
@@ -356,7 +356,7 @@ static void check_fini(dt_checker *k, const dt_loaded_plugin *p)
     if (p->desc.fini == NULL) {
         return;
     }
-    const dt_status st = dt_trial_execute(trial_fini, NULL, (void *)p, timeout_of_trial(k), &r);
+    const dt_status st = dt_trial_execute(try_fini, NULL, (void *)p, timeout_of_trial(k), &r);
     if (st < 0) {
         dt_loader_skip_fini(k->desc->loader, p);
     }

@@ -32,7 +32,7 @@ static void try_op(void *user, dt_trial *t)
     dt_str_fini(&line);
 }
 
-static void hear(void *user, const char *text, size_t bytes)
+static void append_output(void *user, const char *text, size_t bytes)
 {
     const ops_trial *o = user;
     dt_str_add_n(&o->k->out, text, bytes);
@@ -53,7 +53,8 @@ void dt_check_ops(dt_checker *k, const dt_loaded_plugin *p)
     for (; *ops != NULL; ops++) {
         ops_trial o = {.k = k, .plugin = p->desc.name, .op = *ops};
         dt_trial_result r;
-        if (dt_trial_execute(try_op, hear, &o, k->desc->timeout_s > 0 ? k->desc->timeout_s : INFINITY, &r) < 0) {
+        if (dt_trial_execute(try_op, append_output, &o, k->desc->timeout_s > 0 ? k->desc->timeout_s : INFINITY, &r) <
+            0) {
             dt_str_addf(&k->out, "FAIL %s: op %s: %s\n", p->desc.name, (*ops)->name, dt_error_text());
             dt_check_print_complete_lines(k);
         }

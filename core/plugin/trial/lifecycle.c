@@ -99,7 +99,7 @@ static void check_model_life(dt_checker *k, dt_probe *p, dt_probe *second)
 }
 
 /* Two at once, as in two phases. */
-static bool create_second(dt_checker *k, dt_probe *p, const dt_loaded *m, const void *config)
+static bool create_second_instance(dt_checker *k, dt_probe *p, const dt_loaded *m, const void *config)
 {
     static const char step[] = "a second instance";
     memset(p, 0, sizeof(*p));
@@ -127,7 +127,7 @@ void dt_check_model(dt_checker *k, const dt_loaded *m, const void *config)
     }
     first.trial = k->trial;
     dt_check_pass(k, c, "created with H 16, T 3, F 4 and its options");
-    const bool has_two = create_second(k, &second, m, config);
+    const bool has_two = create_second_instance(k, &second, m, config);
     check_model_life(k, &first, has_two ? &second : NULL);
     if (!dt_check_may_call(k, c, "destroy", true)) {
         return;
@@ -199,7 +199,7 @@ static void check_data_life(dt_checker *k, dt_probe_data *p)
 {
     const dt_component *c = &p->data->desc;
     const bool has_fields = try_data(k, p, "fields and symbols", true, dt_probe_data_describe);
-    const bool is_counted = try_data(k, p, "count", true, dt_probe_data_count);
+    const bool is_counted = try_data(k, p, "count", true, dt_probe_data_count_samples);
     if (has_fields && is_counted) {
         dt_check_pass(k, c, "%u fields, %" PRIu64 " samples", p->n_fields, p->count);
     }
@@ -296,7 +296,7 @@ static bool destroy_env(dt_checker *k, env_life *l, dt_probe_env *p)
 }
 
 /* The same game by step_many, in both instances where the process holds two. */
-static dt_status play_many(dt_checker *k, env_life *l, dt_probe_env *second)
+static dt_status play_batched(dt_checker *k, env_life *l, dt_probe_env *second)
 {
     dt_probe_env *both[] = {second, &l->first};
     DT_TRY(dt_probe_env_play_many(both, l->first.is_created ? 2 : 1, l->trace));
@@ -328,7 +328,7 @@ static void replay_in_second_instance(dt_checker *k, env_life *l, bool is_played
     }
     if (st == DT_OK && is_played && l->env->ops.env.step_many != NULL && dt_check_may_call(k, c, "step_many", true)) {
         step = "step_many";
-        st = play_many(k, l, &second);
+        st = play_batched(k, l, &second);
     }
     if (st < 0) {
         (void)dt_check_fail_status(k, c, step, st);

@@ -96,7 +96,7 @@ dt_status dt_probe_data_describe(dt_probe_data *p)
     return DT_OK;
 }
 
-dt_status dt_probe_data_count(dt_probe_data *p)
+dt_status dt_probe_data_count_samples(dt_probe_data *p)
 {
     const dt_status st = p->data->ops.data.count(p->state, &p->count);
     DT_TRY(st > 0 ? DT_OK : st);

@@ -28,7 +28,7 @@ typedef struct dt_probe_data {
 /* config: filled by the component's option table; it must outlive the trial. No trial yet. */
 dt_status dt_probe_data_create(dt_probe_data *p, const dt_loaded *data, const void *config) DT_NODISCARD;
 dt_status dt_probe_data_describe(dt_probe_data *p) DT_NODISCARD; /* fields and symbols: legal shapes */
-dt_status dt_probe_data_count(dt_probe_data *p) DT_NODISCARD;
+dt_status dt_probe_data_count_samples(dt_probe_data *p) DT_NODISCARD;
 /* Sizes add up; every byte of a buffer is written and none past it; the same samples and keys give the same bytes,
  * augmented or not. With no samples there is nothing to do. */
 dt_status dt_probe_data_read(dt_probe_data *p) DT_NODISCARD;

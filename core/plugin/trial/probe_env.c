@@ -456,7 +456,7 @@ static dt_status check_batch(const together *x, const dt_batch *b)
 }
 
 /* A step of all active ones; their records and statuses. */
-static dt_status step_together(together *x, dt_status *status)
+static dt_status step_batch(together *x, dt_status *status)
 {
     dt_batch b;
     void *self[MOST_TOGETHER];
@@ -507,7 +507,7 @@ static dt_status compare_many(game *g, const dt_probe_trace *trace, uint32_t e, 
 }
 
 /* Episodes e, e + 1, ... side by side, a step of those that continue in each call. */
-static dt_status play_together(together *x, const dt_probe_trace *trace, uint32_t e, uint32_t n)
+static dt_status play_batch(together *x, const dt_probe_trace *trace, uint32_t e, uint32_t n)
 {
     uint64_t hash[DT_PROBE_ENV_ARRAYS];
     dt_status status[MOST_TOGETHER];
@@ -527,7 +527,7 @@ static dt_status play_together(together *x, const dt_probe_trace *trace, uint32_
         if (x->n_active == 0) {
             break;
         }
-        DT_TRY(step_together(x, status));
+        DT_TRY(step_batch(x, status));
         for (uint32_t i = 0; i < x->n_active; i++) {
             DT_TRY(compare_many(&x->g[x->active[i]], trace, e + x->active[i], t, status[i]));
         }
@@ -548,7 +548,7 @@ dt_status dt_probe_env_play_many(dt_probe_env *const *p, uint32_t n, const dt_pr
         st = DT_FAIL(DT_ENOMEM, "no memory for buffers of %zu bytes", x.bytes);
     }
     for (uint32_t e = 0; e < trace->n_episodes && st == DT_OK; e += x.n) {
-        st = play_together(&x, trace, e, trace->n_episodes - e < x.n ? trace->n_episodes - e : x.n);
+        st = play_batch(&x, trace, e, trace->n_episodes - e < x.n ? trace->n_episodes - e : x.n);
     }
     for (uint32_t i = 0; i < x.n; i++) {
         game_fini(&x.g[i]);

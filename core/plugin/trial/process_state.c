@@ -41,7 +41,7 @@ static uint64_t hash_environment(void)
     return h;
 }
 
-static void take_folder(uint64_t out[2])
+static void capture_folder(uint64_t out[2])
 {
     struct stat st;
     const bool is_there = stat(".", &st) == 0;
@@ -56,7 +56,7 @@ static mode_t current_mask(void)
     return mask;
 }
 
-void dt_process_state_take(dt_process_state *s)
+void dt_process_state_capture(dt_process_state *s)
 {
     memset(s, 0, sizeof(*s));
     for (int i = 1; i < DT_PROCESS_SIGNALS; i++) {
@@ -68,7 +68,7 @@ void dt_process_state_take(dt_process_state *s)
     }
     (void)getitimer(ITIMER_REAL, &s->timer);
     snprintf(s->locale, sizeof(s->locale), "%s", setlocale(LC_ALL, NULL));
-    take_folder(s->folder);
+    capture_folder(s->folder);
     s->environment = hash_environment();
     s->mask = current_mask();
     s->fp = dt_fp_mode_get();
@@ -178,7 +178,7 @@ bool dt_process_state_differs(const dt_process_state *before, char *out, size_t 
     static bool (*const all[])(const dt_process_state *a, const dt_process_state *b, char *out, size_t bytes) = {
         differs_signal, differs_output, differs_folder, differs_locale, differs_fp, differs_limit, differs_rest};
     dt_process_state now;
-    dt_process_state_take(&now);
+    dt_process_state_capture(&now);
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (all[i](before, &now, out, bytes)) {
             return true;

@@ -33,7 +33,7 @@ typedef struct dt_process_state {
 
 /* Standard output of this process becomes an empty file in memory, so that what is written there can be seen. */
 void dt_process_state_divert(void);
-void dt_process_state_take(dt_process_state *s);
+void dt_process_state_capture(dt_process_state *s);
 /* The first thing that differs now, as a sentence with its remedy in out [bytes]; false, and out untouched, if nothing
  * does. */
 bool dt_process_state_differs(const dt_process_state *before, char *out, size_t bytes);

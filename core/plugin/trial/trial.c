@@ -74,7 +74,7 @@ static void check_state(const dt_trial *t)
 void dt_trial_accept_state(dt_trial *t)
 {
     if (t != NULL && t == current) {
-        dt_process_state_take(&expected_state);
+        dt_process_state_capture(&expected_state);
     }
 }
 
@@ -162,7 +162,7 @@ static void run_work_in_copy(void (*work)(void *user, dt_trial *t), void *user, 
     dt_fence_install(report_broken_fence);
     limit_memory(t->memory);
     dt_process_state_divert();
-    dt_process_state_take(&expected_state);
+    dt_process_state_capture(&expected_state);
     work(user, t);
     check_writer_process(t);
     check_state(t);

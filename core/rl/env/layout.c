@@ -17,7 +17,7 @@ enum { ALIGN = 64, MOST_NAME = 40 /* of a port */ };
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
-static bool is_name(const char *s)
+static bool is_valid_name(const char *s)
 {
     return s[0] >= 'a' && s[0] <= 'z' && s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
 }
@@ -31,7 +31,7 @@ static dt_status check_names(const char *id, const char *what, const char *const
         if (name == NULL || name[i] == NULL) {
             return DT_FAIL(DT_EPLUGIN, "%s: %s %u has no name; expected [a-z][a-z0-9_]*", id, what, i);
         }
-        if (!is_name(name[i])) {
+        if (!is_valid_name(name[i])) {
             return DT_FAIL(DT_EPLUGIN, "%s: %s %u is called \"%s\"; expected [a-z][a-z0-9_]*", id, what, i, name[i]);
         }
         for (uint32_t j = 0; j < i; j++) {
@@ -168,7 +168,7 @@ static dt_status parse_port(const dt_layout *l, const char *id, const dt_port *p
     static const char *const taken[] = {"action_i",    "action_f",  "mask",    "log_prob",
                                         "value",       "advantage", "target",  "cost_value",
                                         "cost_target", "row_key",   "present", "cost_advantage"};
-    if (!is_name(p->name) || strlen(p->name) > MOST_NAME) {
+    if (!is_valid_name(p->name) || strlen(p->name) > MOST_NAME) {
         return DT_FAIL(DT_EPLUGIN,
                        "%s: an observation port is called \"%s\"; expected [a-z][a-z0-9_]* of at most %d characters",
                        id, p->name, MOST_NAME);
@@ -249,7 +249,7 @@ static dt_status find_lists(dt_layout *l, const char *id)
 
 /* Row pointers "N+1" count rows of E, and rows of E count N, or another symbol: a graph. Lists of agents are none:
  * which . */
-static void find_edges(dt_layout *l)
+static void find_graphs(dt_layout *l)
 {
     for (uint32_t i = 0; i < l->spec.n_obs; i++) {
         dt_obs_port *o = &l->obs[i];
@@ -412,7 +412,7 @@ static void copy_spec(copier *c, const dt_env_spec *s, dt_env_spec *out)
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static size_t place_bytes(size_t *at, size_t bytes)
+static size_t reserve_bytes(size_t *at, size_t bytes)
 {
     const size_t offset = *at;
     *at += (bytes + ALIGN - 1) / ALIGN * ALIGN;
@@ -430,19 +430,19 @@ static dt_status place_arrays(dt_layout *l, const char *id)
             return DT_FAIL(DT_EPLUGIN, "%s: up to port %s [%s] with %lld rows, an observation has more than %zu GB", id,
                            o->port->name, o->port->dims, (long long)o->cap, MOST_BYTES >> 30);
         }
-        l->obs[i].offset = place_bytes(&at, (size_t)o->cap * o->row_bytes);
+        l->obs[i].offset = reserve_bytes(&at, (size_t)o->cap * o->row_bytes);
     }
-    l->size = place_bytes(&at, s->n_symbols * sizeof(int64_t));
-    l->alive = place_bytes(&at, s->n_agents);
-    l->reward = place_bytes(&at, s->n_agents * sizeof(float));
-    l->cost = place_bytes(&at, (size_t)s->n_agents * s->n_costs * sizeof(float));
-    l->terminated = place_bytes(&at, s->n_agents);
-    l->truncated = place_bytes(&at, s->n_agents);
-    l->metric = place_bytes(&at, s->n_metrics * sizeof(double));
+    l->size = reserve_bytes(&at, s->n_symbols * sizeof(int64_t));
+    l->alive = reserve_bytes(&at, s->n_agents);
+    l->reward = reserve_bytes(&at, s->n_agents * sizeof(float));
+    l->cost = reserve_bytes(&at, (size_t)s->n_agents * s->n_costs * sizeof(float));
+    l->terminated = reserve_bytes(&at, s->n_agents);
+    l->truncated = reserve_bytes(&at, s->n_agents);
+    l->metric = reserve_bytes(&at, s->n_metrics * sizeof(double));
     l->out_bytes = at;
-    l->mask = place_bytes(&at, (size_t)s->n_agents * l->n_choices);
-    l->act_i = place_bytes(&at, (size_t)s->n_agents * s->n_heads * sizeof(int32_t));
-    l->act_f = place_bytes(&at, (size_t)s->n_agents * s->n_continuous * sizeof(float));
+    l->mask = reserve_bytes(&at, (size_t)s->n_agents * l->n_choices);
+    l->act_i = reserve_bytes(&at, (size_t)s->n_agents * s->n_heads * sizeof(int32_t));
+    l->act_f = reserve_bytes(&at, (size_t)s->n_agents * s->n_continuous * sizeof(float));
     l->record_bytes = at;
     return DT_OK;
 }
@@ -474,7 +474,7 @@ dt_status dt_layout_init(dt_layout *l, const char *id, const dt_env_spec *spec)
     }
     DT_TRY(check_columns(l, id));
     DT_TRY(find_lists(l, id));
-    find_edges(l);
+    find_graphs(l);
     return place_arrays(l, id);
 }
 

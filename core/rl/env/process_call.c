@@ -68,7 +68,7 @@ static void sleep_until(dt_process *p, uint32_t target)
 }
 
 /* Every call has its own time, which begins when the one before is over. */
-static dt_wire_patience patience_of(dt_process *p, uint32_t call)
+static dt_wire_patience call_patience(dt_process *p, uint32_t call)
 {
     const bool creates = p->sent[call & p->m.mask].call == DT_CALL_CREATE;
     return dt_process_patience(p, creates ? p->d.startup_s : p->d.timeout_s);
@@ -77,7 +77,7 @@ static dt_wire_patience patience_of(dt_process *p, uint32_t call)
 static dt_status wait_asleep(dt_process *p, uint32_t number)
 {
     uint32_t call = call_under_way(p);
-    dt_wire_patience patience = patience_of(p, call);
+    dt_wire_patience patience = call_patience(p, call);
     for (;;) {
         sleep_until(p, end_of_batch(p, number));
         DT_TRY(read_answered(p));
@@ -94,7 +94,7 @@ static dt_status wait_asleep(dt_process *p, uint32_t number)
         const uint32_t next = call_under_way(p);
         if (next != call && is_reached(next, call)) {
             call = next;
-            patience = patience_of(p, call);
+            patience = call_patience(p, call);
         } else if (dt_clock_s() > patience.deadline) {
             return dt_process_missing_message(p, DT_WIRE_LATE, "answer");
         }

@@ -179,7 +179,7 @@ static void log_actions(dt_process_instance *x, const dt_env_io *io)
     memcpy(at + (l->act_f - l->act_i), io->act_f, l->record_bytes - l->act_f);
 }
 
-static dt_status call_again(dt_process_instance *x, uint32_t call)
+static dt_status repeat_call(dt_process_instance *x, uint32_t call)
 {
     x->number =
         dt_process_push(x->p, &(dt_wire_call){.call = call, .place = x->place, .seed = x->seed, .episode = x->episode});
@@ -192,16 +192,16 @@ static dt_status call_again(dt_process_instance *x, uint32_t call)
 static dt_status repeat_calls(dt_process_instance *x)
 {
     const size_t bytes = action_bytes(x->p);
-    DT_TRY(call_again(x, DT_CALL_RESET));
+    DT_TRY(repeat_call(x, DT_CALL_RESET));
     for (uint64_t i = 0; i < x->n_logged; i++) {
         memcpy(shared_record(x) + x->p->l->act_i, x->log + i * bytes, bytes);
-        DT_TRY(call_again(x, DT_CALL_STEP));
+        DT_TRY(repeat_call(x, DT_CALL_STEP));
     }
     return DT_OK;
 }
 
 /* What the last of them left is what it left before. */
-static dt_status check_repeated(dt_process_instance *x, dt_status st)
+static dt_status compare_repeated_episode(dt_process_instance *x, dt_status st)
 {
     const dt_layout *l = x->p->l;
     const char *differs = "the end of the episode";
@@ -237,7 +237,7 @@ static dt_status repeat_episode(dt_process_instance *x)
     if (st != DT_OK && st != GONE) {
         return st;
     }
-    DT_TRY(check_repeated(x, st));
+    DT_TRY(compare_repeated_episode(x, st));
     x->playing_in = p->generation;
     return DT_OK;
 }
@@ -296,7 +296,7 @@ static void flush_calls(void *self)
 }
 
 /* A copy of what the worker wrote goes to the caller, if it is right. */
-static dt_status take_record(dt_process_instance *x, const dt_env_io *io, const uint8_t *acted, bool is_over)
+static dt_status copy_record(dt_process_instance *x, const dt_env_io *io, const uint8_t *acted, bool is_over)
 {
     const dt_layout *l = x->p->l;
     const size_t bytes = l->mask + (size_t)l->spec.n_agents * l->n_choices;
@@ -308,7 +308,7 @@ static dt_status take_record(dt_process_instance *x, const dt_env_io *io, const 
 }
 
 /* The answer to the call that was posted: DT_EIO when the worker is lost, BROKEN when the instance is. */
-static dt_status take_result(dt_process_instance *x, const dt_env_io *io)
+static dt_status read_result(dt_process_instance *x, const dt_env_io *io)
 {
     const dt_layout *l = x->p->l;
     const bool is_step = x->call == DT_CALL_STEP;
@@ -320,8 +320,8 @@ static dt_status take_result(dt_process_instance *x, const dt_env_io *io)
     if (st > (is_step ? DT_DONE : DT_OK)) {
         return dt_process_overwritten(x->p);
     }
-    const dt_status right = is_step ? take_record(x, io, (const uint8_t *)x->kept + l->alive, st == DT_DONE)
-                                    : take_record(x, io, NULL, false);
+    const dt_status right = is_step ? copy_record(x, io, (const uint8_t *)x->kept + l->alive, st == DT_DONE)
+                                    : copy_record(x, io, NULL, false);
     return right >= 0 ? st : is_step ? BROKEN : right;
 }
 
@@ -336,7 +336,7 @@ static dt_status allocate_kept(dt_process_instance *x)
 }
 
 /* The answer to the call under way, which is posted to a worker that has not got it. */
-static dt_status take_answer(dt_process_instance *x, const dt_env_io *io)
+static dt_status wait_for_answer(dt_process_instance *x, const dt_env_io *io)
 {
     dt_process *p = x->p;
     if (p->pid == 0) { /* lost between two calls */
@@ -349,7 +349,7 @@ static dt_status take_answer(dt_process_instance *x, const dt_env_io *io)
         post_instance_call(x);
     }
     dt_process_flush(p);
-    const dt_status st = take_result(x, io);
+    const dt_status st = read_result(x, io);
     x->posted_in = 0;
     return st;
 }
@@ -371,7 +371,7 @@ static dt_status finish_call(void *self, const dt_env_io *io)
     dt_process *p = x->p;
     DT_TRY(allocate_kept(x));
     for (;;) {
-        const dt_status st = take_answer(x, io);
+        const dt_status st = wait_for_answer(x, io);
         if (st == GONE) {
             atomic_fetch_add(p->d.n_lost, 1);
             x->crashes = 0;

@@ -242,7 +242,7 @@ static void clear_outputs(const dt_vector *v, dt_instance *x)
 }
 
 /* An instance that reports that it is broken, created again where it may be: DT_OK. */
-static dt_status restart(dt_instance *x, dt_status st)
+static dt_status restart_instance(dt_instance *x, dt_status st)
 {
     const dt_vector_restart *r = x->kind->restart;
     while (st == DT_EBROKEN || st == DT_EIO) {
@@ -302,7 +302,7 @@ static dt_status call_reset(dt_vector *v, dt_instance *x)
         if (!is_broken(x, st)) {
             return st;
         }
-        DT_TRY(restart(x, st));
+        DT_TRY(restart_instance(x, st));
     }
 }
 
@@ -388,7 +388,7 @@ static dt_status call_step(const dt_vector *v, dt_instance *x)
     if (!is_broken(x, st)) {
         return st;
     }
-    DT_TRY(restart(x, st));
+    DT_TRY(restart_instance(x, st));
     dt_truncate_record(l, x->kept, x->record);
     return DT_DONE;
 }
@@ -411,7 +411,7 @@ static dt_status finish_step(dt_vector *v, dt_instance *x, const uint8_t *acted)
     return DT_OK;
 }
 
-static uint8_t *acted_of(const dt_vector *v, uint32_t i)
+static uint8_t *acted_flags(const dt_vector *v, uint32_t i)
 {
     return (uint8_t *)v->counted + i * v->counted_bytes + v->acted_at;
 }
@@ -427,7 +427,7 @@ static void begin_instance(dt_vector *v, uint32_t i)
     if (x->is_over) {
         begin_reset(v, x);
     } else {
-        begin_step(v, x, acted_of(v, i));
+        begin_step(v, x, acted_flags(v, i));
     }
 }
 
@@ -439,7 +439,7 @@ static dt_status finish_instance(dt_vector *v, uint32_t i)
         return DT_OK;
     }
     x->is_begun = false;
-    const dt_status st = is_reset ? finish_reset(v, x) : finish_step(v, x, acted_of(v, i));
+    const dt_status st = is_reset ? finish_reset(v, x) : finish_step(v, x, acted_flags(v, i));
     if (st >= 0) {
         return DT_OK;
     }

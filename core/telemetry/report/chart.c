@@ -281,7 +281,7 @@ dt_status dt_chart_write(const dt_chart *c, dt_str *out)
     return DT_OK;
 }
 
-void dt_spark_write(const double *value, uint32_t n, uint32_t color, dt_str *out)
+void dt_sparkline_write(const double *value, uint32_t n, uint32_t color, dt_str *out)
 {
     enum { W = 72, H = 18, ROOM = 3 };
     double low = INFINITY, high = -INFINITY;

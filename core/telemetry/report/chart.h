@@ -25,6 +25,6 @@ typedef struct dt_chart {
 /* A whole <figure>; nothing where no curve has a point. */
 dt_status dt_chart_write(const dt_chart *c, dt_str *out) DT_NODISCARD;
 /* A word-sized line without axes, for tables. */
-void dt_spark_write(const double *value, uint32_t n, uint32_t color, dt_str *out);
+void dt_sparkline_write(const double *value, uint32_t n, uint32_t color, dt_str *out);
 
 #endif

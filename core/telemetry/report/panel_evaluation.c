@@ -130,7 +130,7 @@ static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run
     dt_page_write_run_name(p, run);
     dt_str_add(p->out, "</td><td class=\"l\">");
     if (!dt_page_is_constant(p, phase, name, &constant)) {
-        dt_spark_write(s->value, s->n, p->group[run] % DT_PAGE_COLORS, p->out);
+        dt_sparkline_write(s->value, s->n, p->group[run] % DT_PAGE_COLORS, p->out);
     }
     dt_str_add(p->out, "</td>");
     for (uint32_t i = 0; i + 1 < n; i++) {

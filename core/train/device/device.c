@@ -314,7 +314,7 @@ static size_t params_bytes(const dt_train_device *d)
     return (size_t)d->all * sizeof(float);
 }
 
-static size_t half_bytes(const dt_train_device *d)
+static size_t half_params_bytes(const dt_train_device *d)
 {
     return params_bytes(d) / 2;
 }
@@ -327,7 +327,7 @@ static dt_status create_arenas(dt_trainer *t, dt_train_device *d)
         if (d->ops->narrow == NULL) {
             return DT_FAIL(DT_EUNSUPPORTED, "device %s computes only in fp32; set amp.enabled=false", d->ops->name);
         }
-        DT_TRY(allocate_device_memory(d, half_bytes(d), &d->params_half));
+        DT_TRY(allocate_device_memory(d, half_params_bytes(d), &d->params_half));
     }
     d->moment_bytes = t->shape.ranks > 1 ? t->state.moment_bytes : bytes; /* as the host keeps them */
     DT_TRY(allocate_device_memory(d, d->moment_bytes, &d->moment[0]));
@@ -472,7 +472,7 @@ static dt_status order_buckets(dt_trainer *t, dt_train_device *d)
 
 void dt_train_device_memory_get(const dt_train_device *d, dt_trainer_memory *out)
 {
-    out->params = params_bytes(d) + (d->params_half != NULL ? half_bytes(d) : 0);
+    out->params = params_bytes(d) + (d->params_half != NULL ? half_params_bytes(d) : 0);
     out->grads = arena_bytes(d) * d->slots;
     out->moments = d->moment_bytes * (d->moment[1] != NULL ? 2 : 1);
     out->activations = d->arena_bytes;

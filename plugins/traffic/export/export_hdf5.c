@@ -40,7 +40,7 @@ static dt_status write_array(const writing *w, const array *a)
     const int64_t chunk = a->rows == dt_store_view_of(w->s)->n_rows ? w->row_chunk : SMALL_CHUNK;
     DT_TRY(w->ops->make(w->file, a->name, a->dtype, a->width, a->rows, chunk, w->gzip));
     DT_TRY(w->ops->write(w->file, a->name, a->dtype, a->width, 0, a->rows, a->data));
-    dt_store_forget(w->s);
+    dt_store_release_pages(w->s);
     return DT_OK;
 }
 
@@ -54,7 +54,7 @@ static dt_status write_slices(const writing *w, uint32_t which, const char *name
         const int64_t n = rows - r < piece ? rows - r : piece;
         DT_TRY(dt_store_read(w->s, which, r, n, w->room));
         DT_TRY(w->ops->write(w->file, name, dtype, width, r, n, w->room));
-        dt_store_forget(w->s);
+        dt_store_release_pages(w->s);
     }
     return DT_OK;
 }

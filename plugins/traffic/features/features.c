@@ -254,4 +254,4 @@ static dt_status frame_of_service(const dt_host *h, const dt_vehicle *v, uint32_
 }
 
 const dt_features_api dt_features_service = {
-    .struct_size = sizeof(dt_features_api), .frame = frame_of_service, .pairs = dt_pairs_of};
+    .struct_size = sizeof(dt_features_api), .frame = frame_of_service, .pairs = dt_pairs_write};

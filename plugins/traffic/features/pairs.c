@@ -50,7 +50,7 @@ static void write_pair(const dt_pair_desc *d, double gap, double speed, double b
     }
 }
 
-void dt_pairs_of(const dt_vehicle *v, uint32_t n, uint32_t i, const dt_pair_desc *d, float *ahead, float *beside)
+void dt_pairs_write(const dt_vehicle *v, uint32_t n, uint32_t i, const dt_pair_desc *d, float *ahead, float *beside)
 {
     static const int side[] = {LEFT, RIGHT};
     const double sin_h = sin(v[i].heading), cos_h = cos(v[i].heading), speed = v[i].speed;

@@ -16,6 +16,6 @@
 #include "dtrain/traffic/features.h"
 
 /* Of vehicle i of v [n]: ahead [3,7], beside [4,7]. */
-void dt_pairs_of(const dt_vehicle *v, uint32_t n, uint32_t i, const dt_pair_desc *d, float *ahead, float *beside);
+void dt_pairs_write(const dt_vehicle *v, uint32_t n, uint32_t i, const dt_pair_desc *d, float *ahead, float *beside);
 
 #endif

@@ -78,20 +78,20 @@ void dt_chunks_close(dt_chunks_document *d);
 dt_status dt_chunks_path(const dt_chunks *c, const char *name, char out[DT_CHUNKS_PATH_BYTES]) DT_NODISCARD;
 /* Every member of an open document's top object that is among keys (as dt_expect_known_key), then its end. Errors:
  * those of member, DT_EDATA, DT_EIO. */
-dt_status dt_chunks_members(dt_json *j, const char *what, const char *const *keys,
-                            dt_status (*member)(dt_json *, int, dt_chunks *), dt_chunks *c) DT_NODISCARD;
+dt_status dt_chunks_read_members(dt_json *j, const char *what, const char *const *keys,
+                                 dt_status (*member)(dt_json *, int, dt_chunks *), dt_chunks *c) DT_NODISCARD;
 
 /* ---- metadata.json (chunks_metadata.c) --------------------------------------------------------------------------- */
 
 /* The whole of an open metadata.json, which is closed. Errors: DT_EDATA, DT_ENOMEM. */
-dt_status dt_chunks_description(dt_chunks *c, dt_chunks_document *d, const char *path) DT_NODISCARD;
+dt_status dt_chunks_read_description(dt_chunks *c, dt_chunks_document *d, const char *path) DT_NODISCARD;
 /* metadata.json of the folder; where it lists no chunks, those that there are. Errors: DT_EDATA, DT_EIO, DT_ENOMEM. */
-dt_status dt_chunks_metadata(dt_chunks *c) DT_NODISCARD;
+dt_status dt_chunks_read_metadata(dt_chunks *c) DT_NODISCARD;
 
 /* ---- statistics.json (chunks_statistics.c) ----------------------------------------------------------------------- */
 
-void dt_chunks_count(dt_chunks_stat *s, double x);
+void dt_chunks_count_value(dt_chunks_stat *s, double x);
 /* statistics.json against what was counted, where there is one. Errors: DT_EDATA, DT_EIO, DT_ENOMEM. */
-dt_status dt_chunks_statistics(dt_chunks *c, dt_str *notes) DT_NODISCARD;
+dt_status dt_chunks_read_statistics(dt_chunks *c, dt_str *notes) DT_NODISCARD;
 
 #endif

@@ -46,8 +46,8 @@ dt_status dt_chunks_path(const dt_chunks *c, const char *name, char out[DT_CHUNK
     return n > 0 && n < DT_CHUNKS_PATH_BYTES ? DT_OK : DT_FAIL(DT_EDATA, "the path %s/%s is too long", c->folder, name);
 }
 
-dt_status dt_chunks_members(dt_json *j, const char *what, const char *const *keys,
-                            dt_status (*member)(dt_json *, int, dt_chunks *), dt_chunks *c)
+dt_status dt_chunks_read_members(dt_json *j, const char *what, const char *const *keys,
+                                 dt_status (*member)(dt_json *, int, dt_chunks *), dt_chunks *c)
 {
     uint32_t seen = 0;
     int which = 0;
@@ -200,9 +200,9 @@ static dt_status list_folder(dt_chunks *c)
     return st;
 }
 
-dt_status dt_chunks_description(dt_chunks *c, dt_chunks_document *d, const char *path)
+dt_status dt_chunks_read_description(dt_chunks *c, dt_chunks_document *d, const char *path)
 {
-    dt_status st = dt_chunks_members(d->json, "metadata.json", metadata_keys, read_metadata_member, c);
+    dt_status st = dt_chunks_read_members(d->json, "metadata.json", metadata_keys, read_metadata_member, c);
     dt_chunks_close(d);
     DT_TRY(st);
     if (strcmp(c->format, "dtrain-chunks") != 0 || c->version == 0 || !c->has_rate) {
@@ -214,7 +214,7 @@ dt_status dt_chunks_description(dt_chunks *c, dt_chunks_document *d, const char 
     return DT_OK;
 }
 
-dt_status dt_chunks_metadata(dt_chunks *c)
+dt_status dt_chunks_read_metadata(dt_chunks *c)
 {
     char path[DT_CHUNKS_PATH_BYTES];
     dt_chunks_document d;
@@ -225,7 +225,7 @@ dt_status dt_chunks_metadata(dt_chunks *c)
                        c->folder);
     }
     DT_TRY(dt_chunks_open(path, &d));
-    DT_TRY(dt_chunks_description(c, &d, path));
+    DT_TRY(dt_chunks_read_description(c, &d, path));
     if (!c->has_list) {
         DT_TRY(list_folder(c));
     }

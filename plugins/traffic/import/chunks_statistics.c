@@ -30,7 +30,7 @@ static const char *const stat_names[] = {[DT_CHUNKS_X] = "x",
                                          [DT_CHUNKS_COS] = "cos_heading",
                                          [DT_CHUNKS_N_STATS] = NULL};
 
-void dt_chunks_count(dt_chunks_stat *s, double x)
+void dt_chunks_count_value(dt_chunks_stat *s, double x)
 {
     double d = x - s->mean;
     s->n++;
@@ -129,7 +129,7 @@ static void report_unchecked(const dt_chunks *c, dt_str *notes)
     }
 }
 
-dt_status dt_chunks_statistics(dt_chunks *c, dt_str *notes)
+dt_status dt_chunks_read_statistics(dt_chunks *c, dt_str *notes)
 {
     char path[DT_CHUNKS_PATH_BYTES];
     dt_chunks_document d;

@@ -132,7 +132,7 @@ static bool is_missing(const char *text)
     return false;
 }
 
-dt_status dt_columns_number(dt_columns *c, char *const *cell, int role, double *out_p)
+dt_status dt_columns_read_number(dt_columns *c, char *const *cell, int role, double *out_p)
 {
     *out_p = NAN;
     if (c->at[role] < 0) {
@@ -152,12 +152,12 @@ dt_status dt_columns_number(dt_columns *c, char *const *cell, int role, double *
     return convert_number(c, role, text, v, out_p);
 }
 
-dt_status dt_columns_time(dt_columns *c, char *const *cell, double *out_p)
+dt_status dt_columns_read_time(dt_columns *c, char *const *cell, double *out_p)
 {
     char *text = cell[c->at[DT_ROLE_TIME]];
     double v = 0;
     bool has_zone = false;
-    if (strchr(text, ':') != NULL && dt_value_date(text, &v, &has_zone)) {
+    if (strchr(text, ':') != NULL && dt_value_parse_date(text, &v, &has_zone)) {
         if (has_zone ? c->has_local_time : c->has_zone) {
             return DT_FAIL(DT_EDATA,
                            "%s:%" PRId64
@@ -169,29 +169,30 @@ dt_status dt_columns_time(dt_columns *c, char *const *cell, double *out_p)
         c->has_local_time |= !has_zone;
         return convert_number(c, DT_ROLE_TIME, text, v, out_p);
     }
-    return strchr(text, ':') != NULL && dt_value_time(text, &v) ? convert_number(c, DT_ROLE_TIME, text, v, out_p)
-                                                                : dt_columns_number(c, cell, DT_ROLE_TIME, out_p);
+    return strchr(text, ':') != NULL && dt_value_parse_time(text, &v)
+               ? convert_number(c, DT_ROLE_TIME, text, v, out_p)
+               : dt_columns_read_number(c, cell, DT_ROLE_TIME, out_p);
 }
 
-dt_status dt_columns_bool(const dt_columns *c, char *const *cell, int role, bool *out_p)
+dt_status dt_columns_read_bool(const dt_columns *c, char *const *cell, int role, bool *out_p)
 {
     *out_p = false;
-    if (c->at[role] < 0 || is_missing(cell[c->at[role]]) || dt_value_bool(cell[c->at[role]], out_p)) {
+    if (c->at[role] < 0 || is_missing(cell[c->at[role]]) || dt_value_parse_bool(cell[c->at[role]], out_p)) {
         return DT_OK;
     }
     return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is \"%.60s\", neither 0 or 1 nor true or false", dt_csv_path(c->csv),
                    dt_csv_line(c->csv), c->header[c->at[role]], cell[c->at[role]]);
 }
 
-dt_road_user dt_columns_user(const dt_columns *c, char *const *cell)
+dt_road_user dt_columns_read_user(const dt_columns *c, char *const *cell)
 {
     return c->at[DT_ROLE_KIND] < 0 ? DT_USER_VEHICLE : dt_road_user_of(cell[c->at[DT_ROLE_KIND]]);
 }
 
-dt_status dt_columns_integer(dt_columns *c, char *const *cell, int role, int64_t *out_p)
+dt_status dt_columns_read_integer(dt_columns *c, char *const *cell, int role, int64_t *out_p)
 {
     double v = 0;
-    DT_TRY(dt_columns_number(c, cell, role, &v));
+    DT_TRY(dt_columns_read_number(c, cell, role, &v));
     if (v != floor(v)) {
         return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is \"%.60s\", not an integer", dt_csv_path(c->csv),
                        dt_csv_line(c->csv), c->header[c->at[role]], cell[c->at[role]]);
@@ -200,13 +201,13 @@ dt_status dt_columns_integer(dt_columns *c, char *const *cell, int role, int64_t
     return DT_OK;
 }
 
-dt_status dt_columns_rate(dt_columns *c, char *const *cell)
+dt_status dt_columns_read_rate(dt_columns *c, char *const *cell)
 {
     double rate_hz = 0;
     if (!c->is_rate_in_rows) {
         return DT_OK;
     }
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_RATE, &rate_hz));
+    DT_TRY(dt_columns_read_number(c, cell, DT_ROLE_RATE, &rate_hz));
     if (c->rate_hz != 0 && c->rate_hz != rate_hz) {
         return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s = %s, but rows before are of %g Hz: one table has one frame rate",
                        dt_csv_path(c->csv), dt_csv_line(c->csv), c->header[c->at[DT_ROLE_RATE]],

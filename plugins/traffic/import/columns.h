@@ -100,7 +100,7 @@ void dt_columns_write_map(const dt_columns *c, int role, double scale, dt_str *o
 dt_status dt_columns_find(dt_columns *c, dt_csv *csv, const char *map, double rate_hz) DT_NODISCARD;
 /* Of a row: where rows have the frame rate the first one defines it, and the others must not differ. Errors: DT_EDATA.
  * */
-dt_status dt_columns_rate(dt_columns *c, char *const *cell) DT_NODISCARD;
+dt_status dt_columns_read_rate(dt_columns *c, char *const *cell) DT_NODISCARD;
 void dt_columns_fini(dt_columns *c);
 /* What was found, and what is not used: lines for people, each once, of however many files. DT_ENOMEM. */
 dt_status dt_columns_report(const dt_columns *c, dt_str *notes) DT_NODISCARD;
@@ -110,13 +110,13 @@ void dt_columns_add_notes(dt_str *notes, const char *lines);
 
 /* A number of a role in SI units; NAN for an empty cell where that is allowed or a column that is not there. cell: of
  * the line handed out last. Errors: DT_EDATA with file, line and column. */
-dt_status dt_columns_number(dt_columns *c, char *const *cell, int role, double *out_p) DT_NODISCARD;
+dt_status dt_columns_read_number(dt_columns *c, char *const *cell, int role, double *out_p) DT_NODISCARD;
 /* The class of the row's road user; DT_USER_VEHICLE where no column has it. */
-dt_road_user dt_columns_user(const dt_columns *c, char *const *cell);
+dt_road_user dt_columns_read_user(const dt_columns *c, char *const *cell);
 /* A time in seconds: a number, hours:minutes:seconds, or a date and a time. DT_EDATA. */
-dt_status dt_columns_time(dt_columns *c, char *const *cell, double *out_p) DT_NODISCARD;
+dt_status dt_columns_read_time(dt_columns *c, char *const *cell, double *out_p) DT_NODISCARD;
 /* 0 or 1, true or false; an empty cell is false. DT_EDATA. */
-dt_status dt_columns_bool(const dt_columns *c, char *const *cell, int role, bool *out_p) DT_NODISCARD;
-dt_status dt_columns_integer(dt_columns *c, char *const *cell, int role, int64_t *out_p) DT_NODISCARD;
+dt_status dt_columns_read_bool(const dt_columns *c, char *const *cell, int role, bool *out_p) DT_NODISCARD;
+dt_status dt_columns_read_integer(dt_columns *c, char *const *cell, int role, int64_t *out_p) DT_NODISCARD;
 
 #endif

@@ -22,7 +22,7 @@ static dt_status import_at_once(const char *const *src, uint32_t n_src, const ch
     dt_rows_report report = {0};
     dt_status st = dt_rows_create(out, opt, notes, &rows);
     if (st == DT_OK) {
-        dt_rows_expect(rows, bytes);
+        dt_rows_expect_bytes(rows, bytes);
         st = dt_import_read(src, n_src, opt, notes, rows);
     }
     if (st == DT_OK) {
@@ -73,11 +73,11 @@ static dt_status import_any(const char *const *src, uint32_t n_src, const char *
     if (dt_fs_is_dir(src[0])) {
         DT_TRY(check_map_keys(opt));
         bool is_numpy = false;
-        DT_TRY(dt_numpy_is(src[0], &is_numpy));
+        DT_TRY(dt_numpy_is_folder(src[0], &is_numpy));
         return is_numpy ? dt_import_numpy(src[0], out, opt, notes) : dt_import_chunks(src[0], out, opt, notes);
     }
     for (uint32_t i = 0; i < n_src; i++) {
-        if (dt_hdf5_is(src[i])) {
+        if (dt_hdf5_is_file(src[i])) {
             return n_src == 1
                        ? dt_hdf5_import(src[i], out, opt, notes)
                        : DT_FAIL(DT_EINVAL, "%s is HDF5, which is imported alone: make stores of each and merge them",

@@ -123,7 +123,7 @@ dt_status dt_commonroad_read(const char *path, const dt_import_options *opt, dt_
 #define DT_NUMPY_COLUMNS                                                                                               \
     "x, y, speed, acceleration, sin and cos of the heading, length, distance to the stop line, controlled, in m, m/s " \
     "and m/s^2"
-dt_status dt_numpy_is(const char *folder, bool *is_p) DT_NODISCARD; /* has it a node_features.npy? DT_ENOMEM */
+dt_status dt_numpy_is_folder(const char *folder, bool *is_p) DT_NODISCARD; /* has it a node_features.npy? DT_ENOMEM */
 dt_status dt_import_numpy(const char *src, const char *out, const dt_import_options *opt, dt_str *notes) DT_NODISCARD;
 dt_status dt_import_chunks(const char *src, const char *out, const dt_import_options *opt, dt_str *notes) DT_NODISCARD;
 

@@ -79,12 +79,12 @@ static dt_status read_vehicle(dt_json *j, dt_chunks *c)
             return dt_json_fail(j, "the vehicle has no %s", vehicle_keys[i]);
         }
         if (i < DT_CHUNKS_N_NUMBERS && !isnan(number[i])) {
-            dt_chunks_count(&c->stat[i], number[i]);
+            dt_chunks_count_value(&c->stat[i], number[i]);
         }
     }
-    dt_chunks_count(&c->stat[DT_CHUNKS_CONTROLLED], controlled);
-    dt_chunks_count(&c->stat[DT_CHUNKS_SIN], sin(number[DT_CHUNKS_HEADING]));
-    dt_chunks_count(&c->stat[DT_CHUNKS_COS], cos(number[DT_CHUNKS_HEADING]));
+    dt_chunks_count_value(&c->stat[DT_CHUNKS_CONTROLLED], controlled);
+    dt_chunks_count_value(&c->stat[DT_CHUNKS_SIN], sin(number[DT_CHUNKS_HEADING]));
+    dt_chunks_count_value(&c->stat[DT_CHUNKS_COS], cos(number[DT_CHUNKS_HEADING]));
     c->vehicle[c->n++] = (dt_vehicle){.x = number[DT_CHUNKS_X],
                                       .y = number[DT_CHUNKS_Y],
                                       .heading = number[DT_CHUNKS_HEADING],
@@ -262,7 +262,7 @@ static dt_status read_chunk(dt_chunks *c, int64_t i)
     dt_chunks_document d;
     int64_t before = c->n_samples;
     DT_TRY(dt_chunks_open(path, &d));
-    dt_status st = dt_chunks_members(d.json, "a chunk", chunk_keys, read_samples, c);
+    dt_status st = dt_chunks_read_members(d.json, "a chunk", chunk_keys, read_samples, c);
     dt_chunks_close(&d);
     DT_TRY(st);
     if (c->announced[i] >= 0 && c->announced[i] != c->n_samples - before) {
@@ -304,7 +304,7 @@ static dt_status find_map(dt_chunks *c, dt_str *notes)
 
 static dt_status import_folder(dt_chunks *c, const char *out, dt_str *notes)
 {
-    DT_TRY(dt_chunks_metadata(c));
+    DT_TRY(dt_chunks_read_metadata(c));
     dt_motion_check_init(&c->check, c->rate_hz);
     if (c->opt->frame_rate_hz > 0 && fabs(c->opt->frame_rate_hz - c->rate_hz) > 1e-9) {
         return DT_FAIL(DT_EINVAL, "the frame rate %g Hz of the options differs from %g Hz of %s/metadata.json",
@@ -329,7 +329,7 @@ static dt_status import_folder(dt_chunks *c, const char *out, dt_str *notes)
             c->opt->progress(c->opt->progress_user, &p);
         }
     }
-    DT_TRY(dt_chunks_statistics(c, notes));
+    DT_TRY(dt_chunks_read_statistics(c, notes));
     dt_str_addf(notes, "%" PRId64 " chunks, %" PRId64 " samples, %g Hz\n", c->n_files, c->n_samples, c->rate_hz);
     DT_TRY(dt_motion_check_report(&c->check, c->folder, notes));
     return dt_store_commit(c->writer);
@@ -356,11 +356,11 @@ dt_status dt_chunks_check(const void *metadata, size_t metadata_bytes, const voi
     dt_chunks_document d;
     dt_status st = dt_chunks_open_text(metadata, metadata_bytes, "metadata.json", &d);
     if (st == DT_OK) {
-        st = dt_chunks_description(&c, &d, "metadata.json");
+        st = dt_chunks_read_description(&c, &d, "metadata.json");
         dt_motion_check_init(&c.check, c.rate_hz);
     }
     if (st == DT_OK && chunk != NULL && (st = dt_chunks_open_text(chunk, chunk_bytes, "chunk", &d)) == DT_OK) {
-        st = dt_chunks_members(d.json, "a chunk", chunk_keys, read_samples, &c);
+        st = dt_chunks_read_members(d.json, "a chunk", chunk_keys, read_samples, &c);
         dt_chunks_close(&d);
     }
     chunks_fini(&c);

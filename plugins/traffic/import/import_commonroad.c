@@ -146,7 +146,7 @@ static dt_status begin_scenario(const dt_xml *x, scenario *s)
     return st;
 }
 
-static void clear_piece(obstacle *o)
+static void clear_shape(obstacle *o)
 {
     for (int i = 0; i < N_PIECE; i++) {
         o->piece[i] = NAN;
@@ -166,7 +166,7 @@ static dt_status begin_obstacle(const dt_xml *x, scenario *s)
         return DT_OK;
     }
     DT_TRY(dt_xml_require(x, "id", &id));
-    if (!dt_value_id(id, &number)) {
+    if (!dt_value_parse_id(id, &number)) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "id is \"%.60s\", not an integer of 64 bits", DT_XML_HERE(x), id);
     }
     char canonical[32];
@@ -176,7 +176,7 @@ static dt_status begin_obstacle(const dt_xml *x, scenario *s)
         return DT_FAIL(DT_EDATA, DT_XML_AT "obstacle %s is defined twice", DT_XML_HERE(x), canonical);
     }
     s->now = (obstacle){.is_open = true, .is_dynamic = !is_old, .id = number, .last_step = -1, .before_step = -1};
-    clear_piece(&s->now);
+    clear_shape(&s->now);
     s->n_below = 0;
     s->below[0] = '\0';
     return DT_OK;
@@ -284,7 +284,7 @@ static dt_status end_piece(const dt_xml *x, const char *below, obstacle *o)
         return DT_OK;
     }
     o->is_boxed |= cx != 0 || cy != 0 || turn != 0;
-    clear_piece(o);
+    clear_shape(o);
     return DT_OK;
 }
 
@@ -381,7 +381,7 @@ static dt_status add_state(const dt_xml *x, scenario *s)
 static dt_status end_state(const dt_xml *x, scenario *s)
 {
     obstacle *o = &s->now;
-    if (!o->is_dynamic || !dt_road_user_is_read(o->user)) {
+    if (!o->is_dynamic || !dt_road_user_is_vehicle(o->user)) {
         return DT_OK;
     }
     if (o->is_uncertain) {
@@ -436,11 +436,11 @@ static dt_status end_obstacle_part(const dt_xml *x, scenario *s)
         o->user = dt_road_user_of(x->text);
         snprintf(o->type, sizeof(o->type), "%.40s", x->text);
     } else if (strncmp(s->below, shape, strlen(shape)) == 0) {
-        return o->is_dynamic && dt_road_user_is_read(o->user) ? end_shape(x, s->below + strlen(shape), o) : DT_OK;
+        return o->is_dynamic && dt_road_user_is_vehicle(o->user) ? end_shape(x, s->below + strlen(shape), o) : DT_OK;
     } else if (is_state(s)) {
         return end_state(x, s);
     }
-    const bool is_read = o->is_dynamic && dt_road_user_is_read(o->user);
+    const bool is_read = o->is_dynamic && dt_road_user_is_vehicle(o->user);
     for (int k = 0; k < 2; k++) {
         const size_t n = strlen(state[k]);
         const bool is_in_state = strncmp(s->below, state[k], n) == 0;

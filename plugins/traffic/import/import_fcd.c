@@ -200,7 +200,7 @@ static dt_status read_time(const dt_xml *x, double *out_p)
     if (strchr(text, ':') == NULL) {
         return dt_xml_number(x, "time", text, -TIME_MAX_S, TIME_MAX_S, out_p);
     }
-    return dt_value_time(text, out_p) && fabs(*out_p) <= TIME_MAX_S
+    return dt_value_parse_time(text, out_p) && fabs(*out_p) <= TIME_MAX_S
                ? DT_OK
                : DT_FAIL(DT_EDATA, DT_XML_AT "time is \"%.60s\", neither seconds nor [days:]hours:minutes:seconds",
                          DT_XML_HERE(x), text);
@@ -241,7 +241,7 @@ static dt_status begin_step(dt_xml *x, fcd *f)
                        DT_XML_AT "time %g s is %.3f frames of %g Hz after the first step, not a whole number of them",
                        DT_XML_HERE(x), time, frame, f->rate_hz);
     }
-    dt_rows_progress(f->rows, x->taken);
+    dt_rows_report_progress(f->rows, x->taken);
     f->time = time;
     f->frame = (int64_t)rint(frame);
     return DT_OK;
@@ -277,7 +277,7 @@ static dt_status begin_vehicle(dt_xml *x, fcd *f)
     const char *type_name = dt_xml_get(x, "type"), *angle_text = dt_xml_get(x, "angle");
     const dt_road_user user = find_road_user(f, type_name);
     dt_users_add(&f->users, user, "");
-    if (!dt_road_user_is_read(user)) {
+    if (!dt_road_user_is_vehicle(user)) {
         return DT_OK;
     }
     DT_TRY(dt_xml_require(x, "id", &id));

@@ -21,7 +21,7 @@ enum { PROGRESS_FRAMES = 1 << 10 };
 #define OFF_GRID 0.11 /* frames: a little more than what other importers accept */
 static const char signature[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
 
-bool dt_hdf5_is(const char *file)
+bool dt_hdf5_is_file(const char *file)
 {
     char head[sizeof(signature)];
     FILE *f = NULL;

@@ -10,7 +10,7 @@
 #include "traffic/import/import.h"
 
 /* Does the file begin as one of HDF5 does? false also where it cannot be read. */
-bool dt_hdf5_is(const char *file);
+bool dt_hdf5_is_file(const char *file);
 /* DT_EDATA, DT_ECONFIG (options that ask for what the file does not have), DT_EUNSUPPORTED (no module), and as
  * dt_data_import. */
 dt_status dt_hdf5_import(const char *file, const char *out, const dt_import_options *opt, dt_str *notes) DT_NODISCARD;

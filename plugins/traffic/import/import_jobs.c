@@ -108,8 +108,8 @@ static void note_progress(void *user, const dt_import_progress *now)
 static dt_status fill_part(part *p, const dt_import_options *opt, dt_rows *rows, dt_rows_report *report, dt_str *notes)
 {
     const char *folder = dt_str_text(&p->folder);
-    dt_rows_as_part(rows);
-    dt_rows_expect(rows, p->group->bytes);
+    dt_rows_read_as_part(rows);
+    dt_rows_expect_bytes(rows, p->group->bytes);
     DT_TRY(dt_import_read(p->all->src + p->group->first, p->group->n, opt, notes, rows));
     if (dt_rows_count(rows) > 0) {
         DT_TRY(dt_rows_finish(rows, report));

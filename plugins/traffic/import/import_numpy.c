@@ -53,7 +53,7 @@ typedef struct numpy {
     int32_t scene; /* its number, -1 before the first row */
 } numpy;
 
-dt_status dt_numpy_is(const char *folder, bool *is_p)
+dt_status dt_numpy_is_folder(const char *folder, bool *is_p)
 {
     dt_str path = {0};
     dt_str_addf(&path, "%s/" FEATURES_NPY, folder);
@@ -204,11 +204,11 @@ static dt_status read_rows(numpy *p, dt_str *notes)
     DT_TRY(dt_rows_file_begin(
         p->rows, &(dt_rows_file){.path = dt_str_text(&p->path), .layout = "numpy", .rate_hz = p->opt->frame_rate_hz}));
     const size_t row_bytes = p->node.dtype == DT_F32 ? 4 * DT_NODE_FEATURES : 8 * DT_NODE_FEATURES;
-    dt_rows_expect(p->rows, (uint64_t)p->node.rows * row_bytes);
+    dt_rows_expect_bytes(p->rows, (uint64_t)p->node.rows * row_bytes);
     for (int64_t row = 0; row < p->node.rows; row++) {
         DT_TRY(add_row(p, row));
         if (row % PROGRESS_ROWS == 0) {
-            dt_rows_progress(p->rows, (uint64_t)row * row_bytes);
+            dt_rows_report_progress(p->rows, (uint64_t)row * row_bytes);
         }
     }
     dt_str_addf(notes, "arrays of numpy: %" PRId64 " rows at %g Hz; edges are recomputed\n", p->node.rows,

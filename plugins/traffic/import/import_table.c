@@ -154,10 +154,10 @@ static dt_status parse_frame(table *t, char *const *cell, int64_t *out_p)
 {
     dt_columns *c = &t->columns;
     if (c->at[DT_ROLE_TIME] < 0) {
-        return dt_columns_integer(c, cell, DT_ROLE_FRAME, out_p);
+        return dt_columns_read_integer(c, cell, DT_ROLE_FRAME, out_p);
     }
     double time = 0;
-    DT_TRY(dt_columns_time(c, cell, &time));
+    DT_TRY(dt_columns_read_time(c, cell, &time));
     time = past_midnight(&t->clock, cell[c->at[DT_ROLE_TIME]], time);
     if (!t->has_time0) {
         t->time0 = time;
@@ -183,10 +183,10 @@ static dt_status project_on_heading(table *t, char *const *cell, dt_table_row *r
     if (c->at[DT_ROLE_VX] < 0 || c->at[DT_ROLE_VY] < 0) {
         return DT_OK;
     }
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_VX, &vx));
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_VY, &vy));
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_AX, &ax));
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_AY, &ay));
+    DT_TRY(dt_columns_read_number(c, cell, DT_ROLE_VX, &vx));
+    DT_TRY(dt_columns_read_number(c, cell, DT_ROLE_VY, &vy));
+    DT_TRY(dt_columns_read_number(c, cell, DT_ROLE_AX, &ax));
+    DT_TRY(dt_columns_read_number(c, cell, DT_ROLE_AY, &ay));
     const double v = hypot(vx, vy);
     const bool has_heading = !isnan(row->heading);
     if (!has_heading && v >= MIN_DIRECTION_MPS) {
@@ -234,7 +234,7 @@ static dt_road_user find_road_user(table *t, char *const *cell)
     }
     const char *kind = c->at[DT_ROLE_KIND] < 0 ? "" : cell[c->at[DT_ROLE_KIND]];
     if (!t->has_kind || strcmp(t->kind, kind) != 0) { /* rows of one class follow each other */
-        t->user = dt_columns_user(c, cell);
+        t->user = dt_columns_read_user(c, cell);
         t->has_kind = strlen(kind) < sizeof(t->kind);
         snprintf(t->kind, sizeof(t->kind), "%s", kind);
     }
@@ -257,25 +257,25 @@ static dt_status parse_row(table *t, char *const *cell, int n, dt_table_row *row
     }
     const dt_road_user user = find_road_user(t, cell);
     dt_users_add(&t->users, user, c->at[DT_ROLE_KIND] >= 0 ? cell[c->at[DT_ROLE_KIND]] : "");
-    *is_read_p = dt_road_user_is_read(user);
+    *is_read_p = dt_road_user_is_vehicle(user);
     if (!*is_read_p) {
         return DT_OK;
     }
-    DT_TRY(dt_columns_rate(&t->columns, cell));
+    DT_TRY(dt_columns_read_rate(&t->columns, cell));
     *row = (dt_table_row){.line = dt_csv_line(t->csv)};
     bool is_controlled = false;
     DT_TRY(parse_scene(t, cell, &row->scene));
     DT_TRY(parse_frame(t, cell, &row->frame));
     DT_TRY(parse_id(t, cell, &row->id));
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_X, &row->x));
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_Y, &row->y));
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_HEADING, &row->heading));
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_SPEED, &row->speed));
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_ACCEL, &row->accel));
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_LENGTH, &row->length));
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_WIDTH, &row->width));
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_STOP, &row->stop_distance));
-    DT_TRY(dt_columns_bool(c, cell, DT_ROLE_CONTROLLED, &is_controlled));
+    DT_TRY(dt_columns_read_number(c, cell, DT_ROLE_X, &row->x));
+    DT_TRY(dt_columns_read_number(c, cell, DT_ROLE_Y, &row->y));
+    DT_TRY(dt_columns_read_number(c, cell, DT_ROLE_HEADING, &row->heading));
+    DT_TRY(dt_columns_read_number(c, cell, DT_ROLE_SPEED, &row->speed));
+    DT_TRY(dt_columns_read_number(c, cell, DT_ROLE_ACCEL, &row->accel));
+    DT_TRY(dt_columns_read_number(c, cell, DT_ROLE_LENGTH, &row->length));
+    DT_TRY(dt_columns_read_number(c, cell, DT_ROLE_WIDTH, &row->width));
+    DT_TRY(dt_columns_read_number(c, cell, DT_ROLE_STOP, &row->stop_distance));
+    DT_TRY(dt_columns_read_bool(c, cell, DT_ROLE_CONTROLLED, &is_controlled));
     row->controlled = is_controlled;
     *is_read_p = !(c->layout.is_levelx && row->length == 0 && row->width == 0);
     t->n_sizeless += !*is_read_p;
@@ -389,7 +389,7 @@ static dt_status find_rate(table *t)
     }
     while (st == DT_OK && n_times < PEEK_ROWS && (st = dt_csv_next(csv, &cell, &n)) == DT_OK) {
         if (n == peek.n) { /* rows that are wrong are named when they are read */
-            st = dt_columns_time(&peek, cell, &time[n_times]);
+            st = dt_columns_read_time(&peek, cell, &time[n_times]);
             time[n_times] = past_midnight(&k, cell[peek.at[DT_ROLE_TIME]], time[n_times]);
             n_times++;
         }
@@ -427,7 +427,7 @@ static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
     }
     DT_TRY(st);
     DT_TRY(check_cells(t, *cell_p, *n_p));
-    DT_TRY(dt_columns_rate(c, *cell_p));
+    DT_TRY(dt_columns_read_rate(c, *cell_p));
     DT_TRY(c->rate_hz == 0 ? find_rate(t) : DT_OK);
     DT_TRY(find_site(t, has_meta ? meta : NULL));
     DT_TRY(find_stem(t));
@@ -463,7 +463,7 @@ static dt_status keep_markings(table *t)
     if (t->scene < 0 || has_map || !t->columns.layout.is_corner) {
         return DT_OK;
     }
-    DT_TRY(dt_roads_of_markings(&t->meta, t->x, dt_csv_path(t->csv), &roads));
+    DT_TRY(dt_roads_from_markings(&t->meta, t->x, dt_csv_path(t->csv), &roads));
     if (roads.n_lanes == 0) {
         return DT_OK;
     }
@@ -518,7 +518,7 @@ static dt_status read_rows(table *t)
         }
         st = dt_csv_next(t->csv, &cell, &n);
         if (dt_csv_line(t->csv) % PROGRESS_LINES == 0) {
-            dt_rows_progress(t->rows, dt_csv_taken(t->csv));
+            dt_rows_report_progress(t->rows, dt_csv_bytes_read(t->csv));
         }
     }
     if (st == DT_DONE) {

@@ -33,7 +33,7 @@ static dt_status add_lane(const dt_recording_meta *m, int which, int k, const do
     return DT_OK;
 }
 
-dt_status dt_roads_of_markings(const dt_recording_meta *meta, const double x[2], const char *path, dt_roads *out_p)
+dt_status dt_roads_from_markings(const dt_recording_meta *meta, const double x[2], const char *path, dt_roads *out_p)
 {
     dt_roads roads = {.n_lanes = 0};
     const double seen[2] = {x[0], fmax(x[1], x[0] + SHORTEST_M)};

@@ -13,7 +13,7 @@
  * the strips of the picture from top to bottom, from 1 on, of which those next to the carriageways are no lanes. x: the
  * least and the greatest of the recording. path: of the table, in messages. *out_p is sealed, and the caller's; without
  * a lane it is empty. DT_EDATA, DT_ENOMEM. */
-dt_status dt_roads_of_markings(const dt_recording_meta *meta, const double x[2], const char *path, dt_roads *out_p)
+dt_status dt_roads_from_markings(const dt_recording_meta *meta, const double x[2], const char *path, dt_roads *out_p)
     DT_NODISCARD;
 
 #endif

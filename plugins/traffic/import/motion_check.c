@@ -47,13 +47,13 @@ dt_status dt_motion_check_frame(dt_motion_check *m, int64_t frame, const dt_vehi
         DT_TRY(dt_tracker_get(&m->live, v[i].id, frame, &l, &is_new));
         const dt_table_row row = make_row(&v[i]);
         const double before_s = is_new ? 0 : (double)(frame - l->frame) / m->rate_hz;
-        dt_units_add(&m->units, &l->window, &row, before_s, l->last_x, l->last_y);
+        dt_units_add_row(&m->units, &l->window, &row, before_s, l->last_x, l->last_y);
         count_unknown(&m->report, &v[i]);
         l->frame = frame;
         l->last_x = row.x;
         l->last_y = row.y;
     }
-    dt_units_frame(&m->units, m->rate_hz, frame, v, n);
+    dt_units_add_frame(&m->units, m->rate_hz, frame, v, n);
     return DT_OK;
 }
 

@@ -183,7 +183,7 @@ dt_status dt_recording_meta_path(const char *tracks, dt_str *out)
 static void write_id(const char *text, char *out, size_t bytes)
 {
     int64_t id = 0;
-    if (dt_value_id(text, &id)) {
+    if (dt_value_parse_id(text, &id)) {
         snprintf(out, bytes, "%" PRId64, id);
     } else {
         snprintf(out, bytes, "%.60s", text);

@@ -282,12 +282,12 @@ void dt_rows_scene_map(dt_rows *r, int32_t number, int32_t map)
     r->scene[number].map = map;
 }
 
-void dt_rows_expect(dt_rows *r, uint64_t bytes)
+void dt_rows_expect_bytes(dt_rows *r, uint64_t bytes)
 {
     r->bytes = bytes;
 }
 
-void dt_rows_progress(const dt_rows *r, uint64_t taken)
+void dt_rows_report_progress(const dt_rows *r, uint64_t taken)
 {
     if (r->opt->progress != NULL) {
         const dt_import_progress p = {.done = r->bytes_before + taken, .total = r->bytes};
@@ -367,7 +367,7 @@ static dt_status end_frame(dt_rows *r, feed *f)
     if (f->n == 0) {
         return DT_OK;
     }
-    dt_units_frame(&r->units, r->rate_hz, f->frame, f->vehicle, f->n);
+    dt_units_add_frame(&r->units, r->rate_hz, f->frame, f->vehicle, f->n);
     const dt_status st =
         dt_store_frame(r->writer, f->frame - f->begin, (double)f->frame / r->rate_hz, f->vehicle, f->n);
     if (st == DT_EDATA) {
@@ -492,7 +492,7 @@ static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
         report_units(r);
         r->doubted = r->scene[row->scene].file;
     }
-    dt_units_add(&r->units, &l->window, row, before_s, l->last_x, l->last_y);
+    dt_units_add_row(&r->units, &l->window, row, before_s, l->last_x, l->last_y);
     l->line = row->line;
     l->frame = frame;
     l->last_x = row->x;
@@ -590,7 +590,7 @@ dt_status dt_rows_commit(dt_rows *r)
     return dt_store_commit(r->writer);
 }
 
-void dt_rows_as_part(dt_rows *r)
+void dt_rows_read_as_part(dt_rows *r)
 {
     r->is_part = true;
 }
@@ -624,7 +624,7 @@ const char *dt_rows_scene_name(const dt_rows *r, int32_t number, int32_t *file_p
 void dt_rows_file_end(dt_rows *r, uint64_t bytes)
 {
     r->bytes_before += bytes;
-    dt_rows_progress(r, 0);
+    dt_rows_report_progress(r, 0);
 }
 
 void dt_rows_destroy(dt_rows *r)

@@ -45,12 +45,12 @@ dt_status dt_rows_map(dt_rows *r, const char *name, const dt_roads *roads, int32
 void dt_rows_scene_without_axis(dt_rows *r, int32_t scene);     /* its roads are not all along the axis of the file */
 void dt_rows_scene_map(dt_rows *r, int32_t scene, int32_t map); /* the map of a scene; without a call it has none */
 dt_status dt_rows_add(dt_rows *r, const dt_table_row *row) DT_NODISCARD; /* DT_EIO, DT_ENOMEM */
-/* How much of the file that has begun is read (dt_source_taken): for watchers. */
-void dt_rows_progress(const dt_rows *r, uint64_t taken);
+/* How much of the file that has begun is read (dt_source_bytes_read): for watchers. */
+void dt_rows_report_progress(const dt_rows *r, uint64_t taken);
 /* The file is read to its end; bytes: its size. */
 void dt_rows_file_end(dt_rows *r, uint64_t bytes);
 /* Of all files of the import together. */
-void dt_rows_expect(dt_rows *r, uint64_t bytes);
+void dt_rows_expect_bytes(dt_rows *r, uint64_t bytes);
 /* What an import reports at its end: numbers of rows, and doubts of units, a line each. */
 typedef struct dt_rows_report { /* zeroed is empty */
     int64_t runs, repeats, no_length, no_width, no_heading, no_accel;
@@ -77,7 +77,7 @@ dt_status dt_rows_commit(dt_rows *r) DT_NODISCARD; /* DT_EIO, DT_ENOMEM */
 /* Of an import in parts: the store is a part (store.h), by a call right after create; and what is known once its files
  * are read: rows, the frame rate and the layout of the first file, scenes by the names that the files give them, each
  * with the number of its file. */
-void dt_rows_as_part(dt_rows *r);
+void dt_rows_read_as_part(dt_rows *r);
 int64_t dt_rows_count(const dt_rows *r);
 double dt_rows_rate(const dt_rows *r);
 const char *dt_rows_layout(const dt_rows *r);

@@ -44,7 +44,7 @@ void dt_rows_report_units(dt_rows_report *to, const dt_units *u, const char *pat
         to->checked[q] += u->checked[q];
         to->off[q] += u->off[q];
     }
-    const double off = dt_units_heading_off(u);
+    const double off = dt_units_heading_offset(u);
     if (!isnan(off)) {
         dt_rows_report_add(to, &(dt_rows_report){.has_heading_off = true, .heading_off = off});
     }
@@ -73,7 +73,7 @@ void dt_rows_report_print(const dt_rows_report *t, dt_str *notes)
                     " rows without an acceleration: made from speeds, unknown in the first frame of a vehicle\n",
                     t->no_accel);
     }
-    dt_units_shares(t->checked, t->off, t->has_heading_off ? t->heading_off : NAN, notes);
+    dt_units_append_shares(t->checked, t->off, t->has_heading_off ? t->heading_off : NAN, notes);
     if (t->unknown_heading > 0) {
         dt_str_addf(notes,
                     "%" PRId64

@@ -104,7 +104,7 @@ static void check_headings(dt_units *u, const dt_units_window *w, const dt_table
 }
 
 /* Lanes are 2.2 to 6 m wide, which are 7 to 20 ft; the second lane of metres is as far as the first of wide feet. */
-void dt_units_pair(dt_units *u, const double a[3], const double b[3])
+void dt_units_add_pair(dt_units *u, const double a[3], const double b[3])
 {
     const double x = b[0] - a[0], y = b[1] - a[1], c = cos(a[2]), s = sin(a[2]);
     const double along = x * c + y * s, aside = fabs(y * c - x * s);
@@ -115,14 +115,14 @@ void dt_units_pair(dt_units *u, const double a[3], const double b[3])
     }
 }
 
-void dt_units_frame(dt_units *u, double rate_hz, int64_t frame, const dt_vehicle *v, uint32_t n)
+void dt_units_add_frame(dt_units *u, double rate_hz, int64_t frame, const dt_vehicle *v, uint32_t n)
 {
     const int64_t every = rate_hz < 1 ? 1 : llround(rate_hz);
     n = n < DT_UNITS_PAIRED ? n : DT_UNITS_PAIRED;
     for (uint32_t i = 0; i < n && frame % every == 0; i++) {
         for (uint32_t j = 0; j < i; j++) {
-            dt_units_pair(u, (const double[3]){v[i].x, v[i].y, v[i].heading},
-                          (const double[3]){v[j].x, v[j].y, v[j].heading});
+            dt_units_add_pair(u, (const double[3]){v[i].x, v[i].y, v[i].heading},
+                              (const double[3]){v[j].x, v[j].y, v[j].heading});
         }
     }
 }
@@ -178,7 +178,7 @@ static void close_window(dt_units *u, const dt_units_window *w, const dt_table_r
     check_accels(u, w, row);
 }
 
-void dt_units_add(dt_units *u, dt_units_window *w, const dt_table_row *row, double before_s, double x, double y)
+void dt_units_add_row(dt_units *u, dt_units_window *w, const dt_table_row *row, double before_s, double x, double y)
 {
     const double step = hypot(row->x - x, row->y - y), speed = fabs(row->speed);
     if (!isnan(row->length)) {

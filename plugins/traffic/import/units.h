@@ -44,20 +44,21 @@ typedef struct dt_units {                         /* of one file, or of a store;
 
 /* A row of a vehicle, as the column map converts it, and the seconds since the row before of the same vehicle; 0: it
  * was not in sight. x, y: where it was then. */
-void dt_units_add(dt_units *u, dt_units_window *w, const dt_table_row *row, double before_s, double x, double y);
+void dt_units_add_row(dt_units *u, dt_units_window *w, const dt_table_row *row, double before_s, double x, double y);
 /* Two vehicles of a frame, poses x, y, heading; of the first DT_UNITS_PAIRED of a frame each second. */
-void dt_units_pair(dt_units *u, const double a[3], const double b[3]);
+void dt_units_add_pair(dt_units *u, const double a[3], const double b[3]);
 /* The vehicles of a frame: once a second, how far they are from each other. */
-void dt_units_frame(dt_units *u, double rate_hz, int64_t frame, const dt_vehicle *v, uint32_t n);
+void dt_units_add_frame(dt_units *u, double rate_hz, int64_t frame, const dt_vehicle *v, uint32_t n);
 /* The median angle from headings to directions of travel, degrees; NAN: too few. */
-double dt_units_heading_off(const dt_units *u);
+double dt_units_heading_offset(const dt_units *u);
 /* What is in doubt, a line each, each begun by `begin`. c NULL: there is no table whose columns could be converted. */
 void dt_units_report(const dt_units *u, const char *begin, const dt_columns *c, dt_str *out);
 
 extern const char *const dt_units_quantity[DT_UNITS_N]; /* "speed", "heading", "acceleration" */
 extern const char *const dt_units_limit[DT_UNITS_N];    /* what a row may be off by, for people */
 /* A line, "inconsistent with the motion: speed 0 % of 5000 rows (...), heading ...": none where nothing was
- * compared. heading_off: as of dt_units_heading_off. */
-void dt_units_shares(const int64_t checked[DT_UNITS_N], const int64_t off[DT_UNITS_N], double heading_off, dt_str *out);
+ * compared. heading_off: as of dt_units_heading_offset. */
+void dt_units_append_shares(const int64_t checked[DT_UNITS_N], const int64_t off[DT_UNITS_N], double heading_off,
+                            dt_str *out);
 
 #endif

@@ -79,7 +79,7 @@ static void swap_roles(doubts *d, int a, int b)
 
 /* How many times as far vehicles come by their speeds as by their positions: of the windows near the median, so that
  * jumps and vehicles that are stopped show nothing. 0: too few. */
-static double ratio_of(const dt_units *u)
+static double median_speed_ratio(const dt_units *u)
 {
     int64_t below = 0;
     int at = 0;
@@ -107,7 +107,7 @@ static double rate_that_agrees(const dt_columns *c, double ratio)
     return rate >= DT_RATE_MIN_HZ && rate <= DT_RATE_MAX_HZ ? rate : 0;
 }
 
-static void doubt_rate(const dt_units *u, const char *begin, const dt_columns *c, double ratio, dt_str *out)
+static void warn_of_rate(const dt_units *u, const char *begin, const dt_columns *c, double ratio, dt_str *out)
 {
     const double rate = rate_that_agrees(c, ratio);
     if (rate > 0) {
@@ -162,12 +162,12 @@ typedef struct unit {
 } unit;
 
 /* Speeds against positions: the units of both that explain their ratio. */
-static void doubt_speeds(const dt_units *u, const char *begin, const dt_columns *c, doubts *d, dt_str *out)
+static void warn_of_speeds(const dt_units *u, const char *begin, const dt_columns *c, doubts *d, dt_str *out)
 {
     static const unit speeds[] = {{NULL, 1},    {"km/h", KMH},   {"mph", MPH},
                                   {"ft/s", FT}, {"knots", KNOT}, {"cm/s", 1e-2}};
     static const unit positions[] = {{NULL, 1}, {"feet", FT}, {"cm", 1e-2}, {"mm", 1e-3}, {"km", 1e3}};
-    const double ratio = ratio_of(u);
+    const double ratio = median_speed_ratio(u);
     const unit *speed = NULL, *position = NULL;
     double least = NEAR;
     for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]) && ratio > 0; i++) {
@@ -196,7 +196,7 @@ static void doubt_speeds(const dt_units *u, const char *begin, const dt_columns 
         scale_role(d, DT_ROLE_Y, position->by);
         scale_sizes(u, position->by, d);
     } else if (ratio > 0 && fabs(ratio - 1) > DT_UNITS_SPEED_SHARE) {
-        doubt_rate(u, begin, c, ratio, out);
+        warn_of_rate(u, begin, c, ratio, out);
     }
 }
 
@@ -229,7 +229,7 @@ static void scale_motion(const dt_units *u, const dt_columns *c, double by, doub
 }
 
 /* Sizes that are not those of vehicles, where positions and speeds agree. */
-static void doubt_sizes(const dt_units *u, const char *begin, const dt_columns *c, doubts *d, dt_str *out)
+static void warn_of_sizes(const dt_units *u, const char *begin, const dt_columns *c, doubts *d, dt_str *out)
 {
     static const unit units[] = {{"feet", FT}, {"cm", 1e-2}, {"km", 1e3}, {"inches", 0.0254}, {"mm", 1e-3}};
     const unit *best = NULL;
@@ -281,7 +281,7 @@ static void doubt_feet(const dt_units *u, const char *begin, const dt_columns *c
 /* What is not seen by comparing the motion: all of it in feet, sizes in another unit, or length and width swapped. */
 static void doubt_lengths(const dt_units *u, const char *begin, const dt_columns *c, doubts *d, dt_str *out)
 {
-    const double ratio = ratio_of(u);
+    const double ratio = median_speed_ratio(u);
     if (c != NULL && c->layout.has_units) {
         return;
     }
@@ -295,7 +295,7 @@ static void doubt_lengths(const dt_units *u, const char *begin, const dt_columns
         return;
     }
     if (!are_sizes_likely(u, 1)) {
-        doubt_sizes(u, begin, c, d, out);
+        warn_of_sizes(u, begin, c, d, out);
     } else {
         doubt_feet(u, begin, c, d, out);
     }
@@ -395,7 +395,7 @@ static void doubt_turn(const dt_units *u, const char *begin, const dt_columns *c
 }
 
 /* Directions of travel against headings, or against the sign of speeds. */
-static void doubt_headings(const dt_units *u, const char *begin, const dt_columns *c, doubts *d, dt_str *out)
+static void warn_of_headings(const dt_units *u, const char *begin, const dt_columns *c, doubts *d, dt_str *out)
 {
     const double windows = (double)u->n_windows, clear = CLEAR * (double)u->n_turns;
     if (u->n_turns == 0 && windows > 0 && (double)u->n_backwards > DOUBTFUL * windows) {
@@ -427,7 +427,7 @@ static void doubt_headings(const dt_units *u, const char *begin, const dt_column
     }
 }
 
-double dt_units_heading_off(const dt_units *u)
+double dt_units_heading_offset(const dt_units *u)
 {
     int64_t n = 0, below = 0;
     for (int i = 0; i < DT_UNITS_DEGREES; i++) {
@@ -443,9 +443,9 @@ double dt_units_heading_off(const dt_units *u)
 }
 
 /* Headings that are all off by the same angle. */
-static void doubt_rotation(const dt_units *u, const char *begin, const dt_columns *c, doubts *d, dt_str *out)
+static void warn_of_rotation(const dt_units *u, const char *begin, const dt_columns *c, doubts *d, dt_str *out)
 {
-    const double median = dt_units_heading_off(u);
+    const double median = dt_units_heading_offset(u);
     int64_t n = 0, near = 0;
     for (int i = 0; i < DT_UNITS_DEGREES; i++) {
         n += u->deviation[i];
@@ -468,7 +468,7 @@ static void doubt_rotation(const dt_units *u, const char *begin, const dt_column
 }
 
 /* Changes of speed against accelerations. */
-static void doubt_accels(const dt_units *u, const char *begin, doubts *d, dt_str *out)
+static void warn_of_accels(const dt_units *u, const char *begin, doubts *d, dt_str *out)
 {
     static const struct {
         const char *what;
@@ -496,7 +496,8 @@ static void doubt_accels(const dt_units *u, const char *begin, doubts *d, dt_str
     }
 }
 
-void dt_units_shares(const int64_t checked[DT_UNITS_N], const int64_t off[DT_UNITS_N], double heading_off, dt_str *out)
+void dt_units_append_shares(const int64_t checked[DT_UNITS_N], const int64_t off[DT_UNITS_N], double heading_off,
+                            dt_str *out)
 {
     bool is_first = true;
     for (int q = 0; q < DT_UNITS_N; q++) {
@@ -524,7 +525,7 @@ static void report_shares(const dt_units *u, const char *begin, dt_str *out)
     }
 }
 
-static void doubt_jumps(const dt_units *u, const char *begin, dt_str *out)
+static void warn_of_jumps(const dt_units *u, const char *begin, dt_str *out)
 {
     if (u->n_jumps > 0 && 10 * u->n_jumps < u->n_windows + 10) {
         const bool has_line = u->jump_line >= 0;
@@ -558,12 +559,12 @@ static void suggest_columns(const dt_columns *c, const doubts *d, dt_str *out)
 void dt_units_report(const dt_units *u, const char *begin, const dt_columns *c, dt_str *out)
 {
     doubts d = {.is_any = false};
-    doubt_speeds(u, begin, c, &d, out);
+    warn_of_speeds(u, begin, c, &d, out);
     doubt_lengths(u, begin, c, &d, out);
-    doubt_headings(u, begin, c, &d, out);
-    doubt_rotation(u, begin, c, &d, out);
-    doubt_accels(u, begin, &d, out);
-    doubt_jumps(u, begin, out);
+    warn_of_headings(u, begin, c, &d, out);
+    warn_of_rotation(u, begin, c, &d, out);
+    warn_of_accels(u, begin, &d, out);
+    warn_of_jumps(u, begin, out);
     report_shares(u, begin, out);
     if (d.is_any && c != NULL) {
         suggest_columns(c, &d, out);

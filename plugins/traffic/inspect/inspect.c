@@ -65,7 +65,7 @@ static summary summarise_store(const dt_store *s)
     }
     for (int64_t r = 0; r < v->n_rows; r++) {
         if (r % FORGET_ROWS == 0) {
-            dt_store_forget(s); /* resident memory stays small */
+            dt_store_release_pages(s); /* resident memory stays small */
         }
         m.count.risk[v->risk[r]]++;
         m.core += v->core != NULL && v->core[r] != 0;
@@ -306,7 +306,7 @@ static dt_status inspect_store(const char *store, bool json, bool closely, uint3
         summary m = summarise_store(s);
         m.survey = closely ? &survey : NULL;
         if (closely) {
-            m.normalised = dt_normalisation_of(s);
+            m.normalised = dt_normalisation_measure(s);
         }
         st = dt_on_lanes_count(dt_store_view_of(s), &m.on_lanes);
         if (st == DT_OK) {

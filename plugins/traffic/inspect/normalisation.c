@@ -41,7 +41,7 @@ static dt_normaliser make_normaliser(const dt_feature_stat *s, int64_t n, float 
     return dt_normaliser_measure(&is, scale_unit(scale));
 }
 
-dt_normalisation dt_normalisation_of(const dt_store *s)
+dt_normalisation dt_normalisation_measure(const dt_store *s)
 {
     const dt_store_view *v = dt_store_view_of(s);
     dt_field_stat reach[2] = {{0}};

@@ -18,7 +18,7 @@ typedef struct dt_normalisation { /* of features in SI units: (x + shift) scale,
 } dt_normalisation;
 
 /* Cost: a pass over the positions. */
-dt_normalisation dt_normalisation_of(const dt_store *s);
+dt_normalisation dt_normalisation_measure(const dt_store *s);
 void dt_normalisation_text(const dt_normalisation *k, dt_str *out);
 void dt_normalisation_json(const dt_normalisation *k, dt_json_out *o);
 

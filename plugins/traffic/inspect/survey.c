@@ -30,7 +30,7 @@ static dt_status count_nodes(const dt_store *s, float *room, dt_survey *u)
             const int64_t d = i % DT_NODE_FEATURES;
             add_to_bin(u->node[d], &dt_store_node_stat(s)[d], (double)room[i]);
         }
-        dt_store_forget(s);
+        dt_store_release_pages(s);
     }
     return DT_OK;
 }
@@ -54,7 +54,7 @@ static dt_status count_edges(const dt_store *s, float *room, dt_survey *u)
                 add_to_bin(u->edge[d], &dt_store_edge_stat(s)[d], (double)room[i * DT_EDGE_FEATURES + d]);
             }
         }
-        dt_store_forget(s);
+        dt_store_release_pages(s);
     }
     return DT_OK;
 }
@@ -105,7 +105,7 @@ static void check_track(const dt_store *s, int64_t t, int64_t first_frame, dt_su
             before_s = (double)(gap + 1) / v->frame_rate_hz;
         }
         const dt_table_row now = read_row(s, row);
-        dt_units_add(&u->units, &window, &now, before_s, last.x, last.y);
+        dt_units_add_row(&u->units, &window, &now, before_s, last.x, last.y);
         last = now;
     }
     u->broken_tracks += missing > 0;
@@ -120,7 +120,7 @@ static void add_pairs(const dt_store_view *v, dt_survey *u)
         const int64_t from = v->frame_row[f], n = v->frame_row[f + 1] - from;
         for (int64_t i = 0; i < n && i < DT_UNITS_PAIRED; i++) {
             for (int64_t j = 0; j < i; j++) {
-                dt_units_pair(&u->units, v->pose + 3 * (from + i), v->pose + 3 * (from + j));
+                dt_units_add_pair(&u->units, v->pose + 3 * (from + i), v->pose + 3 * (from + j));
             }
         }
     }
@@ -257,7 +257,7 @@ void dt_survey_text(const dt_survey *u, const dt_store *s, dt_str *out)
     const size_t before = out->bytes;
     dt_units_report(&u->units, "units: ", NULL, out);
     dt_str_add(out, out->bytes == before ? "units: consistent with m, m/s and rad\n" : "");
-    dt_units_shares(u->units.checked, u->units.off, dt_units_heading_off(&u->units), out);
+    dt_units_append_shares(u->units.checked, u->units.off, dt_units_heading_offset(&u->units), out);
 }
 
 static void bins_json(dt_json_out *o, const char *key, const uint32_t bins[DT_SURVEY_BINS])
@@ -299,7 +299,7 @@ void dt_survey_json(const dt_survey *u, const dt_store *s, dt_json_out *o)
         dt_json_end(o, '}');
     }
     dt_json_end(o, ']');
-    dt_json_f64(o, "heading_median_deg", dt_units_heading_off(&u->units));
+    dt_json_f64(o, "heading_median_deg", dt_units_heading_offset(&u->units));
     dt_json_obj(o, "inconsistent");
     for (int q = 0; q < DT_UNITS_N; q++) {
         dt_json_obj(o, dt_units_quantity[q]);

@@ -66,6 +66,6 @@ typedef struct dt_lanelet2 {
 
 /* Lanes of all lanelets of m, which has one at least, their successors and neighbours, in m->book, which is not closed.
  * Errors: DT_EDATA (places too far from the origin, nodes of several kinds, rules that are not there), DT_ENOMEM. */
-dt_status dt_lanelet2_lanes(dt_lanelet2 *m) DT_NODISCARD;
+dt_status dt_lanelet2_build_lanes(dt_lanelet2 *m) DT_NODISCARD;
 
 #endif

@@ -102,7 +102,7 @@ static dt_status place_nodes(dt_lanelet2 *m)
     const int zone = dt_utm_zone(o->is_utm ? first[DT_OSM_LONGITUDE] : o->at[1]);
     double origin[2] = {o->at[0], o->at[1]};
     if (!o->is_utm) {
-        dt_utm(o->at[0], o->at[1], zone, origin);
+        dt_utm_project(o->at[0], o->at[1], zone, origin);
     } else if (first[DT_OSM_LATITUDE] < 0) {
         origin[1] -= DT_UTM_SOUTH_M;
     }
@@ -117,7 +117,7 @@ static dt_status place_nodes(dt_lanelet2 *m)
                            "the origin of positions",
                            m->path, m->nodes.name[i], at[DT_OSM_LONGITUDE], zone);
         }
-        dt_utm(at[DT_OSM_LATITUDE], at[DT_OSM_LONGITUDE], zone, &at[DT_OSM_X]);
+        dt_utm_project(at[DT_OSM_LATITUDE], at[DT_OSM_LONGITUDE], zone, &at[DT_OSM_X]);
         at[DT_OSM_X] -= origin[0];
         at[DT_OSM_Y] -= origin[1];
     }
@@ -314,7 +314,7 @@ static dt_status connect_lanes(dt_lanelet2 *m)
     return st;
 }
 
-dt_status dt_lanelet2_lanes(dt_lanelet2 *m)
+dt_status dt_lanelet2_build_lanes(dt_lanelet2 *m)
 {
     DT_TRY(find_bounds(m));
     DT_TRY(place_nodes(m));

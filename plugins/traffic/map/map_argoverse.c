@@ -243,8 +243,8 @@ static dt_status finish_map(archive *a, dt_str *notes)
     return DT_OK;
 }
 
-dt_status dt_map_argoverse(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
-                           dt_roads *out_p)
+dt_status dt_map_read_argoverse(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
+                                dt_roads *out_p)
 {
     archive a = {.book = {.path = path, .word = "lane segment", .may_lack = true}};
     if (origin->is_given) {

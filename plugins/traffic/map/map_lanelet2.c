@@ -326,15 +326,15 @@ static dt_status finish_map(dt_lanelet2 *m, dt_str *notes)
     if (m->lanelet.n == 0) {
         return DT_FAIL(DT_EDATA, "%s has no relation of type lanelet: no map of lanelet2", m->path);
     }
-    DT_TRY(dt_lanelet2_lanes(m));
+    DT_TRY(dt_lanelet2_build_lanes(m));
     DT_TRY(dt_lane_builder_close(&m->book));
     dt_str_addf(notes, "%s: %" PRId64 " lanelets of lanelet2\n", m->path, m->lanelet.n);
     dt_lane_builder_report(&m->book, notes);
     return DT_OK;
 }
 
-dt_status dt_map_lanelet2(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
-                          dt_roads *out_p)
+dt_status dt_map_read_lanelet2(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
+                               dt_roads *out_p)
 {
     static const dt_xml_calls calls = {.begin = begin_element, .end = end_element};
     dt_lanelet2 m = {.path = path, .origin = origin, .book = {.path = path, .word = "lanelet"}};

@@ -105,7 +105,7 @@ static dt_status read_json(const input *in, const dt_map_origin *origin, dt_str 
 {
     dt_source *source = NULL;
     DT_TRY(open_input(in, &source));
-    const dt_status st = dt_map_argoverse(source, in->path, origin, notes, out_p);
+    const dt_status st = dt_map_read_argoverse(source, in->path, origin, notes, out_p);
     dt_source_close(source);
     return st;
 }
@@ -118,9 +118,9 @@ static dt_status read_xml(const input *in, const dt_map_origin *origin, dt_str *
     DT_TRY(open_input(in, &source));
     dt_status st;
     if (strcmp(root, "osm") == 0) {
-        st = dt_map_lanelet2(source, in->path, origin, notes, out_p);
+        st = dt_map_read_lanelet2(source, in->path, origin, notes, out_p);
     } else if (strcmp(root, "net") == 0) {
-        st = dt_map_sumo(source, in->path, origin, notes, out_p);
+        st = dt_map_read_sumo(source, in->path, origin, notes, out_p);
     } else {
         st = DT_FAIL(DT_EDATA, "%s: XML of <%.60s>, which is not a known map: osm (lanelet2) and net (SUMO) are",
                      in->path, root);

@@ -39,11 +39,11 @@ dt_status dt_map_check(const void *bytes, size_t n_bytes, const char *name, cons
 
 /* ---- for the readers of this room: of a source that was just opened ---------------------------------------------- */
 
-dt_status dt_map_lanelet2(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
-                          dt_roads *out_p) DT_NODISCARD;
-dt_status dt_map_sumo(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
-    DT_NODISCARD;
-dt_status dt_map_argoverse(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
+dt_status dt_map_read_lanelet2(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
+                               dt_roads *out_p) DT_NODISCARD;
+dt_status dt_map_read_sumo(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
                            dt_roads *out_p) DT_NODISCARD;
+dt_status dt_map_read_argoverse(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
+                                dt_roads *out_p) DT_NODISCARD;
 
 #endif

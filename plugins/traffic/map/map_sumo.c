@@ -326,7 +326,7 @@ static dt_status begin_element(dt_xml *x)
     net *n = x->user;
     if (x->depth == 0) {
         const char *left = dt_xml_get(x, "lefthand");
-        return left == NULL || dt_value_bool(left, &n->is_left_hand)
+        return left == NULL || dt_value_parse_bool(left, &n->is_left_hand)
                    ? DT_OK
                    : DT_FAIL(DT_EDATA, DT_XML_AT "lefthand is \"%.60s\", neither true nor false", DT_XML_HERE(x), left);
     }
@@ -339,7 +339,8 @@ static dt_status begin_element(dt_xml *x)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-dt_status dt_map_sumo(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
+dt_status dt_map_read_sumo(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
+                           dt_roads *out_p)
 {
     static const dt_xml_calls calls = {.begin = begin_element};
     net n = {.path = path, .book = {.path = path, .word = "lane"}};

@@ -19,7 +19,7 @@ int dt_utm_zone(double longitude)
     return zone < 1 ? 1 : zone > 60 ? 60 : zone;
 }
 
-void dt_utm(double latitude, double longitude, int zone, double xy[2])
+void dt_utm_project(double latitude, double longitude, int zone, double xy[2])
 {
     /* alpha_j of equation 35, a row each: coefficients of n^j, n^(j+1), ... n^6 */
     static const double alpha[ORDER][ORDER] = {

@@ -14,6 +14,6 @@
 int dt_utm_zone(double longitude); /* 1 to 60; degrees in [-180, 180] */
 /* Degrees to metres: easting with its 500 km, northing from the equator, below 0 in the south. The latitude is in
  * [-84, 84], the longitude at most 30 degrees from the middle of the zone: within 3 degrees, 1 um. */
-void dt_utm(double latitude, double longitude, int zone, double xy[2]);
+void dt_utm_project(double latitude, double longitude, int zone, double xy[2]);
 
 #endif

@@ -18,7 +18,7 @@ static const char *const level_name[N_LEVELS] = {"coverage_50", "coverage_80", "
 
 static bool has_levels(const dt_panel_view *p, uint32_t run)
 {
-    return isfinite(dt_panel_result(p, run, "reliability/share", 1));
+    return isfinite(dt_panel_list_value(p, run, "reliability/share", 1));
 }
 
 typedef struct levels {
@@ -30,8 +30,8 @@ static void read_levels(const dt_panel_view *p, uint32_t run, levels *l)
 {
     l->n = 0;
     for (uint32_t i = 1; i <= MAX_LEVELS; i++) {
-        const double level = dt_panel_result(p, run, "reliability/level", i);
-        const double share = dt_panel_result(p, run, "reliability/share", i);
+        const double level = dt_panel_list_value(p, run, "reliability/level", i);
+        const double share = dt_panel_list_value(p, run, "reliability/share", i);
         if (!isfinite(level) || !isfinite(share) || (l->n > 0 && level <= l->level[l->n - 1])) {
             return;
         }
@@ -73,8 +73,8 @@ static void write_cell(dt_str *out, double value, int decimals)
 static void write_coverage(const dt_panel_view *p, uint32_t run, dt_str *out)
 {
     for (uint32_t i = 1; i <= MAX_HORIZONS; i++) {
-        const double second = dt_panel_result(p, run, "horizon_s", i);
-        if (!isfinite(second) || !isfinite(dt_panel_result(p, run, level_name[0], i))) {
+        const double second = dt_panel_list_value(p, run, "horizon_s", i);
+        if (!isfinite(second) || !isfinite(dt_panel_list_value(p, run, level_name[0], i))) {
             return;
         }
         dt_str_add(out, "<tr><th>");
@@ -83,7 +83,7 @@ static void write_coverage(const dt_panel_view *p, uint32_t run, dt_str *out)
         }
         dt_str_addf(out, "</th><td>%g s</td>", second);
         for (size_t k = 0; k < N_LEVELS; k++) {
-            write_cell(out, 100 * dt_panel_result(p, run, level_name[k], i), 0);
+            write_cell(out, 100 * dt_panel_list_value(p, run, level_name[k], i), 0);
         }
         dt_str_add(out, "</tr>\n");
     }
@@ -98,8 +98,9 @@ static void write_distances(const dt_panel_view *p, dt_str *out)
                     "<th>Distance at the end, m</th><th>More than 2 m off there, %</th></tr></thead><tbody>\n");
     for (uint32_t i = 0; i < p->n_runs; i++) {
         /* of a model with one future the best of several is that one */
-        const bool has_several = dt_panel_result(p, i, "min_ade_6", 0) != dt_panel_result(p, i, "min_ade_1", 0) ||
-                                 dt_panel_result(p, i, "min_fde_6", 0) != dt_panel_result(p, i, "min_fde_1", 0);
+        const bool has_several =
+            dt_panel_list_value(p, i, "min_ade_6", 0) != dt_panel_list_value(p, i, "min_ade_1", 0) ||
+            dt_panel_list_value(p, i, "min_fde_6", 0) != dt_panel_list_value(p, i, "min_fde_1", 0);
         for (size_t k = 0; k < sizeof(row) / sizeof(row[0]) && has_levels(p, i); k++) {
             if (k == 1 && !has_several) {
                 continue;
@@ -109,9 +110,9 @@ static void write_distances(const dt_panel_view *p, dt_str *out)
                 dt_str_add(out, p->run_label(p, i));
             }
             dt_str_addf(out, "</th><td class=\"l\">%s</td>", row[k][0]);
-            write_cell(out, dt_panel_result(p, i, row[k][1], 0), 2);
-            write_cell(out, row[k][2] != NULL ? dt_panel_result(p, i, row[k][2], 0) : (double)NAN, 2);
-            write_cell(out, 100 * dt_panel_result(p, i, row[k][3], 0), 0);
+            write_cell(out, dt_panel_list_value(p, i, row[k][1], 0), 2);
+            write_cell(out, row[k][2] != NULL ? dt_panel_list_value(p, i, row[k][2], 0) : (double)NAN, 2);
+            write_cell(out, 100 * dt_panel_list_value(p, i, row[k][3], 0), 0);
             dt_str_add(out, "</tr>\n");
         }
     }
@@ -129,7 +130,7 @@ static void write_radii(const dt_panel_view *p, dt_str *out)
         for (size_t k = 0; k < sizeof(said) / sizeof(said[0]); k++) {
             char name[32];
             snprintf(name, sizeof(name), "regions/%s", class_name[k]);
-            if (!isfinite(dt_panel_result(p, i, name, at[0]))) {
+            if (!isfinite(dt_panel_list_value(p, i, name, at[0]))) {
                 continue;
             }
             dt_str_add(out, is_open ? ""
@@ -144,7 +145,7 @@ static void write_radii(const dt_panel_view *p, dt_str *out)
             }
             dt_str_addf(out, "</th><td class=\"l\">%s</td>", said[k]);
             for (size_t l = 0; l < N_LEVELS; l++) {
-                write_cell(out, dt_panel_result(p, i, name, at[l]), 2);
+                write_cell(out, dt_panel_list_value(p, i, name, at[l]), 2);
             }
             dt_str_add(out, "</tr>\n");
         }
@@ -156,7 +157,7 @@ static double site_value(const dt_panel_view *p, uint32_t run, uint32_t site, co
 {
     char name[64];
     snprintf(name, sizeof(name), "sites/%u/%s", site, what);
-    return dt_panel_result(p, run, name, i);
+    return dt_panel_list_value(p, run, name, i);
 }
 
 /* A row for each site where there are several, at the last horizon. */

@@ -27,14 +27,14 @@ static void read_horizons(const dt_panel_view *p, uint32_t run, horizons *h)
 {
     for (h->n = 0; h->n < MAX_HORIZONS; h->n++) {
         const uint32_t i = h->n;
-        const double rmse = dt_panel_result(p, run, "rmse_m", i + 1);
+        const double rmse = dt_panel_list_value(p, run, "rmse_m", i + 1);
         if (isnan(rmse)) {
             return;
         }
-        const double second = dt_panel_result(p, run, "horizon_s", i + 1);
+        const double second = dt_panel_list_value(p, run, "horizon_s", i + 1);
         h->second[i] = isnan(second) ? i + 1 : second;
         h->rmse[i] = rmse;
-        h->reference[i] = dt_panel_result(p, run, "cv_rmse_m", i + 1);
+        h->reference[i] = dt_panel_list_value(p, run, "cv_rmse_m", i + 1);
     }
 }
 

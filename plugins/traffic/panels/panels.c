@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-double dt_panel_result(const dt_panel_view *p, uint32_t run, const char *result, uint32_t i)
+double dt_panel_list_value(const dt_panel_view *p, uint32_t run, const char *result, uint32_t i)
 {
     char name[96];
     if (i == 0) {

@@ -21,7 +21,7 @@ dt_traffic_panel dt_panel_horizon_sentence;
 void dt_panel_horizon_note(const dt_panel_view *p, char *out, size_t bytes);
 
 /* Element i of the list `result` of the last evaluation, from 1; 0: it is no list. NAN: not evaluated. */
-double dt_panel_result(const dt_panel_view *p, uint32_t run, const char *result, uint32_t i);
+double dt_panel_list_value(const dt_panel_view *p, uint32_t run, const char *result, uint32_t i);
 void dt_panel_flush(const dt_panel_view *p, dt_str *out);
 
 #endif

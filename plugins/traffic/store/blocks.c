@@ -470,7 +470,7 @@ static dt_status check_block_index(const char *name, const dt_blocks *b)
                          block_end(b, b->n_blocks - 1), b->index_at);
 }
 
-dt_status dt_blocks_of_bytes(const void *bytes, size_t n_bytes, const char *name, dt_blocks *out_p)
+dt_status dt_blocks_open_bytes(const void *bytes, size_t n_bytes, const char *name, dt_blocks *out_p)
 {
     head h = {.version = 0};
     memcpy(&h, bytes, n_bytes < sizeof(h) ? n_bytes : sizeof(h));
@@ -503,7 +503,7 @@ dt_status dt_blocks_map(const char *path, dt_blocks *out_p)
     const void *map = NULL;
     size_t bytes = 0;
     DT_TRY(dt_fs_map(path, &map, &bytes));
-    const dt_status st = dt_blocks_of_bytes(map, bytes, path, out_p);
+    const dt_status st = dt_blocks_open_bytes(map, bytes, path, out_p);
     if (st != DT_OK) {
         dt_fs_unmap(map, bytes);
     }
@@ -518,14 +518,14 @@ void dt_blocks_unmap(dt_blocks *b)
     *b = (dt_blocks){.map = NULL};
 }
 
-void dt_blocks_forget(const dt_blocks *b)
+void dt_blocks_release_pages(const dt_blocks *b)
 {
     if (b->map != NULL) {
         (void)madvise((void *)(uintptr_t)b->map, b->map_bytes, MADV_DONTNEED); /* advice: nothing depends on it */
     }
 }
 
-void dt_blocks_scatter(const dt_blocks *b)
+void dt_blocks_advise_random(const dt_blocks *b)
 {
     if (b->map != NULL) {
         (void)madvise((void *)(uintptr_t)b->map, b->map_bytes, MADV_RANDOM); /* advice: nothing depends on it */

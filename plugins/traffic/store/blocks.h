@@ -69,10 +69,10 @@ typedef struct dt_blocks {
 /* DT_ENOTFOUND, DT_EDATA (path and reason), DT_EUNSUPPORTED (zstd is not built in), DT_EIO. */
 dt_status dt_blocks_map(const char *path, dt_blocks *out_p) DT_NODISCARD;
 /* The same of a file in memory; there is nothing to unmap. */
-dt_status dt_blocks_of_bytes(const void *bytes, size_t n_bytes, const char *name, dt_blocks *out_p) DT_NODISCARD;
-void dt_blocks_unmap(dt_blocks *b);         /* zeroed is fine */
-void dt_blocks_forget(const dt_blocks *b);  /* pages touched so far go back to the page cache */
-void dt_blocks_scatter(const dt_blocks *b); /* as dt_npy_scatter */
+dt_status dt_blocks_open_bytes(const void *bytes, size_t n_bytes, const char *name, dt_blocks *out_p) DT_NODISCARD;
+void dt_blocks_unmap(dt_blocks *b);               /* zeroed is fine */
+void dt_blocks_release_pages(const dt_blocks *b); /* pages touched so far go back to the page cache */
+void dt_blocks_advise_random(const dt_blocks *b); /* as dt_npy_advise_random */
 int64_t dt_blocks_rows_of(const dt_blocks *b, int64_t block);
 /* A block's rows as they are kept, row by row. out, room [DT_BLOCKS_BYTES_MAX]; codec none: *out_p points into the map.
  * name: of the array, for messages. DT_EDATA. */

@@ -283,8 +283,8 @@ static dt_status cut_scene(job *j, int64_t scene)
     }
     DT_TRY(halo_init(&h, j->s, scene, j->opt));
     const double *pose = v->pose + 3 * h.begin;
-    dt_status st = j->opt->regions > 0 ? dt_regions_halves(pose, h.n, (int32_t)j->opt->regions, j->opt->halo_m, &r)
-                                       : dt_regions_tiles(pose, h.n, j->opt->tile_m, &r);
+    dt_status st = j->opt->regions > 0 ? dt_regions_make_halves(pose, h.n, (int32_t)j->opt->regions, j->opt->halo_m, &r)
+                                       : dt_regions_make_tiles(pose, h.n, j->opt->tile_m, &r);
     if (st != DT_OK) {
         st = DT_CONTEXT(st, "scene %s", v->scene[scene]);
     }

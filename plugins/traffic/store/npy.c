@@ -142,7 +142,7 @@ int64_t dt_npy_rows(const dt_npy_writer *w)
     return w->rows;
 }
 
-dt_status dt_npy_cut(dt_npy_writer *w, int64_t rows)
+dt_status dt_npy_truncate(dt_npy_writer *w, int64_t rows)
 {
     const off_t bytes = HEADER_BYTES + (off_t)rows * (off_t)w->row_bytes;
     DT_TRY(flush_buffer(w));
@@ -317,8 +317,8 @@ dt_status dt_npy_map_either(const char *path, const uint32_t dtype[2], int64_t w
     return dt_npy_map(path, dtype[is_second], width, out_p);
 }
 
-dt_status dt_npy_of_bytes(const void *bytes, size_t n_bytes, const char *name, uint32_t dtype, int64_t width,
-                          dt_npy *out_p)
+dt_status dt_npy_open_bytes(const void *bytes, size_t n_bytes, const char *name, uint32_t dtype, int64_t width,
+                            dt_npy *out_p)
 {
     DT_TRY(check_new(name, dtype, width));
     dt_npy a = {0};
@@ -391,14 +391,14 @@ dt_status dt_npy_sync(const dt_npy *a, const char *path)
     return DT_OK;
 }
 
-void dt_npy_forget(const dt_npy *a)
+void dt_npy_release_pages(const dt_npy *a)
 {
     if (a->map != NULL) {
         (void)madvise((void *)(uintptr_t)a->map, a->map_bytes, MADV_DONTNEED); /* advice: nothing depends on it */
     }
 }
 
-void dt_npy_scatter(const dt_npy *a)
+void dt_npy_advise_random(const dt_npy *a)
 {
     if (a->map != NULL) {
         (void)madvise((void *)(uintptr_t)a->map, a->map_bytes, MADV_RANDOM); /* advice: nothing depends on it */

@@ -19,7 +19,7 @@ dt_status dt_npy_create(const char *path, uint32_t dtype, int64_t width, dt_npy_
 dt_status dt_npy_append(dt_npy_writer *w, const void *rows, int64_t n_rows) DT_NODISCARD;
 void dt_npy_unflushed(dt_npy_writer *w);     /* close does not wait for the disk: what is damaged then is made again */
 int64_t dt_npy_rows(const dt_npy_writer *w); /* appended so far */
-dt_status dt_npy_cut(dt_npy_writer *w, int64_t rows) DT_NODISCARD; /* as if no more than these had come; DT_EIO */
+dt_status dt_npy_truncate(dt_npy_writer *w, int64_t rows) DT_NODISCARD; /* as if no more than these had come; DT_EIO */
 dt_status dt_npy_close(dt_npy_writer *w) DT_NODISCARD; /* writes what is left and the shape, fsync; frees in any case */
 void dt_npy_abandon(dt_npy_writer *w);                 /* closes without finishing; the file stays; NULL is fine */
 
@@ -39,8 +39,8 @@ dt_status dt_npy_map(const char *path, uint32_t dtype, int64_t width, dt_npy *ou
 dt_status dt_npy_map_either(const char *path, const uint32_t dtype[2], int64_t width, dt_npy *out_p) DT_NODISCARD;
 /* The same of a file in memory at an address that is a multiple of 8; *out_p points into it, and there is
  * nothing to unmap. name: what messages call it. */
-dt_status dt_npy_of_bytes(const void *bytes, size_t n_bytes, const char *name, uint32_t dtype, int64_t width,
-                          dt_npy *out_p) DT_NODISCARD;
+dt_status dt_npy_open_bytes(const void *bytes, size_t n_bytes, const char *name, uint32_t dtype, int64_t width,
+                            dt_npy *out_p) DT_NODISCARD;
 /* Map an existing file for changing it in place; dt_npy_unmap writes back. */
 dt_status dt_npy_map_rw(const char *path, uint32_t dtype, int64_t width, dt_npy *out_p) DT_NODISCARD;
 /* Create a file of n_rows zero rows and map it for filling: memory that the page cache holds, not the heap. */
@@ -50,9 +50,9 @@ dt_status dt_npy_create_mapped(const char *path, uint32_t dtype, int64_t width, 
 dt_status dt_npy_sync(const dt_npy *a, const char *path) DT_NODISCARD;
 /* Give the pages touched so far back to the page cache: a pass over a large array then does not fill this process's
  * resident memory. Changes made to a writable array stay. */
-void dt_npy_forget(const dt_npy *a);
+void dt_npy_release_pages(const dt_npy *a);
 /* What is read from here on comes in no order: the system reads what is asked for, and nothing around it. */
-void dt_npy_scatter(const dt_npy *a);
+void dt_npy_advise_random(const dt_npy *a);
 void dt_npy_unmap(dt_npy *a);
 
 #endif

@@ -27,7 +27,7 @@ static const array_spec specs[DT_PACKED_ARRAYS] = {[DT_STORE_NODE] = {"node", DT
                                                    [DT_STORE_EDGE] = {"edge", DT_F32, DT_EDGE_FEATURES},
                                                    [DT_STORE_EDGE_SRC] = {"edge_src", DT_I32, 1}};
 
-bool dt_packing_has(const dt_packing *p, uint32_t array)
+bool dt_packing_is_in_blocks(const dt_packing *p, uint32_t array)
 {
     return p->codec != DT_CODEC_NONE || (p->features != DT_KEPT_F32 && array != DT_STORE_EDGE_SRC);
 }
@@ -67,7 +67,7 @@ static dt_status copy_rows(const dt_npy *from, dt_blocks_writer *w, size_t row_b
         const int64_t n = from->rows - i < PIECE_ROWS ? from->rows - i : PIECE_ROWS;
         DT_TRY(dt_blocks_append(w, (const unsigned char *)from->data + (size_t)i * row_bytes, n));
         if (i % FORGET_ROWS == 0) {
-            dt_npy_forget(from);
+            dt_npy_release_pages(from);
         }
     }
     return DT_OK;
@@ -121,13 +121,13 @@ dt_status dt_packed_write(const char *folder, const dt_packing *how, const dt_pa
                           const dt_packed_range *edge, dt_packed_errors *out_p)
 {
     dt_packed_errors e = {.node = {0}};
-    if (dt_packing_has(how, DT_STORE_NODE)) {
+    if (dt_packing_is_in_blocks(how, DT_STORE_NODE)) {
         DT_TRY(write_array(folder, DT_STORE_NODE, how, node, e.node));
     }
-    if (dt_packing_has(how, DT_STORE_EDGE)) {
+    if (dt_packing_is_in_blocks(how, DT_STORE_EDGE)) {
         DT_TRY(write_array(folder, DT_STORE_EDGE, how, edge, e.edge));
     }
-    if (dt_packing_has(how, DT_STORE_EDGE_SRC)) {
+    if (dt_packing_is_in_blocks(how, DT_STORE_EDGE_SRC)) {
         DT_TRY(write_array(folder, DT_STORE_EDGE_SRC, how, NULL, NULL));
     }
     *out_p = e;
@@ -145,7 +145,7 @@ static void write_errors(dt_json_out *o, const char *key, const double *error, i
 
 void dt_packed_describe(dt_json_out *o, const dt_packing *how, const dt_packed_errors *errors)
 {
-    if (!dt_packing_has(how, DT_STORE_NODE)) {
+    if (!dt_packing_is_in_blocks(how, DT_STORE_NODE)) {
         return;
     }
     dt_json_str(o, "features", dt_packing_features[how->features]);
@@ -204,7 +204,7 @@ static dt_status read_errors(dt_json *j, dt_packed_errors *e)
     return st == DT_DONE ? DT_OK : st;
 }
 
-dt_status dt_packed_member(dt_packed *p, dt_json *j, const char *key, bool *is_p)
+dt_status dt_packed_read_member(dt_packed *p, dt_json *j, const char *key, bool *is_p)
 {
     *is_p = true;
     if (strcmp(key, "features") == 0) {
@@ -241,9 +241,10 @@ static dt_status open_array(dt_packed *p, uint32_t array, const char *path, int6
 dt_status dt_packed_open(dt_packed *p, const char *folder, const int64_t rows[DT_PACKED_ARRAYS], uint64_t cache_bytes)
 {
     dt_str path = {0};
-    dt_status st = dt_packing_has(&p->how, DT_STORE_NODE) ? dt_block_cache_create(cache_bytes, &p->cache) : DT_OK;
+    dt_status st =
+        dt_packing_is_in_blocks(&p->how, DT_STORE_NODE) ? dt_block_cache_create(cache_bytes, &p->cache) : DT_OK;
     for (uint32_t a = 0; a < DT_PACKED_ARRAYS && st == DT_OK; a++) {
-        if (!dt_packing_has(&p->how, a)) {
+        if (!dt_packing_is_in_blocks(&p->how, a)) {
             continue;
         }
         st = array_path(folder, &specs[a], "blocks", &path);
@@ -285,7 +286,7 @@ static dt_status check_array(const dt_packed *p, const char *folder, uint32_t ar
             }
         }
         if (i % FORGET_ROWS == 0) {
-            dt_blocks_forget(b);
+            dt_blocks_release_pages(b);
         }
     }
     return DT_OK;
@@ -296,10 +297,10 @@ dt_status dt_packed_check(const dt_packed *p, const char *folder, const dt_packe
 {
     float *room = dt_alloc_n(PIECE_ROWS, DT_BLOCKS_WIDTH_MAX * sizeof(*room));
     dt_status st = room == NULL ? DT_FAIL(DT_ENOMEM, "no memory to check %s", folder) : DT_OK;
-    if (st == DT_OK && dt_packing_has(&p->how, DT_STORE_NODE)) {
+    if (st == DT_OK && dt_packing_is_in_blocks(&p->how, DT_STORE_NODE)) {
         st = check_array(p, folder, DT_STORE_NODE, node, p->errors.node, room);
     }
-    if (st == DT_OK && dt_packing_has(&p->how, DT_STORE_EDGE)) {
+    if (st == DT_OK && dt_packing_is_in_blocks(&p->how, DT_STORE_EDGE)) {
         st = check_array(p, folder, DT_STORE_EDGE, edge, p->errors.edge, room);
     }
     dt_free(room);

@@ -28,7 +28,7 @@ extern const char *const dt_packing_features[]; /* "f32", "f16", "i8", NULL */
 extern const char *const dt_packing_codecs[];   /* "none", "zstd", NULL */
 
 /* Is this array (DT_STORE_*) in blocks? */
-bool dt_packing_has(const dt_packing *p, uint32_t array);
+bool dt_packing_is_in_blocks(const dt_packing *p, uint32_t array);
 dt_status dt_packing_check(const dt_packing *p) DT_NODISCARD; /* DT_EINVAL, DT_EUNSUPPORTED (zstd is not built in) */
 
 typedef struct dt_packed_errors {
@@ -52,7 +52,7 @@ typedef struct dt_packed {
 } dt_packed;
 
 /* A member of store.json that is of this; *is_p false: it is not. */
-dt_status dt_packed_member(dt_packed *p, dt_json *j, const char *key, bool *is_p) DT_NODISCARD;
+dt_status dt_packed_read_member(dt_packed *p, dt_json *j, const char *key, bool *is_p) DT_NODISCARD;
 /* Opens what is in blocks, which has so many rows each. DT_EDATA, DT_EUNSUPPORTED. */
 dt_status dt_packed_open(dt_packed *p, const char *folder, const int64_t rows[DT_PACKED_ARRAYS], uint64_t cache_bytes)
     DT_NODISCARD;

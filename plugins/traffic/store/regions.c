@@ -46,7 +46,7 @@ static dt_status number_tiles(int64_t n_rows, int64_t n_tiles, dt_regions *r)
     return DT_OK;
 }
 
-dt_status dt_regions_tiles(const double *pose, int64_t n_rows, double tile_m, dt_regions *out)
+dt_status dt_regions_make_tiles(const double *pose, int64_t n_rows, double tile_m, dt_regions *out)
 {
     dt_bounds all = {.has_any = false};
     for (int64_t i = 0; i < n_rows; i++) {
@@ -168,7 +168,7 @@ static dt_status cut_all(cutting *c, int32_t *wanted, int32_t n)
     return DT_OK;
 }
 
-dt_status dt_regions_halves(const double *pose, int64_t n_rows, int32_t n, double least_m, dt_regions *out)
+dt_status dt_regions_make_halves(const double *pose, int64_t n_rows, int32_t n, double least_m, dt_regions *out)
 {
     dt_regions r;
     if (n < 1 || n > DT_REGIONS_MAX) {

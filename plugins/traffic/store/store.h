@@ -162,10 +162,10 @@ const char *dt_store_path(const dt_store *s);             /* as it was opened */
 /* What was recorded: scenes, which vehicles were there when, where they began, and roads where there are any. Equal
  * wherever the store is stored, and whatever options derived its features. */
 uint64_t dt_store_digest(const dt_store *s);
-void dt_store_forget(const dt_store *s); /* pages read so far go back to the page cache */
+void dt_store_release_pages(const dt_store *s); /* pages read so far go back to the page cache */
 /* Training reads windows here and there. Opening has read all of it in order, so that it is in the page cache as far
  * as there is room; where there is none, reading around each window would push out others that will be needed. */
-void dt_store_scatter(const dt_store *s);
+void dt_store_advise_random(const dt_store *s);
 const char *dt_store_source(const dt_store *s);
 int64_t dt_store_unknown(const dt_store *s, int what); /* DT_UNKNOWN_*: how many rows */
 int64_t dt_store_risk_count(const dt_store *s, int state);

@@ -23,7 +23,7 @@ static dt_status check_offsets(dt_store_look *l, const char *name, const int64_t
                        name, p[0], p[n], end);
     }
     for (int64_t i = 0; i < n; i++) {
-        dt_store_touch(l, sizeof(*p));
+        dt_store_count_read_bytes(l, sizeof(*p));
         if (p[i + 1] < p[i]) {
             return DT_FAIL(DT_EDATA, "%s/%s.npy falls from %" PRId64 " to %" PRId64 " at %" PRId64, s->path, name, p[i],
                            p[i + 1], i);
@@ -36,7 +36,7 @@ static dt_status check_i32(dt_store_look *l, const char *name, const int32_t *p,
 {
     const dt_store *s = l->s;
     for (int64_t i = 0; i < n; i++) {
-        dt_store_touch(l, sizeof(*p));
+        dt_store_count_read_bytes(l, sizeof(*p));
         if (p[i] < 0 || p[i] >= limit) {
             return DT_FAIL(DT_EDATA, "%s/%s.npy: %" PRId32 " at %" PRId64 " is outside [0, %" PRId64 ")", s->path, name,
                            p[i], i, limit);
@@ -52,7 +52,7 @@ static dt_status check_sources(dt_store_look *l, int32_t *room)
     const dt_store_view *v = &s->view;
     for (int64_t f = 0; f < v->n_frames; f++) {
         const int64_t n = v->frame_row[f + 1] - v->frame_row[f], end = v->edge_ptr[v->frame_row[f + 1]];
-        dt_store_touch(l, (size_t)n * ROW_BYTES);
+        dt_store_count_read_bytes(l, (size_t)n * ROW_BYTES);
         for (int64_t e = v->edge_ptr[v->frame_row[f]]; e < end; e += PIECE_ROWS) {
             const int64_t m = end - e < PIECE_ROWS ? end - e : PIECE_ROWS;
             const int32_t *source = v->edge_src == NULL ? room : v->edge_src + e;
@@ -136,7 +136,7 @@ static dt_status check_tracks(dt_store_look *l)
     for (int64_t t = 0; t < v->n_tracks; t++) {
         for (int64_t i = v->track_ptr[t], before = -1; i < v->track_ptr[t + 1]; i++) {
             int64_t r = v->track_row[i];
-            dt_store_touch(l, ROW_BYTES);
+            dt_store_count_read_bytes(l, ROW_BYTES);
             if (r <= before || r >= v->n_rows || v->row_track[r] != t) {
                 return DT_FAIL(DT_EDATA,
                                "%s/track_row.npy: row %" PRId64 " at %" PRId64 " does not belong to track %" PRId64
@@ -148,7 +148,7 @@ static dt_status check_tracks(dt_store_look *l)
         }
     }
     for (int64_t r = 0; r < v->n_rows; r++) {
-        dt_store_touch(l, sizeof(v->risk[r]));
+        dt_store_count_read_bytes(l, sizeof(v->risk[r]));
         if (v->risk[r] > DT_RISK_UNKNOWN) {
             return DT_FAIL(DT_EDATA, "%s/risk.npy: %d at %" PRId64 " is outside [0, %d]", s->path, v->risk[r], r,
                            DT_RISK_UNKNOWN);
@@ -166,7 +166,7 @@ static dt_status check_core(dt_store_look *l)
         const int64_t end = v->frame_row[v->scene_frame[scene + 1]];
         bool has_any = false;
         for (int64_t r = v->frame_row[v->scene_frame[scene]]; r < end; r++) {
-            dt_store_touch(l, sizeof(v->core[r]));
+            dt_store_count_read_bytes(l, sizeof(v->core[r]));
             if (v->core[r] > 1) {
                 return DT_FAIL(DT_EDATA, "%s/core.npy: %d at %" PRId64 " is outside [0, 1]", s->path, v->core[r], r);
             }
@@ -195,7 +195,7 @@ static dt_status check_packed(dt_store_look *l)
 
 static dt_status check_roads(dt_store_look *l)
 {
-    return dt_roads_check(&l->s->view, l->s->path, dt_store_forget, l->s);
+    return dt_roads_check(&l->s->view, l->s->path, dt_store_release_pages, l->s);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */

@@ -70,7 +70,7 @@ static void count_touched_bytes(part *p, size_t bytes)
     p->touched += bytes;
     if (p->touched >= FORGET_BYTES) {
         p->touched = 0;
-        dt_store_forget(p->store);
+        dt_store_release_pages(p->store);
     }
 }
 

@@ -259,7 +259,7 @@ static dt_status read_member(dt_json *j, const char *key, dt_store *s)
         return read_statistics(j, s);
     }
     bool is_packing = false;
-    DT_TRY(dt_packed_member(&s->packed, j, key, &is_packing));
+    DT_TRY(dt_packed_read_member(&s->packed, j, key, &is_packing));
     return is_packing ? DT_OK : dt_json_skip(j);
 }
 

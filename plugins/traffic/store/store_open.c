@@ -25,11 +25,11 @@ static bool is_plain(const dt_store *s, int a)
     case A_frame_centre:
         return s->view.halo_m > 0;
     case A_node:
-        return !dt_packing_has(&s->packed.how, DT_STORE_NODE);
+        return !dt_packing_is_in_blocks(&s->packed.how, DT_STORE_NODE);
     case A_edge:
-        return !dt_packing_has(&s->packed.how, DT_STORE_EDGE);
+        return !dt_packing_is_in_blocks(&s->packed.how, DT_STORE_EDGE);
     case A_edge_src:
-        return !dt_packing_has(&s->packed.how, DT_STORE_EDGE_SRC);
+        return !dt_packing_is_in_blocks(&s->packed.how, DT_STORE_EDGE_SRC);
     case A_lane_next:
         return s->count.lane_links > 0;
     default:

@@ -47,7 +47,7 @@ typedef struct dt_store_look {
 } dt_store_look;
 
 /* So many bytes of the arrays were read; resident memory stays small all the same. */
-void dt_store_touch(dt_store_look *l, size_t bytes);
+void dt_store_count_read_bytes(dt_store_look *l, size_t bytes);
 /* Of what is about ranges a part of DT_STORE_RANGES, about as large as another: times that rise, and what was recorded,
  * features and statistics within the limits of an import. DT_EDATA with array, row and value. Cost: one pass over these
  * arrays. */

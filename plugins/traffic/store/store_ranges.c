@@ -77,7 +77,7 @@ static dt_status fail_out_of_range(const dt_store *s, const char *array, const r
         }                                                                                                              \
         for (int64_t i = from * width; p != NULL && i < end * width; i += PIECE) {                                     \
             const int m = end * width - i < PIECE ? (int)(end * width - i) : PIECE;                                    \
-            dt_store_touch(l, (size_t)m * sizeof(*p));                                                                 \
+            dt_store_count_read_bytes(l, (size_t)m * sizeof(*p));                                                      \
             if (m == PIECE && !is_bad_##suffix(p + i, least, most)) {                                                  \
                 continue;                                                                                              \
             }                                                                                                          \
@@ -103,7 +103,7 @@ static dt_status check_times(dt_store_look *l)
     for (int64_t scene = 0; scene < v->n_scenes; scene++) {
         for (int64_t f = v->scene_frame[scene]; f < v->scene_frame[scene + 1]; f++) {
             const double *t = v->frame_time + f;
-            dt_store_touch(l, sizeof(*t));
+            dt_store_count_read_bytes(l, sizeof(*t));
             if (!(*t >= time.least && *t <= time.most)) {
                 return fail_out_of_range(s, "frame_time", &time, f, *t);
             }
@@ -151,7 +151,7 @@ static dt_status check_unknown(dt_store_look *l)
     const dt_store_view *v = &s->view;
     dt_store_counts found = {.rows = 0};
     for (int64_t r = 0; r < v->n_rows && dt_store_has_unknown(&s->count); r++) {
-        dt_store_touch(l, 3 * sizeof(*v->pose) + 4 * sizeof(*v->motion));
+        dt_store_count_read_bytes(l, 3 * sizeof(*v->pose) + 4 * sizeof(*v->motion));
         dt_store_count_unknown(&found, v->pose + 3 * r, v->motion + 4 * r);
     }
     for (int k = 0; k < DT_N_UNKNOWN; k++) {

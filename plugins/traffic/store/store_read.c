@@ -141,32 +141,32 @@ const dt_feature_stat *dt_store_edge_stat(const dt_store *s)
     return s->edge_stat;
 }
 
-void dt_store_forget(const dt_store *s)
+void dt_store_release_pages(const dt_store *s)
 {
     for (int a = 0; a < N_ARRAYS; a++) {
-        dt_npy_forget(&s->array[a]);
+        dt_npy_release_pages(&s->array[a]);
     }
     for (int a = 0; a < DT_PACKED_ARRAYS; a++) {
-        dt_blocks_forget(&s->packed.array[a]);
+        dt_blocks_release_pages(&s->packed.array[a]);
     }
 }
 
-void dt_store_scatter(const dt_store *s)
+void dt_store_advise_random(const dt_store *s)
 {
     for (int a = 0; a < N_ARRAYS; a++) {
-        dt_npy_scatter(&s->array[a]);
+        dt_npy_advise_random(&s->array[a]);
     }
     for (int a = 0; a < DT_PACKED_ARRAYS; a++) {
-        dt_blocks_scatter(&s->packed.array[a]);
+        dt_blocks_advise_random(&s->packed.array[a]);
     }
 }
 
-void dt_store_touch(dt_store_look *l, size_t bytes)
+void dt_store_count_read_bytes(dt_store_look *l, size_t bytes)
 {
     l->touched += bytes;
     if (l->touched < FORGET_BYTES) {
         return;
     }
     l->touched = 0;
-    dt_store_forget(l->s);
+    dt_store_release_pages(l->s);
 }

@@ -48,13 +48,13 @@ static dt_status open_maps(const char *folder, double smooth_s, const dt_store_c
 static void forget_read_pages(const maps *m, int64_t row)
 {
     if (row % FORGET_ROWS == FORGET_ROWS - 1) {
-        dt_npy_forget(&m->frame_row);
-        dt_npy_forget(&m->row_track);
-        dt_npy_forget(&m->track_ptr);
-        dt_npy_forget(&m->track_row);
-        dt_npy_forget(&m->risk);
-        dt_npy_forget(&m->motion);
-        dt_npy_forget(&m->accel_centred);
+        dt_npy_release_pages(&m->frame_row);
+        dt_npy_release_pages(&m->row_track);
+        dt_npy_release_pages(&m->track_ptr);
+        dt_npy_release_pages(&m->track_row);
+        dt_npy_release_pages(&m->risk);
+        dt_npy_release_pages(&m->motion);
+        dt_npy_release_pages(&m->accel_centred);
     }
 }
 

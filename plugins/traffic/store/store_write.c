@@ -212,7 +212,7 @@ static void note_begin(dt_store_writer *w)
 static dt_status forget_scene(dt_store_writer *w)
 {
     for (int a = 0; a < N_ARRAYS; a++) {
-        DT_TRY(w->array[a] != NULL && !is_road(a) ? dt_npy_cut(w->array[a], w->begin.rows[a]) : DT_OK);
+        DT_TRY(w->array[a] != NULL && !is_road(a) ? dt_npy_truncate(w->array[a], w->begin.rows[a]) : DT_OK);
     }
     w->begin.count.maps = w->count.maps;
     w->begin.count.lanes = w->count.lanes;

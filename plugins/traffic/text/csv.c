@@ -384,7 +384,7 @@ static void fill_block(dt_csv *c, block *b)
     }
     b->st = b->st == DT_AGAIN ? DT_OK : b->st; /* the next block has room */
     b->end = c->record;
-    b->taken = dt_source_taken(c->source);
+    b->taken = dt_source_bytes_read(c->source);
     if (b->st != DT_OK && b->st != DT_DONE) {
         dt_error_save(&b->error, b->st);
     }
@@ -442,7 +442,7 @@ static void release_ahead(dt_csv *c)
 void dt_csv_read_ahead(dt_csv *c)
 {
     c->handed_line = c->record;
-    c->handed_taken = dt_source_taken(c->source);
+    c->handed_taken = dt_source_bytes_read(c->source);
     pthread_mutex_init(&c->mutex, NULL);
     pthread_cond_init(&c->filled, NULL);
     pthread_cond_init(&c->taken, NULL);
@@ -522,9 +522,9 @@ const char *dt_csv_path(const dt_csv *c)
     return c->path;
 }
 
-uint64_t dt_csv_taken(const dt_csv *c)
+uint64_t dt_csv_bytes_read(const dt_csv *c)
 {
-    return c->is_ahead ? c->handed_taken : dt_source_taken(c->source);
+    return c->is_ahead ? c->handed_taken : dt_source_bytes_read(c->source);
 }
 
 void dt_csv_close(dt_csv *c)

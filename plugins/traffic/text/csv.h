@@ -30,7 +30,7 @@ dt_status dt_csv_next(dt_csv *c, char *const **cells_p, int *n_p) DT_NODISCARD;
 char dt_csv_separator(const dt_csv *c);
 int64_t dt_csv_line(const dt_csv *c); /* of the row handed out last: that on which it begins, from 1 */
 const char *dt_csv_path(const dt_csv *c);
-uint64_t dt_csv_taken(const dt_csv *c); /* as dt_source_taken; with a thread, of all lines that it had cut */
+uint64_t dt_csv_bytes_read(const dt_csv *c); /* as dt_source_bytes_read; with a thread, of all lines that it had cut */
 void dt_csv_close(dt_csv *c);
 
 #endif

@@ -116,7 +116,7 @@ dt_status dt_expect_id(dt_json *j, const char *what, dt_ids *ids, int64_t *out_p
     if (t.kind != DT_JSON_STRING && t.kind != DT_JSON_NUMBER) {
         return fail_kind(j, what, "an integer or a string", t.kind);
     }
-    if (t.kind == DT_JSON_NUMBER && !t.is_integer && !dt_value_id(t.text, &integer) &&
+    if (t.kind == DT_JSON_NUMBER && !t.is_integer && !dt_value_parse_id(t.text, &integer) &&
         t.text[strspn(t.text, "-0123456789")] != '\0') {
         return dt_json_fail(j, "%s must be an integer or a string, but is %s", what, t.text);
     }

@@ -255,7 +255,7 @@ int64_t dt_source_read(void *source, char *buf, size_t bytes)
     return (int64_t)n;
 }
 
-uint64_t dt_source_taken(const dt_source *s)
+uint64_t dt_source_bytes_read(const dt_source *s)
 {
     return s->n_read;
 }

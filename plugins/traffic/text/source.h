@@ -19,8 +19,8 @@ dt_status dt_source_open(const char *path, dt_source **out_p) DT_NODISCARD; /* D
 /* The same of a file in memory, and stays there until close; name: what messages call it. */
 dt_status dt_source_open_mem(const void *bytes, size_t n_bytes, const char *name, dt_source **out_p) DT_NODISCARD;
 int64_t dt_source_read(void *source, char *buf,
-                       size_t bytes);         /* as dt_json_read: 0 at the end, -1 after DT_FAIL (dt_error_status) */
-uint64_t dt_source_taken(const dt_source *s); /* bytes of the file read so far, as it is packed */
+                       size_t bytes); /* as dt_json_read: 0 at the end, -1 after DT_FAIL (dt_error_status) */
+uint64_t dt_source_bytes_read(const dt_source *s); /* bytes of the file read so far, as it is packed */
 dt_status dt_source_size(const char *path, uint64_t *bytes_p) DT_NODISCARD; /* of the whole; DT_ENOTFOUND, DT_EIO */
 void dt_source_close(dt_source *s);
 

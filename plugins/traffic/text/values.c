@@ -17,7 +17,7 @@
 /* Integers below are entered as texts: numbers of texts begin at INT64_MIN. */
 static const int64_t least_integer = INT64_MIN + DT_NAMES_MOST + 1;
 
-bool dt_value_id(const char *text, int64_t *out_p)
+bool dt_value_parse_id(const char *text, int64_t *out_p)
 {
     const char *digits = text + (*text == '-' || *text == '+');
     if (digits[strspn(digits, "0123456789")] == '\0') {
@@ -35,7 +35,7 @@ dt_status dt_ids_get(dt_ids *ids, const char *text, int64_t *out_p)
     int64_t integer = 0;
     int32_t number = 0;
     bool is_new = false;
-    const bool is_integer = dt_value_id(text, &integer);
+    const bool is_integer = dt_value_parse_id(text, &integer);
     if (ids->kind == DT_IDS_UNDECIDED) {
         ids->kind = is_integer ? DT_IDS_INTEGERS : DT_IDS_TEXTS;
     }
@@ -56,7 +56,7 @@ void dt_ids_fini(dt_ids *ids)
 
 /* ---- times and truth values -------------------------------------------------------------------------------------- */
 
-bool dt_value_time(const char *text, double *out_p)
+bool dt_value_parse_time(const char *text, double *out_p)
 {
     static const double most[] = {60, 60, 24, 1e7}, seconds[] = {1, 60, 3600, 86400};
     enum { PARTS = 4, PART_BYTES = 32 };
@@ -101,7 +101,7 @@ static int64_t days_from_civil(int year, int month, int day)
     return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-bool dt_value_date(const char *text, double *out_p, bool *has_zone_p)
+bool dt_value_parse_date(const char *text, double *out_p, bool *has_zone_p)
 {
     static const char shape[] = "dddd-dd-ddTdd:dd:dd";
     double second = 0, zone_s = 0;
@@ -138,7 +138,7 @@ bool dt_value_date(const char *text, double *out_p, bool *has_zone_p)
     return true;
 }
 
-bool dt_value_bool(const char *text, bool *out_p)
+bool dt_value_parse_bool(const char *text, bool *out_p)
 {
     static const struct {
         const char *word;
@@ -269,7 +269,7 @@ dt_road_user dt_road_user_of(const char *name)
     return found;
 }
 
-bool dt_road_user_is_read(dt_road_user user)
+bool dt_road_user_is_vehicle(dt_road_user user)
 {
     return user == DT_USER_UNKNOWN || user == DT_USER_VEHICLE;
 }

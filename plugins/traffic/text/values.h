@@ -23,17 +23,17 @@ typedef struct dt_ids { /* zeroed is empty */
 dt_status dt_ids_get(dt_ids *ids, const char *text, int64_t *out_p) DT_NODISCARD; /* DT_EDATA, DT_ENOMEM */
 void dt_ids_fini(dt_ids *ids);
 /* An id that must be an integer of 64 bits, as of OpenStreetMap; false: it is not. */
-bool dt_value_id(const char *text, int64_t *out_p);
+bool dt_value_parse_id(const char *text, int64_t *out_p);
 
 /* ---- times and truth values -------------------------------------------------------------------------------------- */
 
 /* Seconds: a number, or "[days:]hours:minutes:seconds" as SUMO writes with --human-readable-time. */
-bool dt_value_time(const char *text, double *out_p);
+bool dt_value_parse_time(const char *text, double *out_p);
 /* Seconds since 1970 in UTC of "2024-05-01T08:30:00.25+02:00"; also with a blank in place of T, without a fraction,
  * with Z or without a zone, which counts as UTC: *has_zone_p. */
-bool dt_value_date(const char *text, double *out_p, bool *has_zone_p);
+bool dt_value_parse_date(const char *text, double *out_p, bool *has_zone_p);
 /* "1", "0", "true", "false", "yes", "no", whatever their case; and other numbers above 0, which are true. */
-bool dt_value_bool(const char *text, bool *out_p);
+bool dt_value_parse_bool(const char *text, bool *out_p);
 
 /* ---- road users -------------------------------------------------------------------------------------------------- */
 
@@ -58,6 +58,6 @@ void dt_users_add(dt_users *u, dt_road_user user, const char *name);
 /* A line for each kind that was left out, and one for what has no known class; what: "rows of ", "". */
 void dt_users_report(const dt_users *u, const char *what, dt_str *notes);
 /* Models of vehicles take vehicles, and what is of no known class. */
-bool dt_road_user_is_read(dt_road_user user);
+bool dt_road_user_is_vehicle(dt_road_user user);
 
 #endif

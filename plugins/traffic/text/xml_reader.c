@@ -125,7 +125,7 @@ static dt_status parse_source(reader *r, dt_source *source)
         if (n < 0) {
             return dt_error_status();
         }
-        r->x.taken = dt_source_taken(source);
+        r->x.taken = dt_source_bytes_read(source);
         if (XML_ParseBuffer(r->parser, (int)n, n == 0) != XML_STATUS_OK) {
             if (r->status != DT_OK) {
                 return r->status;
@@ -227,7 +227,7 @@ dt_status dt_xml_text_number(const dt_xml *x, const char *what, double lo, doubl
 dt_status dt_xml_id(const dt_xml *x, const char *what, const char *text, char *out, size_t bytes)
 {
     int64_t id = 0;
-    if (!dt_value_id(text, &id)) {
+    if (!dt_value_parse_id(text, &id)) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "%s is \"%.60s\", not an integer of 64 bits", DT_XML_HERE(x), what, text);
     }
     snprintf(out, bytes, "%" PRId64, id);

@@ -22,7 +22,7 @@ typedef struct dt_xml {
     /* at an end: the text since the last tag, without blanks around it; longer than DT_XML_TEXT_BYTES: cut, is_cut */
     const char *text;
     bool is_cut;
-    uint64_t taken; /* as dt_source_taken */
+    uint64_t taken; /* as dt_source_bytes_read */
     void *user;
 } dt_xml;
 

@@ -170,7 +170,7 @@ static void test_hosts_return(void **state)
     dt_hosts_set_probed(&h, 1, true, 4);
     assert_int_equal(dt_hosts_find_change(&h, 4), 3);
     assert_string_equal(chosen(&h, 4), "1 2 ");
-    dt_hosts_doubt_all(&h, 5);
+    dt_hosts_suspect_all(&h, 5);
     assert_string_equal(chosen(&h, 5), "");
     dt_hosts_set_probed(&h, dt_hosts_find_probe(&h, 5), true, 5);
     dt_hosts_set_probed(&h, dt_hosts_find_probe(&h, 5), false, 5);
