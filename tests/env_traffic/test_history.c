@@ -152,6 +152,30 @@ static void test_sequences_are_what_was(void **test)
     rig_close(&r);
 }
 
+/* In turns the direction of a vehicle's centre is not that of its front. */
+static void test_turns(void **test)
+{
+    static const char *const grid[] = {"scenario=grid", "control=vehicles", "dt_s=0.1", "agents=40",
+                                       "penetration=1", "max_vehicles=500", NULL};
+    sim_rig r;
+    history p;
+    int n_turned = 0;
+    rig_open(&r, grid);
+    assert_int_equal(history_init(&p, &r.sim, STEPS, 0.2), DT_OK);
+    begin(&p, &r.sim, 3);
+    for (int i = 0; i < 80; i++) {
+        run(&p, &r.sim, 1);
+        write_views(&p, &r.sim);
+        for (int64_t k = 0; k < now.n; k++) {
+            check_sequence(&r.sim, now.node[k] - 1000, (const float(*)[DT_MOTION_COLUMNS])now.row[k]);
+            n_turned += now.row[k][0][6] == 1 && fabs((double)now.row[k][0][3]) > 0.3;
+        }
+    }
+    assert_true(n_turned > 10);
+    history_fini(&p);
+    rig_close(&r);
+}
+
 /* Between steps motion is straight: on a straight road at constant acceleration a, dt of 0.5 s errs by a dt^2 / 8. */
 static void test_between_steps(void **test)
 {
@@ -203,7 +227,7 @@ static void test_episodes_are_apart(void **test)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sequences_are_what_was),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sequences_are_what_was), cmocka_unit_test(test_turns),
                                        cmocka_unit_test(test_between_steps), cmocka_unit_test(test_episodes_are_apart)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -211,8 +211,9 @@ static void test_motion(void **state)
         assert_int_equal(import("r", NULL)->n_rows, 40);
         assert_true(share_off(&report, "speed") == all[k].speed);
         assert_true(share_off(&report, "heading") == all[k].heading);
-        assert_non_null(strstr(dt_str_text(&report), "40 rows"));
-        assert_non_null(strstr(dt_str_text(&report), "40 rows"));
+        assert_non_null(strstr(dt_str_text(&report), "40 rows without a width"));
+        assert_non_null(strstr(dt_str_text(&report), "40 rows without an acceleration"));
+        assert_null(strstr(dt_str_text(&report), "without a length"));
     }
 }
 
