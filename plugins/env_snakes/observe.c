@@ -12,7 +12,7 @@ static uint32_t relative_snake(uint32_t team, uint32_t snake)
     return (snake + BOARD_TEAM * team) % BOARD_SNAKES;
 }
 
-static double torus_square(uint32_t a, uint32_t b)
+static double torus_distance_squared(uint32_t a, uint32_t b)
 {
     const int rows = cells_rows_to(a, b), columns = cells_columns_to(a, b);
     return (double)(rows * rows + columns * columns);
@@ -22,7 +22,7 @@ double observe_bean_distance(const board *b, uint32_t cell)
 {
     double least = b->n_beans > 0 ? INFINITY : 0;
     for (uint32_t i = 0; i < b->n_beans; i++) {
-        least = fmin(least, torus_square(cell, b->bean[i]));
+        least = fmin(least, torus_distance_squared(cell, b->bean[i]));
     }
     return sqrt(least);
 }
@@ -112,7 +112,8 @@ static void sort_beans(const board *b, uint32_t head, uint32_t order[BOARD_BEANS
 {
     for (uint32_t i = 0; i < b->n_beans; i++) {
         uint32_t k = i;
-        for (; k > 0 && torus_square(head, b->bean[order[k - 1]]) > torus_square(head, b->bean[i]); k--) {
+        for (; k > 0 && torus_distance_squared(head, b->bean[order[k - 1]]) > torus_distance_squared(head, b->bean[i]);
+             k--) {
             order[k] = order[k - 1];
         }
         order[k] = i;

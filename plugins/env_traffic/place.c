@@ -435,7 +435,7 @@ void place_reroute(sim *s)
     }
 }
 
-void place_move_on(sim *s)
+void place_enter_next_lanes(sim *s)
 {
     for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
         lane_state *l = &s->lane[lane];

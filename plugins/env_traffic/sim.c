@@ -141,7 +141,7 @@ void sim_step(sim *s)
     place_reroute(s);
     move_accelerate(s);
     move_advance(s);
-    place_move_on(s);
+    place_enter_next_lanes(s);
     junction_check(s);
     s->step++;
     s->elapsed_s = (double)s->step * s->c->dt_s;

@@ -223,8 +223,8 @@ void place_choose_way(sim *s, int32_t vehicle); /* next and need, from its lane 
 int32_t place_target(const sim *s, const vehicle *w, int32_t k);
 /* Where w gets from a lane, of the edge that it is on (k 0) or of the k-th after it: as vehicle.next. */
 int32_t place_next_lane(const sim *s, const vehicle *w, int32_t lane, int32_t k);
-void place_reroute(sim *s); /* vehicles that cannot get to its lane turns elsewhere */
-void place_move_on(sim *s); /* vehicles that passed the end of a lane */
+void place_reroute(sim *s);          /* vehicles that cannot get to its lane turns elsewhere */
+void place_enter_next_lanes(sim *s); /* vehicles that passed the end of a lane */
 /* Takes slot p out of a lane, puts a vehicle into another one before slot q; keeps the order. */
 int place_shift(sim *s, int32_t from, int32_t p, int32_t to, int32_t q);
 

@@ -482,7 +482,7 @@ static dt_status step_batch(together *x, dt_status *status)
     return DT_OK;
 }
 
-static dt_status compare_many(game *g, const dt_probe_trace *trace, uint32_t e, uint32_t t, dt_status st)
+static dt_status compare_batched(game *g, const dt_probe_trace *trace, uint32_t e, uint32_t t, dt_status st)
 {
     uint64_t hash[DT_PROBE_ENV_ARRAYS];
     const uint32_t n_calls = trace->first[e + 1] - trace->first[e];
@@ -529,7 +529,7 @@ static dt_status play_batch(together *x, const dt_probe_trace *trace, uint32_t e
         }
         DT_TRY(step_batch(x, status));
         for (uint32_t i = 0; i < x->n_active; i++) {
-            DT_TRY(compare_many(&x->g[x->active[i]], trace, e + x->active[i], t, status[i]));
+            DT_TRY(compare_batched(&x->g[x->active[i]], trace, e + x->active[i], t, status[i]));
         }
     }
     return DT_OK;

@@ -178,7 +178,7 @@ static size_t max_sample_bytes(const dt_exchange *x)
     return bytes;
 }
 
-static dt_status map_bytes(dt_exchange *x, size_t bytes, uint64_t in, uint64_t out)
+static dt_status map_exchange_memory(dt_exchange *x, size_t bytes, uint64_t in, uint64_t out)
 {
     dt_arena_unmap(x->in, x->in_bytes);
     dt_arena_unmap(x->out, x->out_bytes);
@@ -243,7 +243,7 @@ static dt_status allocate_batch(dt_exchange *x, uint64_t n, uint64_t sent)
         DT_TRY(x->own->kept[k] != NULL ? dt_buffer_allocate_kept(&x->batch, k) : DT_OK);
     }
     x->batch.place = x->place;
-    DT_TRY(map_bytes(x, max_sample_bytes(x), n, sent));
+    DT_TRY(map_exchange_memory(x, max_sample_bytes(x), n, sent));
     x->room = n;
     x->sent = sent;
     return DT_OK;
