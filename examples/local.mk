@@ -6,6 +6,8 @@ dist_example_DATA = examples/drive_env_traffic.c examples/gumbel_softmax.c examp
 	examples/qmix.c examples/dreamer.c examples/traci_policy.py examples/README.md \
 	examples/cartpole-ppo.cfg examples/native-signals.cfg examples/own-recordings.cfg examples/pendulum-sac.cfg \
 	examples/safe-merging.cfg examples/sumo-signals.cfg
+examplesweepdir = $(exampledir)/sweeps
+dist_examplesweep_DATA = examples/sweeps/cartpole.cfg
 exampledatadir = $(exampledir)/data
 dist_exampledata_DATA = examples/data/drive.csv examples/data/make.sh examples/data/town.net.xml \
 	examples/data/town.rou.xml examples/data/town.sumocfg

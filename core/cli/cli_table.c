@@ -23,6 +23,7 @@ enum {
     DT_VERB_RENDER,
     DT_VERB_WATCH,
     DT_VERB_SEEDS,
+    DT_VERB_SWEEP,
     DT_VERB_BENCH,
     N_VERBS
 };
@@ -87,12 +88,15 @@ dt_cli_verb dt_cli_verbs[DT_CLI_MAX_VERBS] = {
                             "  dtrain render runs/first --out pictures --every 10\n", ),
     [DT_VERB_WATCH] = VERB("watch", "follow a run on the terminal: progress, and a curve of every metric",
                            "  dtrain watch runs/first\n  dtrain watch runs/first --json\n", ),
-    [DT_VERB_SEEDS] =
-        VERB("seeds", "train one configuration with several seeds in parallel, and summarise the results",
-             "  dtrain seeds 1..10 -- --config pole.cfg\n"
-             "  dtrain seeds 1..5,8 --run-dir runs/pole --parallel 4 -- --plugin phase2_ppo --set env.id=env_cartpole\n"
-             "  dtrain report runs/pole/seed-*\n",
-             .trains = true, .has_rest = true),
+    [DT_VERB_SEEDS] = VERB("seeds", "train one configuration with several seeds in parallel, and summarise the results",
+                           "  dtrain seeds 1..10 -- --config pole.cfg\n"
+                           "  dtrain seeds 1..5,8 --run-dir pole --parallel 4 -- --config pole.cfg\n"
+                           "  dtrain report pole/seed-*\n",
+                           .trains = true, .has_rest = true),
+    [DT_VERB_SWEEP] = VERB("sweep", "search values of parameters: grid, random, Sobol points, successive halving",
+                           "  dtrain sweep examples/sweeps/cartpole.cfg\n"
+                           "  dtrain sweep mine.cfg --run-dir runs/mine --parallel 4 --json\n",
+                           .trains = true),
     [DT_VERB_BENCH] =
         VERB("bench", "measure communication between processes, or predict the minimum step time on a GPU",
              "  dtrain bench comm --nproc 2\n"
@@ -130,6 +134,7 @@ enum {
     DT_FORM_RENDER,
     DT_FORM_WATCH,
     DT_FORM_SEEDS,
+    DT_FORM_SWEEP,
     DT_FORM_BENCH_COMM,
     DT_FORM_BENCH_GPU,
     N_FORMS
@@ -179,6 +184,9 @@ dt_cli_form dt_cli_forms[DT_CLI_MAX_FORMS] = {
     [DT_FORM_SEEDS] = FORM(DT_VERB_SEEDS, dt_verb_seeds, "", "SEEDS",
                            "such as 1..10 or 1,2,5..7; the command after -- is that of one training, without its seed",
                            1, 1, DT_CLI_WORD_NONE),
+    [DT_FORM_SWEEP] =
+        FORM(DT_VERB_SWEEP, dt_verb_sweep, "", "FILE",
+             "arguments, metric, search and parameters (libconfig; docs: experiments)", 1, 1, DT_CLI_WORD_FILE),
     [DT_FORM_BENCH_COMM] = FORM(DT_VERB_BENCH, dt_verb_bench_comm, "comm", "",
                                 "measure communication between processes", 0, 0, DT_CLI_WORD_NONE),
     [DT_FORM_BENCH_GPU] = FORM(DT_VERB_BENCH, dt_verb_bench_gpu, "gpu", "",
@@ -218,7 +226,10 @@ dt_cli_option dt_cli_options[DT_CLI_MAX_OPTIONS] = {
     {"run-dir", 0, DT_CLI_VALUE, F(SEEDS), MEMBER(run_dir), 0, "DIR",
      "folder of the runs; the same command continues in it; default: runs/seeds-HASH, by the command after --",
      DT_CLI_WORD_FOLDER},
-    {"parallel", 0, DT_CLI_VALUE, F(SEEDS), MEMBER(parallel), 0, "N",
+    {"run-dir", 0, DT_CLI_VALUE, F(SWEEP), MEMBER(run_dir), 0, "DIR",
+     "folder of the trials; the same command continues in it; default: runs/sweep-NAME, by the name of FILE",
+     DT_CLI_WORD_FOLDER},
+    {"parallel", 0, DT_CLI_VALUE, F(SEEDS) | F(SWEEP), MEMBER(parallel), 0, "N",
      "trainings at the same time; default: as many as cores and planned memory allow, one on a GPU; same results",
      DT_CLI_WORD_NONE},
     {"metric", 0, DT_CLI_VALUE, F(SEEDS), MEMBER(metric), 0, "NAME",

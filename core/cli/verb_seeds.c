@@ -56,7 +56,7 @@ static dt_status read_result(study *s, uint32_t i)
     append_run(s, i, &run);
     dt_status st = dt_str_status(&run);
     if (st == DT_OK) {
-        st = dt_outcome_read(dt_str_text(&run), s->a->metric, &s->result[i], &s->near);
+        st = dt_outcome_read(dt_str_text(&run), s->a->metric, 0, &s->result[i], &s->near);
     }
     dt_str_fini(&run);
     return st;

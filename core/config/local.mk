@@ -4,6 +4,7 @@ core_libdtcore_la_SOURCES += \
 	core/config/guide.c core/config/guide.h \
 	core/config/differ.c core/config/errors.c core/config/evaluation_env.c core/config/evaluation_env.h \
 	core/config/layers.c \
+	core/config/document.c core/config/document.h \
 	core/config/mix.c core/config/mix.h \
 	core/config/options.c core/config/options.h \
 	core/config/reader.c core/config/roles.c \

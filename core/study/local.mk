@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
+	core/study/asha.c core/study/asha.h \
 	core/study/child.c core/study/child.h \
 	core/study/journal.c core/study/journal.h \
 	core/study/plan.c core/study/plan.h \
+	core/study/sobol.c core/study/sobol.h \
+	core/study/space.c core/study/space.h \
+	core/study/sweep_file.c core/study/sweep_file.h \
 	core/study/trainings.c core/study/trainings.h \
 	core/study/outcome.c core/study/outcome.h \
 	core/study/seed_list.c core/study/seed_list.h \

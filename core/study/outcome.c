@@ -13,6 +13,28 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The first record of the last phase that has so many steps; UINT32_MAX: none. */
+static uint32_t find_record(const dt_records *r, uint64_t steps)
+{
+    for (uint32_t i = r->n_phases > 0 ? r->phase[r->n_phases - 1].first : r->n; i < r->n; i++) {
+        if (r->step[i] >= steps) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* The last finite value up to a record. */
+static double value_at(const dt_series *s, uint32_t record)
+{
+    for (uint32_t i = s->n; i-- > 0;) {
+        if (s->at[i] <= record && isfinite(s->value[i])) {
+            return s->value[i];
+        }
+    }
+    return NAN;
+}
+
 /* The last phase that has it. */
 static const dt_series *find_metric(const dt_records *r, const char *metric)
 {
@@ -48,8 +70,10 @@ static dt_status suggest_metric(const dt_records *r, const char *metric, dt_str 
     return dt_str_status(near);
 }
 
-static dt_status read_metric(const dt_logbook *l, const char *metric, dt_outcome *out, dt_str *near)
+static dt_status read_metric(const dt_logbook *l, const char *metric, uint64_t steps, dt_outcome *out, dt_str *near)
 {
+    const uint32_t record = steps > 0 ? find_record(l->records, steps) : UINT32_MAX;
+    out->is_reached = steps > 0 && record != UINT32_MAX;
     if (metric == NULL) {
         snprintf(out->metric, sizeof(out->metric), "%s", l->state.best_name);
         out->is_min = l->state.best_is_min;
@@ -61,11 +85,11 @@ static dt_status read_metric(const dt_logbook *l, const char *metric, dt_outcome
         return near != NULL ? suggest_metric(l->records, metric, near) : DT_OK;
     }
     snprintf(out->metric, sizeof(out->metric), "%s", s->name);
-    out->value = dt_series_last(s);
+    out->value = value_at(s, record);
     return DT_OK;
 }
 
-dt_status dt_outcome_read(const char *run, const char *metric, dt_outcome *out, dt_str *near)
+dt_status dt_outcome_read(const char *run, const char *metric, uint64_t steps, dt_outcome *out, dt_str *near)
 {
     dt_str meta = {0};
     dt_logbook l;
@@ -82,7 +106,7 @@ dt_status dt_outcome_read(const char *run, const char *metric, dt_outcome *out, 
     out->exit_code = l.state.exit_code;
     out->step = l.state.step;
     snprintf(out->error, sizeof(out->error), "%s", l.state.error);
-    st = read_metric(&l, metric, out, near);
+    st = read_metric(&l, metric, steps, out, near);
     dt_logbook_close(&l);
     return st;
 }

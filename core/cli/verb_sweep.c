@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain sweep FILE`: trials of a search space as trainings in one folder, and the table of their results. What is
+ * known is in the trials' records; the schedule (study/asha.h) is computed again from them, so that the same command
+ * continues after any end, with the same table.
+ */
+#include <config.h>
+
+#include "cli/cli.h"
+#include "cli/study_command.h"
+
+#include "base/err.h"
+#include "base/exit.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/print.h"
+#include "base/signals.h"
+#include "run/rundir.h"
+#include "study/asha.h"
+#include "study/journal.h"
+#include "study/outcome.h"
+#include "study/sweep_file.h"
+#include "study/trainings.h"
+#include "telemetry/report/iqm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ATTEMPTS = 3 }; /* of a training that a signal ended */
+
+typedef enum run_state { RUN_TODO, RUN_ACTIVE, RUN_DONE, RUN_FAILED } run_state;
+
+typedef struct trial {
+    uint32_t rung, job; /* the last one assigned */
+    bool is_active;     /* its job has no result */
+    bool has_failed;
+    double value;  /* of the last rung with a result */
+    uint64_t step; /* and where that was */
+    int exit_code; /* of a seed that failed */
+    uint8_t *run;  /* [n_seeds] run_state of the job */
+    uint8_t *attempts;
+} trial;
+
+typedef struct study {
+    const dt_args *a;
+    dt_sweep sweep;
+    dt_study_command command;
+    dt_str folder;
+    dt_asha schedule;
+    trial *trial; /* [sweep.trials] */
+    uint32_t n_known, n_failed;
+    int lock;
+} study;
+
+/* ---- one training ------------------------------------------------------------------------------------------------ */
+
+static void append_run(const study *s, uint32_t t, uint32_t k, dt_str *out)
+{
+    dt_str_addf(out, "%s/trial-%04u/seed-%llu", dt_str_text(&s->folder), t + 1, (unsigned long long)s->sweep.seeds[k]);
+}
+
+/* "--set KEY=VALUE" of all parameters. */
+static void add_values(const study *s, uint32_t t, dt_words *out)
+{
+    for (uint32_t k = 0; k < s->sweep.space.n; k++) {
+        dt_str value = {0};
+        dt_space_append_value(&s->sweep.space, s->sweep.search, s->sweep.seed, t, k, &value);
+        dt_words_add(out, "--set");
+        dt_words_addf(out, "%s=%s", s->sweep.space.parameter[k].key, dt_str_text(&value));
+        dt_str_fini(&value);
+    }
+}
+
+static void add_steps(const study *s, uint32_t rung, dt_words *out)
+{
+    if (s->sweep.rung_steps[rung] > 0) {
+        dt_words_add(out, "--max-steps");
+        dt_words_addf(out, "%llu", (unsigned long long)s->sweep.rung_steps[rung]);
+    }
+}
+
+static dt_status read_run(const study *s, uint32_t t, uint32_t k, uint32_t rung, dt_outcome *out, dt_str *near)
+{
+    dt_str run = {0};
+    append_run(s, t, k, &run);
+    dt_status st = dt_str_status(&run);
+    if (st == DT_OK) {
+        st = dt_outcome_read(dt_str_text(&run), s->sweep.metric, s->sweep.rung_steps[rung], out, near);
+    }
+    dt_str_fini(&run);
+    return st;
+}
+
+/* A metric that a training did not record by then would make every trial a failed one. */
+static dt_status require_value(const study *s, uint32_t t, uint32_t k, const dt_outcome *o, const dt_str *near)
+{
+    const char *text = dt_str_text(near);
+    if (isfinite(o->value)) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_ECONFIG,
+                   "metric %s: trial-%04u/seed-%llu has no value of it at step %llu%s%s%s; evaluations come every "
+                   "training.eval_interval",
+                   s->sweep.metric, t + 1, (unsigned long long)s->sweep.seeds[k], (unsigned long long)o->step,
+                   text[0] != '\0' ? "; did you mean " : "", text, text[0] != '\0' ? "?" : "");
+}
+
+/* What its folder shows, before anything is started: records that come far enough, or an end. */
+static dt_status look_at_run(study *s, uint32_t t, uint32_t k, uint32_t rung, bool has_ended, int code)
+{
+    dt_outcome o;
+    dt_str near = {0};
+    trial *r = &s->trial[t];
+    dt_status st = read_run(s, t, k, rung, &o, &near);
+    const bool is_whole = s->sweep.rung_steps[rung] == 0 && o.has_run && o.condition == DT_RUN_DONE;
+    const bool is_rejected = has_ended && dt_exit_is_rejection(code);
+    if (st == DT_OK && (o.is_reached || is_whole || (has_ended && code == DT_EXIT_DONE))) {
+        r->run[k] = RUN_DONE;
+        st = require_value(s, t, k, &o, &near);
+    } else if (st == DT_OK && (is_rejected || (o.has_run && o.condition == DT_RUN_FAILED))) {
+        r->run[k] = RUN_FAILED;
+        r->exit_code = is_rejected ? code : o.exit_code;
+    } else {
+        r->run[k] = RUN_TODO;
+    }
+    dt_str_fini(&near);
+    return st;
+}
+
+/* ---- a trial at a rung ------------------------------------------------------------------------------------------- */
+
+/* All seeds have ended: the interquartile mean of their values, or failed. */
+static dt_status finish_job(study *s, uint32_t t)
+{
+    trial *r = &s->trial[t];
+    double *v = dt_alloc_n(s->sweep.n_seeds, sizeof(*v));
+    dt_status st = v != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u results", s->sweep.n_seeds);
+    for (uint32_t k = 0; k < s->sweep.n_seeds && st == DT_OK; k++) {
+        dt_outcome o;
+        r->has_failed = r->has_failed || r->run[k] == RUN_FAILED;
+        st = read_run(s, t, k, r->rung, &o, NULL);
+        v[k] = o.value;
+    }
+    if (st == DT_OK && !r->has_failed) {
+        r->value = dt_iqm_compute(v, s->sweep.n_seeds);
+        r->step = s->sweep.rung_steps[r->rung];
+    }
+    if (st == DT_OK) {
+        r->is_active = false;
+        s->n_known++;
+        s->n_failed += r->has_failed;
+        dt_asha_set_result(&s->schedule, r->job, r->has_failed ? (double)NAN : s->sweep.is_min ? -r->value : r->value);
+    }
+    dt_free(v);
+    return st;
+}
+
+static bool is_job_over(const study *s, uint32_t t)
+{
+    for (uint32_t k = 0; k < s->sweep.n_seeds; k++) {
+        if (s->trial[t].run[k] < RUN_DONE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static dt_status begin_job(study *s, uint32_t job)
+{
+    const dt_asha_job *j = &s->schedule.job[job];
+    const uint32_t t = j->trial;
+    trial *r = &s->trial[t];
+    r->rung = j->rung;
+    r->job = job;
+    r->is_active = true;
+    for (uint32_t k = 0; k < s->sweep.n_seeds; k++) {
+        DT_TRY(look_at_run(s, t, k, r->rung, false, 0));
+    }
+    return is_job_over(s, t) ? finish_job(s, t) : DT_OK;
+}
+
+/* ---- the pool ---------------------------------------------------------------------------------------------------- */
+
+static bool find_todo(const study *s, uint32_t *t_p, uint32_t *k_p)
+{
+    for (uint32_t t = 0; t < s->sweep.trials; t++) {
+        for (uint32_t k = 0; k < s->sweep.n_seeds && s->trial[t].is_active; k++) {
+            if (s->trial[t].run[k] == RUN_TODO) {
+                *t_p = t;
+                *k_p = k;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static dt_status start_run(study *s, uint32_t t, uint32_t k, dt_words *command, dt_str *output)
+{
+    dt_str run = {0}, folder = {0};
+    append_run(s, t, k, &run);
+    dt_str_addf(&folder, "%s/trial-%04u", dt_str_text(&s->folder), t + 1);
+    dt_str_addf(output, "%s.log", dt_str_text(&run));
+    dt_status st = dt_str_status(&folder);
+    if (st == DT_OK) {
+        st = dt_fs_mkdirs(dt_str_text(&folder));
+    }
+    dt_study_command_begin(&s->command, command);
+    add_values(s, t, command);
+    add_steps(s, s->trial[t].rung, command);
+    dt_words_add(command, "--seed");
+    dt_words_addf(command, "%llu", (unsigned long long)s->sweep.seeds[k]);
+    dt_study_command_end(&s->command, dt_str_text(&run), command);
+    s->trial[t].run[k] = RUN_ACTIVE;
+    dt_str_fini(&run);
+    dt_str_fini(&folder);
+    return st;
+}
+
+static dt_status next_training(void *user, dt_words *command, dt_str *output, uint32_t *id_p)
+{
+    study *s = user;
+    uint32_t t = 0, k = 0, job = 0;
+    while (!find_todo(s, &t, &k)) {
+        const dt_status st = dt_asha_next(&s->schedule, &job);
+        DT_TRY(st == DT_AGAIN ? DT_DONE : st);
+        DT_TRY(begin_job(s, job));
+    }
+    *id_p = t * s->sweep.n_seeds + k;
+    return start_run(s, t, k, command, output);
+}
+
+static dt_status count_attempt(study *s, uint32_t t, uint32_t k, int code)
+{
+    return ++s->trial[t].attempts[k] < MAX_ATTEMPTS
+               ? DT_OK
+               : DT_FAIL(DT_EIO,
+                         "trial-%04u/seed-%llu ended with code %d %d times, without a reason in its folder; the same "
+                         "command continues the sweep; see %s/trial-%04u/seed-%llu.log",
+                         t + 1, (unsigned long long)s->sweep.seeds[k], code, MAX_ATTEMPTS, dt_str_text(&s->folder),
+                         t + 1, (unsigned long long)s->sweep.seeds[k]);
+}
+
+static dt_status end_training(void *user, uint32_t id, int code, bool stops)
+{
+    study *s = user;
+    const uint32_t t = id / s->sweep.n_seeds, k = id % s->sweep.n_seeds;
+    trial *r = &s->trial[t];
+    DT_TRY(look_at_run(s, t, k, r->rung, true, code));
+    if (r->run[k] == RUN_TODO) {
+        return stops ? DT_OK : count_attempt(s, t, k, code);
+    }
+    if (code == DT_EXIT_DONE) {
+        dt_str path = {0};
+        append_run(s, t, k, &path);
+        dt_str_add(&path, ".log");
+        dt_fs_try_remove(dt_str_text(&path));
+        dt_str_fini(&path);
+    }
+    if (!is_job_over(s, t)) {
+        return DT_OK;
+    }
+    DT_TRY(finish_job(s, t));
+    if (r->has_failed) {
+        dt_log(DT_LOG_WARN, "trial %u failed (%d)", t + 1, r->exit_code);
+    } else {
+        dt_log(DT_LOG_INFO, "trial %u: %s %.6g%s", t + 1, s->sweep.metric, r->value,
+               r->rung + 1 < s->sweep.n_rungs ? ", before it may continue" : "");
+    }
+    return DT_OK;
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+static const study *sorted; /* for qsort alone */
+
+static bool has_value(const trial *r)
+{
+    return !r->has_failed && isfinite(r->value);
+}
+
+/* Trials that trained longest first, of these the best; those without a value last. */
+static int compare_trials(const void *x, const void *y)
+{
+    const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
+    const trial *p = &sorted->trial[a], *q = &sorted->trial[b];
+    if (has_value(p) != has_value(q)) {
+        return has_value(p) ? -1 : 1;
+    }
+    if (has_value(p) && p->step != q->step) {
+        return p->step > q->step ? -1 : 1;
+    }
+    if (has_value(p) && p->value != q->value) {
+        return (p->value < q->value) == sorted->sweep.is_min ? -1 : 1;
+    }
+    return a < b ? -1 : 1;
+}
+
+static void describe_trial(const trial *r, char *out, size_t bytes)
+{
+    if (r->has_failed) {
+        snprintf(out, bytes, "failed (%d)", r->exit_code);
+    } else {
+        snprintf(out, bytes, "%s", has_value(r) ? "done" : "waiting");
+    }
+}
+
+static void append_value(const study *s, uint32_t t, uint32_t k, dt_str *out)
+{
+    dt_space_append_value(&s->sweep.space, s->sweep.search, s->sweep.seed, t, k, out);
+}
+
+static void write_json(const study *s, const uint32_t *order, dt_json_out *o)
+{
+    char state[64];
+    dt_json_obj(o, NULL);
+    dt_json_str(o, "metric", s->sweep.metric);
+    dt_json_str(o, "goal", s->sweep.is_min ? "min" : "max");
+    dt_json_arr(o, "trials");
+    for (uint32_t i = 0; i < s->sweep.trials; i++) {
+        const trial *r = &s->trial[order[i]];
+        describe_trial(r, state, sizeof(state));
+        dt_json_obj(o, NULL);
+        dt_json_i64(o, "trial", order[i] + 1);
+        dt_json_str(o, "state", state);
+        dt_json_i64(o, "steps", (int64_t)r->step);
+        dt_json_f64(o, "value", has_value(r) ? r->value : (double)NAN);
+        dt_json_obj(o, "parameters");
+        for (uint32_t k = 0; k < s->sweep.space.n; k++) {
+            dt_str value = {0};
+            append_value(s, order[i], k, &value);
+            dt_json_str(o, s->sweep.space.parameter[k].key, dt_str_text(&value));
+            dt_str_fini(&value);
+        }
+        dt_json_end(o, '}');
+        dt_json_end(o, '}');
+    }
+    dt_json_end(o, ']');
+    dt_json_end(o, '}');
+}
+
+static void print_table(const study *s, const uint32_t *order)
+{
+    char state[64];
+    dt_print("%-6s  %-11s  %10s  %12s", "trial", "state", "steps", s->sweep.metric);
+    for (uint32_t k = 0; k < s->sweep.space.n; k++) {
+        dt_print("  %s", s->sweep.space.parameter[k].key);
+    }
+    dt_print("\n");
+    for (uint32_t i = 0; i < s->sweep.trials; i++) {
+        const uint32_t t = order[i];
+        const trial *r = &s->trial[t];
+        describe_trial(r, state, sizeof(state));
+        dt_print("%-6u  %-11s  %10llu  ", t + 1, state, (unsigned long long)r->step);
+        if (has_value(r)) {
+            dt_print("%12.6g", r->value);
+        } else {
+            dt_print("%12s", "-");
+        }
+        for (uint32_t k = 0; k < s->sweep.space.n; k++) {
+            dt_str value = {0};
+            append_value(s, t, k, &value);
+            dt_print("  %*s", (int)strlen(s->sweep.space.parameter[k].key), dt_str_text(&value));
+            dt_str_fini(&value);
+        }
+        dt_print("\n");
+    }
+    if (has_value(&s->trial[order[0]])) {
+        dt_words best = {0};
+        add_values(s, order[0], &best);
+        dt_print("\nbest: trial %u,", order[0] + 1);
+        for (uint32_t i = 0; i < best.n; i++) {
+            dt_print(" %s", best.word[i]);
+        }
+        dt_print("\n");
+        dt_words_fini(&best);
+    }
+}
+
+/* For scripts also as a file in the folder. */
+static dt_status report(const study *s)
+{
+    dt_str text = {0}, path = {0};
+    dt_json_out o = {.s = &text};
+    uint32_t *order = dt_alloc_n(s->sweep.trials, sizeof(*order));
+    if (order == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u trials", s->sweep.trials);
+    }
+    for (uint32_t i = 0; i < s->sweep.trials; i++) {
+        order[i] = i;
+    }
+    sorted = s;
+    qsort(order, s->sweep.trials, sizeof(*order), compare_trials);
+    write_json(s, order, &o);
+    dt_status st = dt_str_status(&text);
+    if (st == DT_OK && s->a->json) {
+        dt_print_line(dt_str_text(&text));
+    } else if (st == DT_OK) {
+        print_table(s, order);
+    }
+    dt_str_addf(&path, "%s/summary.json", dt_str_text(&s->folder));
+    dt_str_add(&text, "\n");
+    if (st == DT_OK) {
+        st = dt_fs_write_text(&path, &text);
+    }
+    dt_free(order);
+    dt_str_fini(&path);
+    dt_str_fini(&text);
+    return st;
+}
+
+/* ---- the verb ---------------------------------------------------------------------------------------------------- */
+
+static dt_status choose_folder(const dt_args *a, dt_str *out)
+{
+    const char *slash = strrchr(a->word[0], '/'), *name = slash != NULL ? slash + 1 : a->word[0];
+    if (a->run_dir != NULL) {
+        dt_str_add(out, a->run_dir);
+    } else {
+        dt_str_addf(out, "%s/sweep-%.*s", dt_rundir_base_folder(), (int)strcspn(name, "."), name);
+    }
+    return dt_str_status(out);
+}
+
+static dt_status allocate(study *s)
+{
+    DT_TRY(dt_asha_init(&s->schedule, s->sweep.trials, s->sweep.n_rungs, s->sweep.eta, s->sweep.window));
+    s->trial = dt_alloc_n(s->sweep.trials, sizeof(*s->trial));
+    bool is_ok = s->trial != NULL;
+    for (uint32_t t = 0; t < s->sweep.trials && is_ok; t++) {
+        s->trial[t].value = NAN;
+        s->trial[t].run = dt_alloc(s->sweep.n_seeds);
+        s->trial[t].attempts = dt_alloc(s->sweep.n_seeds);
+        is_ok = s->trial[t].run != NULL && s->trial[t].attempts != NULL;
+    }
+    return is_ok ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u trials", s->sweep.trials);
+}
+
+static dt_status claim_folder(study *s)
+{
+    return dt_journal_claim(dt_str_text(&s->folder), "sweep", &s->sweep.identity, &s->lock);
+}
+
+/* More than `window` trials never run at the same time: decisions wait for the first of them. */
+static dt_status plan_first(study *s, int *code_p)
+{
+    dt_words first = {0};
+    const uint64_t n =
+        (uint64_t)(s->sweep.window < s->sweep.trials ? s->sweep.window : s->sweep.trials) * s->sweep.n_seeds;
+    add_values(s, 0, &first);
+    add_steps(s, s->sweep.n_rungs - 1, &first);
+    dt_words_add(&first, "--seed");
+    dt_words_addf(&first, "%llu", (unsigned long long)s->sweep.seeds[0]);
+    const dt_status st =
+        dt_study_command_plan(s->a, &first, n < DT_TRAININGS_MAX ? (uint32_t)n : DT_TRAININGS_MAX, &s->command, code_p);
+    dt_words_fini(&first);
+    return st;
+}
+
+static dt_status run_study(study *s, int *code_p)
+{
+    DT_TRY(dt_sweep_read(s->a->word[0], &s->sweep));
+    DT_TRY(dt_study_command_read(s->a, s->sweep.arguments.word, s->sweep.arguments.n, &s->command));
+    DT_TRY(choose_folder(s->a, &s->folder));
+    DT_TRY(allocate(s));
+    DT_TRY(dt_fs_is_dir(dt_str_text(&s->folder)) ? claim_folder(s) : DT_OK);
+    DT_TRY(plan_first(s, code_p));
+    if (*code_p != 0) {
+        return DT_OK;
+    }
+    DT_TRY(s->lock < 0 ? claim_folder(s) : DT_OK);
+    dt_log(DT_LOG_INFO, "%u trials in %s, %u trainings at the same time", s->sweep.trials, dt_str_text(&s->folder),
+           s->command.parallel);
+    dt_signals_install();
+    const dt_trainings_desc d = {
+        .parallel = s->command.parallel, .next = next_training, .ended = end_training, .user = s};
+    const dt_status st = dt_trainings_run(&d);
+    if (st < 0 && st != DT_EINTERRUPTED) {
+        return st;
+    }
+    dt_error_clear();
+    DT_TRY(report(s));
+    if (st == DT_EINTERRUPTED) {
+        dt_log(DT_LOG_INFO, "stopped, states saved; the same command continues");
+        *code_p = DT_EXIT_INTERRUPTED;
+    } else if (s->n_failed == s->sweep.trials) {
+        *code_p = DT_EXIT_FAILED;
+    }
+    return DT_OK;
+}
+
+dt_status dt_verb_sweep(const dt_args *a, int *code_p)
+{
+    study *s = dt_alloc(sizeof(*s));
+    if (s == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a sweep");
+    }
+    s->a = a;
+    s->lock = -1;
+    const dt_status st = run_study(s, code_p);
+    for (uint32_t t = 0; s->trial != NULL && t < s->sweep.trials; t++) {
+        dt_free(s->trial[t].run);
+        dt_free(s->trial[t].attempts);
+    }
+    dt_free(s->trial);
+    dt_asha_fini(&s->schedule);
+    dt_sweep_fini(&s->sweep);
+    dt_lock_release(s->lock);
+    dt_str_fini(&s->folder);
+    dt_free(s);
+    return st;
+}

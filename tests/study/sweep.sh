@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dtrain sweep: the same table from one process after another, in parallel, and after kill -9; what it rejects.
+set -u
+. "$DT_SRCDIR/tests/check.inc"
+. "$DT_SRCDIR/tests/study/study.inc"
+parameters='parameters = (
+    { key = "training.learning_rate"; min = 1e-4; max = 1e-2; log = true; },
+    { key = "controller_mlp.hidden"; values = [ 8, 16 ]; }
+);'
+file() { # NAME: the rest of it on standard input
+    cat >"$work/$1.cfg" <<END
+arguments = [ "--config", "$work/tiny.cfg" ];
+metric = "return/mean"; goal = "max";
+$(cat)
+END
+}
+sweep() { # NAME FOLDER [options]
+    name=$1 folder=$2
+    shift 2
+    "$dtrain" sweep "$work/$name.cfg" --run-dir "$work/$folder" "$@"
+}
+value() { sed 's/.*"trial":'"$1"',"state":"[^"]*","steps":[0-9]*,"value":\([^,]*\),.*/\1/' "$work/out"; }
+
+# --- successive halving: decisions and table do not depend on processes and kills ---
+file asha <<END
+search = "asha"; trials = 6; seed = 3; seeds = "1,2"; min_steps = 80; steps = 160; window = 3; $parameters
+END
+expect 0 '"steps":160' sweep asha one --parallel 1 --json
+cp "$work/out" "$work/whole"
+expect 0 '"steps":160' sweep asha three --parallel 3 --json
+cmp -s "$work/whole" "$work/out" || fail "another table of three processes"
+killed "$work/killed/trial-0001/seed-1/metrics.jsonl" "$dtrain" sweep "$work/asha.cfg" --run-dir "$work/killed" --json
+cmp -s "$work/whole" "$work/out" || fail "another table after kill -9"
+expect 0 '"steps":160' sweep asha one --json
+cmp -s "$work/whole" "$work/out" || fail "another table of a complete sweep"
+cmp -s "$work/out" "$work/one/summary.json" || fail "summary.json is not the table"
+expect 0 'best: trial' sweep asha one
+
+# --- the others: complete trainings, which are those of dtrain run with the same values ---
+file grid <<END
+search = "grid";
+parameters = ( { key = "controller_mlp.hidden"; values = [ 8, 16 ]; } );
+END
+expect 0 '"parameters":{"controller_mlp.hidden":"16"}' sweep grid grid --json
+grid=$(value 2)
+expect 0 "\"value\":$grid" "$dtrain" seeds 1 --run-dir "$work/alone" --json -- --config "$work/tiny.cfg" \
+    --set controller_mlp.hidden=16
+file sobol <<END
+search = "sobol"; trials = 2; seed = 9; $parameters
+END
+expect 0 '"trial":2' sweep sobol sobol --json
+
+# --- trials that fail have no value ---
+file fails <<END
+search = "random"; trials = 2; $parameters
+END
+expect 1 '"state":"failed (7)","steps":0,"value":null' env DTRAIN_FAULT=run.diverge:2,run.diverge:3,run.diverge:4 \
+    "$dtrain" sweep "$work/fails.cfg" --run-dir "$work/fails" --json
+expect 1 '"state":"failed (7)"' sweep fails fails --json
+
+# --- what is rejected ---
+expect 2 'parameters/0/values/1' sh -c "sed 's/8, 16/8, 32/' '$work/grid.cfg' >'$work/grid2.cfg' &&
+    '$dtrain' sweep '$work/grid2.cfg' --run-dir '$work/grid'"
+expect 2 'dtrain sweep' "$dtrain" seeds 1 --run-dir "$work/grid" -- --config "$work/tiny.cfg"
+expect 2 'other arguments' sweep sobol grid
+file metric <<END
+trials = 2; $parameters
+END
+sed 's/return.mean/return\/maen/' "$work/metric.cfg" >"$work/metric2.cfg"
+expect 2 'return/mean' sweep metric2 metric
+sed 's/controller_mlp.hidden/controller_mlp.hiden/' "$work/metric.cfg" >"$work/key.cfg"
+expect 2 'unknown key' sweep key key
+expect 2 '' sweep none none
+[ ! -e "$work/key" ] && [ ! -e "$work/none" ] || fail "a folder of what was rejected"
+sed 's/^arguments = \[/&"--seed", "3", /' "$work/metric.cfg" >"$work/own.cfg"
+expect 2 '--seed' sweep own own
+
+# --- the example is a sweep of this version ---
+sed -e 's/trials = 27/trials = 2/; s/min_steps = 400/min_steps = 2/; s/steps = 3200/steps = 4/' \
+    -e 's/iterations=40/iterations=2/; s/train_batch=2048/train_batch=256/; s/fragment=256/fragment=32/' \
+    -e 's/eval_interval=5/eval_interval=1/; s/64, 128, 256, 512/64, 128/; s/seeds = "1,2"/seeds = "1"/' \
+    "$DT_SRCDIR/examples/sweeps/cartpole.cfg" >"$work/example.cfg"
+expect 0 '"trial":2' sweep example example --json
+finish sweep
