@@ -108,6 +108,9 @@ static dt_status write_event(dt_events *e)
         tail[i] = (char)(crc >> (8 * i) & 0xff);
     }
     DT_TRY(dt_str_status(head));
+    if (dt_fs_check_appended(fileno(e->file), e->path, 0) == DT_FS_GONE) {
+        return DT_FAIL(DT_EIO, "%s was removed or replaced by another program", e->path);
+    }
     bool ok = fwrite(head->text, 1, head->bytes, e->file) == head->bytes &&
               fwrite(dt_str_text(&e->event), 1, e->event.bytes, e->file) == e->event.bytes &&
               fwrite(tail, 1, sizeof(tail), e->file) == sizeof(tail);

@@ -460,6 +460,26 @@ static void test_files(void **state)
     dt_events_close(NULL);
 }
 
+/* Records of a file that is removed meanwhile are lost: an error, which is reported. */
+static void test_removed(void **state)
+{
+    dt_events *e = NULL;
+    char path[512];
+    make_folder();
+    assert_int_equal(dt_events_open(folder, 0, &e), DT_OK);
+    path_of(".tfevents.", path, sizeof(path));
+    for (int i = 0; i < 2; i++) {
+        dt_events_begin(e, 1);
+        dt_events_add_scalar(e, "loss", 1);
+        assert_int_equal(dt_events_end(e), i == 0 ? DT_OK : DT_EIO);
+        (void)unlink(path);
+    }
+    assert_non_null(strstr(dt_error_text(), "was removed"));
+    dt_error_clear();
+    dt_events_close(e);
+    remove_folder();
+}
+
 static uint32_t number_at(const char *p)
 {
     const unsigned char *b = (const unsigned char *)p;
@@ -511,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_histogram_record),
         cmocka_unit_test(test_end_is_taken_off),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_removed),
         cmocka_unit_test(test_png),
         cmocka_unit_test(test_matrix),
     };
