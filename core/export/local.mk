@@ -21,6 +21,7 @@ libdtrain_policy_la_SOURCES = \
 	core/engine/backend/cpu/isa.c \
 	core/engine/backend/kernel.c \
 	core/engine/backend/user.c \
+	core/base/call_watch.c \
 	core/base/clock.c \
 	core/base/err.c \
 	core/base/fault.c \
