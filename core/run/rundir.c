@@ -539,6 +539,18 @@ static bool was_there(const dt_rundir *r, const char *name)
     return was;
 }
 
+static dt_status remove_entry(const dt_rundir *r, const char *name)
+{
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/%s", r->path, name);
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = dt_fs_remove_tree(dt_str_text(&path));
+    }
+    dt_str_fini(&path);
+    return st;
+}
+
 /* A folder that was there before becomes as it was: what is new goes, and logs lose what was added. */
 static dt_status restore_folder(const dt_rundir *r)
 {
@@ -549,10 +561,7 @@ static dt_status restore_folder(const dt_rundir *r)
     dt_status st = DT_OK;
     for (size_t i = 0; i < n && st == DT_OK; i++) {
         if (!was_there(r, name[i])) {
-            dt_str_clear(&path);
-            dt_str_addf(&path, "%s/%s", r->path, name[i]);
-            st = dt_str_status(&path);
-            st = st == DT_OK ? dt_fs_remove_tree(dt_str_text(&path)) : st;
+            st = remove_entry(r, name[i]);
         }
     }
     for (size_t i = 0; i < 2 && st == DT_OK; i++) {
