@@ -2,7 +2,7 @@
 # Programs that use what is installed: compiled here with everything else, and by installcheck with pkg-config alone.
 # Configurations: run for a few steps by tests/docs/examples.sh.
 exampledir = $(docdir)/examples
-dist_example_DATA = examples/drive_env_traffic.c examples/gumbel_softmax.c examples/mbpo.c examples/mbpo_ensemble.h \
+dist_example_DATA = examples/bars.c examples/drive_env_traffic.c examples/gumbel_softmax.c examples/mbpo.c examples/mbpo_ensemble.h \
 	examples/qmix.c examples/dreamer.c examples/traci_policy.py examples/README.md \
 	examples/cartpole-ppo.cfg examples/native-signals.cfg examples/own-recordings.cfg examples/pendulum-sac.cfg \
 	examples/safe-merging.cfg examples/sumo-signals.cfg
@@ -18,9 +18,14 @@ noinst_PROGRAMS += examples/drive_env_traffic
 examples_drive_env_traffic_SOURCES = examples/drive_env_traffic.c
 examples_drive_env_traffic_CPPFLAGS = -I$(top_srcdir)/include
 examples_drive_env_traffic_LDADD = libdtrain-policy.la
-# Phases written against the installed headers, trained by gumbel.sh, mbpo.sh, qmix.sh and dreamer.sh of
+# Phases written against the installed headers, trained by gumbel.sh, mbpo.sh, qmix.sh, dreamer.sh and bars.sh of
 # tests/plugin/service.
-check_LTLIBRARIES += examples/gumbel_softmax.la examples/mbpo.la examples/qmix.la examples/dreamer.la
+check_LTLIBRARIES += examples/bars.la examples/gumbel_softmax.la examples/mbpo.la examples/qmix.la examples/dreamer.la
+examples_bars_la_SOURCES = examples/bars.c
+examples_bars_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=bars
+examples_bars_la_CFLAGS = $(PLUGIN_CFLAGS)
+examples_bars_la_LIBADD = -lm
+examples_bars_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 examples_gumbel_softmax_la_SOURCES = examples/gumbel_softmax.c
 examples_gumbel_softmax_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=gumbel_softmax
 examples_gumbel_softmax_la_CFLAGS = $(PLUGIN_CFLAGS)

@@ -14,6 +14,8 @@ tests_plugin_service_fitter_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=fi
 tests_plugin_service_fitter_la_CFLAGS = $(PLUGIN_CFLAGS)
 tests_plugin_service_fitter_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 tests/plugin/service/fitter.log: dtrain tests/plugin/service/fitter.la
+dt_scripts += tests/plugin/service/bars.sh
+tests/plugin/service/bars.log: dtrain examples/bars.la
 dt_scripts += tests/plugin/service/hang.sh
 tests/plugin/service/hang.log: dtrain tests/plugin/service/fitter.la
 dt_scripts += tests/plugin/service/gumbel.sh
