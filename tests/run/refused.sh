@@ -28,9 +28,9 @@ fail() {
     sed 's/^/    run:  /' "$work/err" 2>/dev/null | tail -n 4
     failed=$((failed + 1))
 }
-# names and sizes of what is there, but for what this script writes itself
+# names and sizes of what is there, but for what this script writes itself; a lock names its last holder
 contents() {
-    find "$work" -type f ! -name err ! -name plan -exec wc -c {} + | sort
+    find "$work" -type f ! -name err ! -name plan ! -name run.lock -exec wc -c {} + | sort
     find "$work" | grep -v -e '/err$' -e '/plan$' | sort
 }
 # both CODE NAME ARGUMENTS...: plan and run end with this code, and leave nothing
