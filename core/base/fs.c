@@ -277,7 +277,8 @@ uint64_t dt_fs_whole_lines_bytes(int fd)
     return 0;
 }
 
-static bool is_flush_real = true;
+static _Thread_local bool is_flush_real =
+    true; /* ranks of one process write mirrors and checkpoints at different times */
 
 void dt_fs_set_flush(bool is_real)
 {

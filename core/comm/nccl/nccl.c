@@ -10,6 +10,7 @@
 #include "base/mem.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -63,7 +64,7 @@ static const struct symbol {
 };
 
 /* Opened once, and never closed: it keeps threads of its own. */
-static dt_status open_library(const library **out_p)
+static dt_status open_library_under_lock(const library **out_p)
 {
     static library lib;
     static bool is_open;
@@ -91,6 +92,16 @@ static dt_status open_library(const library **out_p)
     is_open = true;
     *out_p = &lib;
     return DT_OK;
+}
+
+/* Ranks of one process may ask at the same time. */
+static dt_status open_library(const library **out_p)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    const dt_status st = open_library_under_lock(out_p);
+    pthread_mutex_unlock(&lock);
+    return st;
 }
 
 static dt_status query_version(uint32_t *version_p)
