@@ -49,6 +49,13 @@ bench_replay_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_
 endif
 EXTRA_DIST += bench/replay/driver.c
 
+# env_gym: what a step of a Python environment costs, compared with Gymnasium's own loops
+bench_programs += bench_env_gym
+bench_env_gym_SOURCES = bench/env_gym/driver.c
+bench_env_gym_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+bench_env_gym_LDADD = $(mock_la) -ldl -lm
+EXTRA_DIST += bench/env_gym/env_gym.py
+
 # env_snakes: joint steps per second, compared with the original's
 bench_env_snakes_SOURCES = bench/env_snakes/driver.c $(snakes_sources)
 bench_env_snakes_LDADD = -lm

@@ -34,7 +34,7 @@ static const char *const bounds[] = {"warn", "error", "ignore", NULL};
 static const dt_option options[] = {
     DT_OPTION_WITH(config, id, DT_OPT_STR, NULL, "1", 0, 0, NULL,
                    "the environment: an id of Gymnasium (\"CartPole-v1\", \"ale_py:ALE/Pong-v5\"), or module:function "
-                   "or file.py:Class that returns one",
+                   "or FILE.py:CLASS that returns one",
                    DT_OPT_REQUIRED | DT_OPT_CODE, NULL),
     DT_OPTION_WITH(config, kwargs, DT_OPT_STR, "", "1", 0, 0, NULL,
                    "its arguments, as {\"continuous\": true} or continuous=true,gravity=-9.8", DT_OPT_CODE, NULL),

@@ -93,6 +93,8 @@ def key_name(name):
 class Leaf:
     """A part of an observation with a port, or columns of the port "obs"."""
 
+    noted = set()  # parts that were reported, of any instance of this process
+
     def __init__(self, name, space, kind, what, bounds):
         self.name, self.what, self.kind, self.shape = name, what, kind, shape_of(space)
         self.low = self.high = None
@@ -145,7 +147,9 @@ class Leaf:
                 self.what, value, at, self.low[at], self.high[at])
             if self.checks < 0:
                 raise Refused("plugin", text + "; correct the space or set bounds = \"warn\"")
-            note(text + "; reported once")
+            if self.what not in Leaf.noted:
+                Leaf.noted.add(self.what)
+                note(text + "; reported once")
             self.checks = 0
         elif self.checks > 0:
             self.checks -= 1

@@ -69,7 +69,7 @@ BEGIN {
     foreign = " room/file.c cmocka.h execinfo.h linux/magic.h elf/dl-load.c dl-lookup.c dl-version.c dl-reloc.c" \
         " doc/xxhash_spec.md xxhash_spec.md src/ucs/type/status.h k_cos.c k_sin.c" \
         " env/snakes.py rl_trainer/common.py numpy/lib/format.py traffic_sign.py xml2csv.py tests/kat_vectors" \
-        " docs/Vehicle_Type_Parameter_Defaults gpu-bundle/measure.sh my_a2c.c "
+        " docs/Vehicle_Type_Parameter_Defaults gpu-bundle/measure.sh my_a2c.c corridor.py "
 }
 {
     learn($0)
