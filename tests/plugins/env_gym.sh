@@ -31,16 +31,14 @@ kill -9 $pid
 wait $pid 2>/dev/null
 expect 0 "" "$dtrain" $ppo $gym $walk --run-dir "$work/killed" --resume auto
 [ "$(state_hash "$work/killed")" = "$want" ] || fail "killed and resumed: the result differs"
-# shellcheck disable=SC2030,SC2031
 (
     . "${DT_SRCDIR:-.}/tests/mpi_job.sh"
-    failed=0
+    trap - EXIT
     unset OMPI_MCA_rmaps_base_oversubscribe OMPI_MCA_hwloc_base_binding_policy # the launcher knows
-    same "two processes" nproc $walk --threads 1 --nproc 2
-    exit $failed
+    train nproc $walk --threads 1 --nproc 2 && [ "$(state_hash "$work/nproc")" = "$want" ]
 )
 code=$?
-[ $code -eq 0 ] || [ $code -eq 77 ] || failed=$((failed + 1))
+[ $code -eq 0 ] || [ $code -eq 77 ] || fail "two processes: code $code, or the result differs"
 train stopped $walk --threads 1 --max-steps 7 || fail "seven steps left with $?"
 expect 3 "--trust-plugins" "$dtrain" --resume "$work/stopped" -q # a run folder starts no Python by itself
 expect 0 "" "$dtrain" --resume "$work/stopped" -q --trust-plugins
