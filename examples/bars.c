@@ -252,7 +252,7 @@ DT_STOP_DEFINE(stop, state);
 /* Defaults of the host's own sections for this phase. */
 DT_DEFAULTS_DEFINE(extension, "data.source=bars_data", "models.sorter=bars_model", "training.epochs=20",
                    "training.learning_rate=0.01", "training.warmup_epochs=1", "training.eval_interval=5");
-DT_PHASE_DEFINE(phase, "bars", "tells upright from lying bars", "none", bars_config, state, options,
+DT_PHASE_DEFINE(phase, "bars", "classifies upright and lying bars", "none", bars_config, state, options,
                 DT_OPS(DT_SET(create, create), DT_SET(start, start), DT_SET(iterate, iterate),
                        DT_SET(evaluate, evaluate), DT_SET(stop, stop),
                        DT_SET(destroy, dt_no_op)), /* models and data belong to the host */
