@@ -5,6 +5,7 @@ dtraininclude_HEADERS = \
 	include/dtrain/abi_log.h \
 	include/dtrain/checked.h \
 	include/dtrain/helpers.h \
+	include/dtrain/net.h \
 	include/dtrain/ops.def \
 	include/dtrain/plugin.h \
 	include/dtrain/policy.h \

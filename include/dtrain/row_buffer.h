@@ -16,6 +16,7 @@
 #include "dtrain/helpers.h"
 #include "dtrain/svc/bind.h"
 #include "dtrain/svc/train.h"
+#include <math.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -112,6 +113,34 @@ static inline void dt_row_buffer_add(dt_row_buffer *b, const float *row)
 static inline const float *dt_row_buffer_choose(const dt_row_buffer *b, double u)
 {
     return dt_row_buffer_at(b, (uint64_t)(u * (double)dt_row_buffer_count(b)));
+}
+
+/* Of the n numbers of a row from number `at` on, over the rows that there are: mean, deviation (at least 1e-4), least
+ * and greatest, [n] each. Without rows: 0, 1, 0, 0. */
+static inline void dt_row_buffer_scales(const dt_row_buffer *b, uint32_t at, uint32_t n, float *mean, float *deviation,
+                                        float *low, float *high)
+{
+    const uint64_t rows = dt_row_buffer_count(b);
+    for (uint32_t c = 0; c < n; c++) {
+        double sum = 0, squares = 0;
+        mean[c] = low[c] = high[c] = 0;
+        deviation[c] = 1;
+        for (uint64_t i = 0; i < rows; i++) {
+            const float x = dt_row_buffer_at(b, i)[at + c];
+            low[c] = i == 0 || x < low[c] ? x : low[c];
+            high[c] = i == 0 || x > high[c] ? x : high[c];
+            sum += (double)x;
+        }
+        mean[c] = rows > 0 ? (float)(sum / (double)rows) : 0;
+        for (uint64_t i = 0; i < rows; i++) {
+            const double x = (double)dt_row_buffer_at(b, i)[at + c] - (double)mean[c];
+            squares += x * x;
+        }
+        if (rows > 0) {
+            const double variance = squares / (double)rows;
+            deviation[c] = (float)sqrt(variance > 1e-8 ? variance : 1e-8);
+        }
+    }
 }
 
 /* Every row has another row_key from here on; n: as often, for a number that continues after a resume. */

@@ -46,24 +46,6 @@ static dt_status check_bounds(actor_critic *r)
     return DT_OK;
 }
 
-dt_status actor_critic_bind_critic(actor_critic *r)
-{
-    char action[ACTOR_CRITIC_TEXT], q[ACTOR_CRITIC_TEXT];
-    snprintf(action, ACTOR_CRITIC_TEXT, "A %lld", (long long)r->n_actions);
-    snprintf(q, ACTOR_CRITIC_TEXT, "A %lld", (long long)r->n_critics);
-    const dt_port offer = {"action", action, DT_F32, 0}, need = {"q", q, DT_F32, 0};
-    const dt_dim dims[] = {{"P", r->n_actions}, {"Q", r->n_critics}};
-    const dt_model_request want = {.struct_size = sizeof(want),
-                                   .n_dims = 2,
-                                   .role = "critic",
-                                   .dims = dims,
-                                   .offers = &offer,
-                                   .needs = &need,
-                                   .n_offers = 1,
-                                   .n_needs = 1};
-    return r->wiring->api->bind(r->wiring, &want, &r->critic);
-}
-
 dt_status actor_critic_bind(actor_critic *r, const dt_wiring_api *wiring, uint32_t flags)
 {
     dt_wiring_desc d = DT_WIRING_DESC(r->phase, NULL);
@@ -72,7 +54,7 @@ dt_status actor_critic_bind(actor_critic *r, const dt_wiring_api *wiring, uint32
     r->spec = r->wiring->spec;
     DT_TRY_H(check_choices(r));
     DT_TRY_H(check_bounds(r));
-    return r->n_critics > 0 ? actor_critic_bind_critic(r) : DT_OK;
+    return r->n_critics > 0 ? dt_wiring_bind_critic(r->wiring, r->n_critics, &r->critic) : DT_OK;
 }
 
 /* ---- recording --------------------------------------------------------------------------------------------------- */

@@ -24,7 +24,6 @@ enum {
     ACTOR_CRITIC_MAX_CHOICES = 64, /* of one action */
     ACTOR_CRITIC_MAX_COLUMNS = 256,
     ACTOR_CRITIC_MAX_CRITICS = 8,
-    ACTOR_CRITIC_TEXT = 64
 };
 
 typedef struct actor_critic {
@@ -42,7 +41,6 @@ typedef struct actor_critic {
 /* The caller has set h, bind, phase and n_critics (0: no critic); flags: DT_WIRING_*. Errors: those of wiring;
  * DT_ESHAPE. */
 dt_status actor_critic_bind(actor_critic *r, const dt_wiring_api *wiring, uint32_t flags);
-dt_status actor_critic_bind_critic(actor_critic *r); /* later, of n_critics estimates */
 /* Outputs of perception and actor for the observations, and for the next ones, where perception has seen both; target:
  * the actor's target network, NULL: the actor. */
 dt_status actor_critic_record_policy(const actor_critic *r, dt_graph *g, dt_policy_tensors *out);

@@ -75,7 +75,7 @@ static dt_status bind_models(offline_state *s)
     DT_TRY_H(actor_critic_bind(r, wiring, offline_is_clone(s) ? DT_WIRING_NO_VALUE : DT_WIRING_AGENT_ROWS));
     DT_TRY_H(read_limits(s));
     r->n_critics = s->config.critics + s->n_heads - 1;
-    return offline_is_clone(s) ? DT_OK : actor_critic_bind_critic(r);
+    return offline_is_clone(s) ? DT_OK : dt_wiring_bind_critic(r->wiring, r->n_critics, &r->critic);
 }
 
 static dt_status open_rollouts(offline_state *s)

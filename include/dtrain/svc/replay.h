@@ -109,6 +109,7 @@ typedef struct dt_replay_loop {
     dt_replay *memory;
     dt_train *trainer;        /* NULL before start */
     dt_rollout_report report; /* of the last round */
+    uint64_t draw;            /* of dt_replay_desc; 0: what a step takes */
 } dt_replay_loop;
 
 static inline dt_status dt_replay_loop_create(dt_replay_loop *x, const dt_host *h, dt_env *env,
@@ -125,6 +126,7 @@ static inline dt_status dt_replay_loop_create(dt_replay_loop *x, const dt_host *
     memset(&p, 0, sizeof(p));
     p.struct_size = (uint32_t)sizeof(p);
     p.capacity = capacity;
+    p.draw = x->draw;
     p.gamma = d->gamma;
     const dt_status st = x->rollout->create(h, env, d, &x->experience);
     if (st < 0) {

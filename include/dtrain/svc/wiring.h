@@ -26,6 +26,8 @@
 #include "dtrain/svc/bind.h"
 #include "dtrain/svc/graph.h"
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -173,6 +175,57 @@ struct dt_wiring { /* first member of the host's wiring; read-only */
     int64_t F, dt_ms;                                   /* with foresight: its steps and the time between two, else 0 */
     uint32_t has_graph, reserved; /* 1: a model that is bound so far may read more than f32 rows of agents */
 };
+
+/* ---- critics of observation and action (dtrain/roles.h) ---------------------------------------------------------- */
+
+/* In create: the model of the role critic, of n_q estimates. Errors: those of bind. */
+static inline dt_status dt_wiring_bind_critic(dt_wiring *w, int64_t n_q, dt_model **out_p)
+{
+    char columns[2][32];
+    dt_port offer, need;
+    dt_dim dims[2];
+    dt_model_request want;
+    memset(&offer, 0, sizeof(offer));
+    memset(&want, 0, sizeof(want));
+    dims[0].name = "P";
+    dims[0].size = (int64_t)w->n_choices + (int64_t)w->spec->n_continuous;
+    dims[1].name = "Q";
+    dims[1].size = n_q;
+    snprintf(columns[0], sizeof(columns[0]), "A %lld", (long long)dims[0].size);
+    snprintf(columns[1], sizeof(columns[1]), "A %lld", (long long)n_q);
+    offer.name = "action";
+    offer.dims = columns[0];
+    offer.dtype = DT_F32;
+    need = offer;
+    need.name = "q";
+    need.dims = columns[1];
+    want.struct_size = (uint32_t)sizeof(want);
+    want.role = "critic";
+    want.dims = dims;
+    want.n_dims = 2;
+    want.offers = &offer;
+    want.needs = &need;
+    want.n_offers = want.n_needs = 1;
+    return w->api->bind(w, &want, out_p);
+}
+
+/* Q [A,n_q] of the rows under prefix ("": of the rows themselves) and an action, by the parameters of a target network
+ * where target is not NULL. NULL after an error, which is the graph's. */
+static inline dt_tensor *dt_wiring_record_q(dt_wiring *w, dt_graph *g, const char *prefix, dt_model *critic,
+                                            const char *target, dt_tensor *action)
+{
+    dt_wiring_view view;
+    dt_named in, q;
+    memset(&view, 0, sizeof(view));
+    view.struct_size = (uint32_t)sizeof(view);
+    view.prefix = prefix;
+    view.target = target;
+    in.name = "action";
+    in.tensor = action;
+    q.name = "q";
+    q.tensor = NULL;
+    return w->api->record_model(w, g, &view, critic, &in, 1, &q, 1) < 0 ? NULL : q.tensor;
+}
 
 #ifdef __cplusplus
 }
