@@ -86,6 +86,7 @@ EXTRA_DIST += \
 	bench/common.py \
 	bench/import/import.py \
 	bench/import_large/large.py \
+	bench/mbpo/mbpo.py \
 	bench/offpolicy/offpolicy.py \
 	bench/offpolicy/rltools.cpp \
 	bench/phase1_folds/folds.py \

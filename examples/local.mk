@@ -2,7 +2,7 @@
 # Programs that use what is installed: compiled here with everything else, and by installcheck with pkg-config alone.
 # Configurations: run for a few steps by tests/docs/examples.sh.
 exampledir = $(docdir)/examples
-dist_example_DATA = examples/bars.c examples/drive_env_traffic.c examples/gumbel_softmax.c examples/mbpo.c examples/mbpo_ensemble.h \
+dist_example_DATA = examples/bars.c examples/drive_env_traffic.c examples/gumbel_softmax.c examples/mbpo.c \
 	examples/qmix.c examples/dreamer.c examples/traci_policy.py examples/README.md \
 	examples/cartpole-ppo.cfg examples/native-signals.cfg examples/own-recordings.cfg examples/pendulum-sac.cfg \
 	examples/safe-merging.cfg examples/sumo-signals.cfg
@@ -31,7 +31,7 @@ examples_gumbel_softmax_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=gumbel
 examples_gumbel_softmax_la_CFLAGS = $(PLUGIN_CFLAGS)
 examples_gumbel_softmax_la_LIBADD = -lm
 examples_gumbel_softmax_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
-examples_mbpo_la_SOURCES = examples/mbpo.c examples/mbpo_ensemble.h
+examples_mbpo_la_SOURCES = examples/mbpo.c
 examples_mbpo_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=mbpo
 examples_mbpo_la_CFLAGS = $(PLUGIN_CFLAGS)
 examples_mbpo_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere

@@ -14,7 +14,8 @@ models = { world = ""; };
 env = { id = "pendulum"; instances = 3; };
 controller_mlp = { hidden = 16; };
 critic_mlp = { hidden = 16; };
-mbpo = { iterations = 4; learning_starts = 24; members = 2; hidden = 16; model_updates = 4; model_batch = 64;
+mbpo_ensemble = { hidden = 16; };
+mbpo = { iterations = 4; learning_starts = 24; members = 2; model_updates = 4; model_batch = 64;
          branches = 32; imagined_size = 150; updates = 4; batch = 32; };
 data = { shards = 8; };
 training = { eval_interval = 0; save_interval = 1; };
@@ -40,4 +41,8 @@ kill -9 "$pid" 2>/dev/null
 wait "$pid" 2>/dev/null
 train 0 killed --resume "$work/killed" --threads 1
 same killed "killed and resumed"
+# what is exported acts without noise
+cases=$((cases + 1))
+"$dtrain" export --checkpoint "$work/whole" --out "$work/policy.safetensors" -q >"$work/out" 2>"$work/err" &&
+    [ -s "$work/policy.safetensors" ] || fail "export: $(cat "$work/err")"
 finish
