@@ -11,7 +11,8 @@ expect 0 '"n":3' seeds 1..3 --run-dir "$work/one" --parallel 1 --json
 cp "$work/out" "$work/whole"
 expect 0 '"n":3' seeds 1..3 --run-dir "$work/two" --parallel 3 --json
 cmp -s "$work/whole" "$work/out" || fail "other results of three processes"
-killed "$work/killed/seed-1/metrics.jsonl" "$dtrain" seeds 1..3 --run-dir "$work/killed" --json -- --config "$work/tiny.cfg"
+killed "$work/killed/seed-1/metrics.jsonl" "$dtrain" seeds 1..3 \
+    --run-dir "$work/killed" --parallel 1 --json -- --config "$work/tiny.cfg"
 cmp -s "$work/whole" "$work/out" || fail "other results after kill -9"
 
 # complete runs are kept as they are, further seeds are added

@@ -30,7 +30,7 @@ expect 0 '"steps":160' sweep asha one --parallel 1 --json
 cp "$work/out" "$work/whole"
 expect 0 '"steps":160' sweep asha three --parallel 3 --json
 cmp -s "$work/whole" "$work/out" || fail "another table of three processes"
-killed "$work/killed/trial-0001/seed-1/metrics.jsonl" "$dtrain" sweep "$work/asha.cfg" --run-dir "$work/killed" --json
+killed "$work/killed/trial-0001/seed-1/metrics.jsonl" "$dtrain" sweep "$work/asha.cfg" --run-dir "$work/killed" --parallel 1 --json
 cmp -s "$work/whole" "$work/out" || fail "another table after kill -9"
 expect 0 '"steps":160' sweep asha one --json
 cmp -s "$work/whole" "$work/out" || fail "another table of a complete sweep"
