@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first record of the last phase that has so many steps; UINT32_MAX: none. */
+/* The last record of the first step of the last phase that is so many; UINT32_MAX: none. */
 static uint32_t find_record(const dt_records *r, uint64_t steps)
 {
     for (uint32_t i = r->n_phases > 0 ? r->phase[r->n_phases - 1].first : r->n; i < r->n; i++) {
-        if (r->step[i] >= steps) {
+        if (r->step[i] >= steps && (i + 1 == r->n || r->step[i + 1] != r->step[i])) {
             return i;
         }
     }
@@ -73,7 +73,10 @@ static dt_status suggest_metric(const dt_records *r, const char *metric, dt_str 
 static dt_status read_metric(const dt_logbook *l, const char *metric, uint64_t steps, dt_outcome *out, dt_str *near)
 {
     const uint32_t record = steps > 0 ? find_record(l->records, steps) : UINT32_MAX;
-    out->is_reached = steps > 0 && record != UINT32_MAX;
+    /* a run that was interrupted there may have a pending evaluation, which a resume makes */
+    const bool is_past = record < l->records->n && (record + 1 < l->records->n || out->condition == DT_RUN_DONE ||
+                                                    out->condition == DT_RUN_FAILED);
+    out->is_reached = steps > 0 && is_past;
     if (metric == NULL) {
         snprintf(out->metric, sizeof(out->metric), "%s", l->state.best_name);
         out->is_min = l->state.best_is_min;
