@@ -13,6 +13,7 @@
 #include <string.h>
 
 static _Thread_local dt_error record;
+static _Thread_local uint64_t n_records;
 
 /* One row per code of status.h, in its order. */
 /* clang-format off */
@@ -60,6 +61,7 @@ static const char *path_below_room(const char *file)
 /* text is not in the record itself. */
 static dt_status write_record(dt_status st, const char *file, int line, const char *text)
 {
+    n_records++;
     record.status = st;
     record.is_breach = false;
     memcpy(record.text, text, strlen(text) + 1);
@@ -157,8 +159,14 @@ void dt_error_save(dt_error *out_p, dt_status st)
 
 dt_status dt_error_restore(const dt_error *e)
 {
+    n_records++;
     record = *e;
     return e->status;
+}
+
+uint64_t dt_error_count(void)
+{
+    return n_records;
 }
 
 static const struct status_row *find_status_row(dt_status st)
@@ -181,4 +189,23 @@ const char *dt_status_text(dt_status st)
 {
     const struct status_row *row = find_status_row(st);
     return row != NULL ? row->text : "unknown status";
+}
+
+dt_status dt_error_require_reason(dt_status st, uint64_t before, const char *culprit, const char *call)
+{
+    static const char how[] =
+        "record a reason with DT_FAIL_H(host, code, \"...\") of dtrain/helpers.h before returning";
+    if (st >= 0) {
+        return st;
+    }
+    if (find_status_row(st) == NULL) {
+        return DT_FAIL(DT_EPLUGIN,
+                       "%s: %s returned %d, which is no code of dtrain/status.h; return one of those, and %s", culprit,
+                       call, (int)st, how);
+    }
+    if (n_records != before && record.text[0] != '\0') {
+        return st;
+    }
+    return DT_FAIL(st, "%s: %s returned %s (%s) without a reason; %s", culprit, call, dt_status_name(st),
+                   dt_status_text(st), how);
 }

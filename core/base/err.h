@@ -11,6 +11,7 @@
 #define DTRAIN_CORE_BASE_ERR_H
 
 #include "dtrain/status.h"
+#include <stdint.h>
 
 #include <stdbool.h>
 
@@ -40,6 +41,11 @@ const char *dt_error_text(void);  /* the record of this thread, "" when empty */
 dt_status dt_error_status(void);  /* the code it was made with, DT_OK when empty */
 const char *dt_error_where(void); /* "file:line" of the DT_FAIL that made it, "" when empty */
 void dt_error_clear(void);
+uint64_t dt_error_count(void); /* records that this thread has made so far */
+
+/* st of foreign code that made no record since the thread had made `before`, or an empty one: a record that says so,
+ * and how to give a reason. Of a negative number that is no code: DT_EPLUGIN. */
+dt_status dt_error_require_reason(dt_status st, uint64_t before, const char *culprit, const char *call);
 
 /* Hand a record from a worker to the thread that waits for it. */
 typedef struct dt_error {

@@ -19,7 +19,8 @@ core_libdtcore_la_SOURCES += \
 	core/base/crash.c core/base/crash.h \
 	core/base/mapping.c core/base/mapping.h \
 	core/base/mem.c core/base/mem.h \
-	core/base/module.c core/base/module.h \
+	core/base/module.c core/base/module.h core/base/name.c core/base/name.h \
+	core/base/plugin_call.h \
 	core/base/print.c core/base/print.h \
 	core/base/protobuf.h \
 	core/base/rng.c core/base/rng.h \

@@ -147,6 +147,28 @@ static void test_blame(void **state)
     assert_int_equal(dt_error_blame_plugin(DT_ECONFIG), DT_ECONFIG); /* of another cause */
 }
 
+/* A callback that fails says why, or the message says who did not. */
+static void test_failures_of_plugins_have_a_reason(void **state)
+{
+    uint64_t before = 0;
+    (void)DT_FAIL(DT_EDATA, "of long ago");
+    before = dt_error_count();
+    assert_int_equal(dt_error_require_reason(DT_EIO, before, "mine", "step"), DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "mine: step returned DT_EIO"));
+    assert_non_null(strstr(dt_error_text(), "DT_FAIL_H"));
+    before = dt_error_count();
+    (void)DT_FAIL(DT_EIO, "%s", "");
+    assert_int_equal(dt_error_require_reason(DT_EIO, before, "mine", "step"), DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "without a reason"));
+    before = dt_error_count();
+    (void)DT_FAIL(DT_EIO, "the disk is full");
+    assert_int_equal(dt_error_require_reason(DT_EIO, before, "mine", "step"), DT_EIO);
+    assert_string_equal(dt_error_text(), "the disk is full");
+    assert_int_equal(dt_error_require_reason(-99, before, "mine", "step"), DT_EPLUGIN);
+    assert_non_null(strstr(dt_error_text(), "returned -99"));
+    assert_int_equal(dt_error_require_reason(DT_DONE, before, "mine", "step"), DT_DONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +181,7 @@ int main(void)
         cmocka_unit_test(test_records_are_per_thread_and_can_be_handed_over),
         cmocka_unit_test(test_try_drops_no_code),
         cmocka_unit_test(test_every_code_has_a_name),
+        cmocka_unit_test(test_failures_of_plugins_have_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
