@@ -498,17 +498,21 @@ typedef struct dt_provided {
         return &(desc);                                                                                                \
     }                                                                                                                  \
     struct dt_plugin_define_needs_a_semicolon
-/* A plugin of several components: DT_PLUGIN_DEFINE_OF("mine", "1.0", "who", "licence", &phase, &model, &data); */
-#define DT_PLUGIN_DEFINE_OF(NAME, VERSION, VENDOR, LICENSE, ...)                                                       \
-    static const dt_component *const dt_plugin_components_[] = {__VA_ARGS__};                                          \
+/* A plugin with more than components: after DT_OPS of them, other members of dt_plugin, such as extension and init.
+ *   DT_PLUGIN_DEFINE_WITH("mine", "1.0", "who", "licence", DT_OPS(&phase, &model), DT_SET(extension, extension)); */
+#define DT_PLUGIN_DEFINE_WITH(NAME, VERSION, VENDOR, LICENSE, COMPONENTS, ...)                                         \
+    static const dt_component *const dt_plugin_components_[] = {COMPONENTS};                                           \
     DT_TABLE_(                                                                                                         \
         dt_plugin, dt_plugin_of_,                                                                                      \
         DT_OPS(DT_SET(magic, DT_PLUGIN_MAGIC), DT_SET(abi_major, DT_ABI_MAJOR), DT_SET(abi_minor, DT_ABI_MINOR),       \
                DT_SET(layout, DT_LAYOUT), DT_SET(name, NAME), DT_SET(version, VERSION), DT_SET(vendor, VENDOR),        \
                DT_SET(license, LICENSE),                                                                               \
                DT_SET(n_components, (uint32_t)(sizeof(dt_plugin_components_) / sizeof(dt_plugin_components_[0]))),     \
-               DT_SET(components, dt_plugin_components_)));                                                            \
+               DT_SET(components, dt_plugin_components_), __VA_ARGS__));                                               \
     DT_PLUGIN_DEFINE(dt_plugin_of_)
+/* A plugin of several components: DT_PLUGIN_DEFINE_OF("mine", "1.0", "who", "licence", &phase, &model, &data); */
+#define DT_PLUGIN_DEFINE_OF(NAME, VERSION, VENDOR, LICENSE, ...)                                                       \
+    DT_PLUGIN_DEFINE_WITH(NAME, VERSION, VENDOR, LICENSE, DT_OPS(__VA_ARGS__), DT_SET(flags, 0))
 /* The usual one, of a single component: DT_PLUGIN_DEFINE_ONE(component, "mine", "1.0", "who", "licence"); */
 #define DT_PLUGIN_DEFINE_ONE(component, NAME, VERSION, VENDOR, LICENSE)                                                \
     DT_PLUGIN_DEFINE_OF(NAME, VERSION, VENDOR, LICENSE, &(component))

@@ -6,19 +6,23 @@
 #include "base/err.h"
 #include "engine/graph/op_user.h"
 
-dt_status dt_user_ops_register(const dt_loaded_plugin *p)
+typedef struct registering {
+    dt_status st;
+} registering;
+
+static void register_ops(void *user, const void *table, const dt_loaded_plugin *p, const dt_loaded *component)
 {
-    const dt_user_op *const *ops = p->desc.extension != NULL ? p->desc.extension(DT_EXT_OPS) : NULL;
-    for (; ops != NULL && *ops != NULL; ops++) {
-        DT_TRY(dt_user_op_register(*ops, p->desc.name));
+    registering *r = user;
+    for (const dt_user_op *const *op = table; *op != NULL && r->st == DT_OK; op++) {
+        r->st = dt_user_op_register(*op, p->desc.name);
     }
-    return DT_OK;
 }
 
 dt_status dt_user_ops_register_all(const dt_loader *l)
 {
-    for (uint32_t i = 0; l != NULL && i < dt_loader_count_plugins(l); i++) {
-        DT_TRY(dt_user_ops_register(dt_loader_plugin_at(l, i)));
+    registering r = {DT_OK};
+    if (l != NULL) {
+        dt_loader_visit_extensions(l, DT_EXT_OPS, register_ops, &r);
     }
-    return DT_OK;
+    return r.st;
 }

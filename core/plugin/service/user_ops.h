@@ -7,9 +7,8 @@
 
 #include "plugin/loader/loader.h"
 
-/* Those of one plugin, and of all that are loaded; those already registered stay. Errors: DT_EPLUGIN, such as two of a
- * name. */
-dt_status dt_user_ops_register(const dt_loaded_plugin *p) DT_NODISCARD;
+/* Those of all loaded plugins and of their components; those already registered stay. Errors: DT_EPLUGIN, such as two
+ * of a name. */
 dt_status dt_user_ops_register_all(const dt_loader *l) DT_NODISCARD;
 
 #endif

@@ -399,6 +399,7 @@ static dt_status check_plugin(dt_checker *k, const char *file)
             ours[n++] = comp;
         }
     }
+    dt_check_extensions(k, p);
     dt_check_ops(k, p);
     for (uint32_t i = 0; i < n; i++) {
         n_acting += dt_check_is_acting(k, &ours[i]->desc);

@@ -44,5 +44,7 @@ void dt_check_acting(dt_checker *k, const dt_loaded *m);
 
 /* Ops that the plugin brings along (dtrain/ext/ops.h); afterwards its models may record them. */
 void dt_check_ops(dt_checker *k, const dt_loaded_plugin *p);
+/* Extensions that its plugin or a component of another kind returns, where the host does not ask for them. */
+void dt_check_extensions(dt_checker *k, const dt_loaded_plugin *p);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Extension "dtrain.ops/1" of a plugin: operations of its own, const dt_user_op *const *, NULL at the end. Models and
- * phases of every loaded plugin record them by name (svc/graph.h user_op). The host infers shapes, differentiates,
- * plans memory and runs them like its own ops; `dtrain check` compares each derivative with central differences.
+ * Extension "dtrain.ops/1" of a plugin or a component: operations of its own, const dt_user_op *const *, NULL at the
+ * end. Models and phases of every loaded plugin record them by name (svc/graph.h user_op). The host infers shapes,
+ * differentiates, plans memory and runs them like its own ops; `dtrain check` compares each derivative with central
+ * differences.
  *
  * They run on the CPU: a graph with one is rejected on a GPU, and neither format of `dtrain export` holds it. Names are
  * [a-z][a-z0-9_]*, shorter than 32 characters; two ops of one name, or the name of an op of dtrain/ops.def, are an
