@@ -35,6 +35,7 @@ libdtrain_policy_la_SOURCES = \
 	core/base/print.c \
 	core/base/rng.c \
 	core/base/str.c \
+	core/base/name.c \
 	core/base/text.c \
 	core/base/trace.c \
 	core/state/checkpoint/safetensors.c \

@@ -10,11 +10,13 @@
 #include "engine/graph/op_user.h"
 #include "engine/graph/recorder.h"
 #include "base/mem.h"
+#include "base/name.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+enum { MOST_STEP_VALUES = 1 << 24 };     /* of a step input, "a small vector" */
 enum { FIRST_DROPOUT_STREAM = 0x10000 }; /* dt_rng_key.op: smaller numbers belong to the data and the host */
 
 static dt_recorder *recorder_of(const dt_graph *g)
@@ -138,11 +140,21 @@ static bool is_whole_slice(const dt_recorder *r, int32_t value, const dt_attr *s
     return slice->i[0] == 0 && x->dim[x->rank - 1].size == slice->i[1];
 }
 
+/* The name of what is recorded, which may become a key of metrics. */
+static dt_status check_key(const char *what, const char *name)
+{
+    return dt_name_check(DT_EINVAL, DT_NAME_KEY, DT_NAME_MOST_KEY, name, "%s", what);
+}
+
 /* ---- what a model calls ------------------------------------------------------------------------------------------ */
 
 /* An op that is known. */
 static dt_tensor *record_op(dt_recorder *r, uint32_t op, dt_tensor *const *in, uint32_t n_in, const dt_attr *attr)
 {
+    if (in == NULL && n_in > 0) {
+        return fail_tensor(
+            r, DT_FAIL(DT_EINVAL, "%s: %u inputs, but their list is NULL; pass the list", dt_op_name(op), n_in));
+    }
     if (n_in > DT_KERNEL_MAX_IN) {
         return fail_tensor(r, DT_FAIL(DT_EINVAL, "%s: %u inputs given, no op takes more than %d", dt_op_name(op), n_in,
                                       DT_KERNEL_MAX_IN));
@@ -194,6 +206,10 @@ static dt_tensor *graph_user_op(dt_graph *g, const char *name, dt_tensor *const 
     if (has_failed(r)) {
         return NULL;
     }
+    dt_status given = dt_name_given(name, "user_op");
+    if (given != DT_OK) {
+        return fail_tensor(r, given);
+    }
     const uint32_t op = dt_user_op_find(name);
     if (op == 0) {
         dt_str all = {0};
@@ -234,6 +250,10 @@ static dt_tensor *graph_param(dt_graph *g, const char *name)
     if (has_failed(r)) {
         return NULL;
     }
+    dt_status given = dt_name_given(name, "param");
+    if (given != DT_OK) {
+        return fail_tensor(r, given);
+    }
     char full[256];
     snprintf(full, sizeof(full), "%s%s%s", r->scope, r->scope[0] != '\0' ? "." : "", name);
     const dt_param *p = r->desc.params != NULL ? dt_param_table_find(r->desc.params, full) : NULL;
@@ -266,6 +286,10 @@ static dt_tensor *graph_input(dt_graph *g, const char *name)
     if (has_failed(r)) {
         return NULL;
     }
+    dt_status given = dt_name_given(name, "input");
+    if (given != DT_OK) {
+        return fail_tensor(r, given);
+    }
     for (uint32_t i = 0; i < r->desc.n_fields; i++) {
         const dt_port *f = &r->desc.field[i];
         if (!is_named_input(r, f->name, name)) {
@@ -291,9 +315,12 @@ static dt_tensor *graph_step_input(dt_graph *g, const char *name, int64_t n)
     if (has_failed(r)) {
         return NULL;
     }
-    if (n < 1) {
-        return fail_tensor(r,
-                           DT_FAIL(DT_EINVAL, "step input %s has size %lld, must be at least 1", name, (long long)n));
+    dt_status st = check_key("a step input", name);
+    if (st == DT_OK && (n < 1 || n > MOST_STEP_VALUES)) {
+        st = DT_FAIL(DT_EINVAL, "step input %s has size %lld; expected 1 to %d", name, (long long)n, MOST_STEP_VALUES);
+    }
+    if (st != DT_OK) {
+        return fail_tensor(r, st);
     }
     for (uint32_t i = 0; i < r->n_step_inputs; i++) {
         int32_t known = find_external(r, DT_VALUE_STEP, (int32_t)i);
@@ -341,7 +368,10 @@ static dt_status graph_output(dt_graph *g, const char *name, dt_tensor *t)
     if (has_failed(r)) {
         return r->error.status;
     }
-    dt_status st = check_tensor(r, "output", name, t);
+    dt_status st = check_key("an output of a graph", name);
+    if (st == DT_OK) {
+        st = check_tensor(r, "output", name, t);
+    }
     if (st == DT_OK && r->source != NULL) {
         return DT_OK; /* nothing reads it except the outputs of the source itself */
     }
@@ -391,6 +421,7 @@ static const char *find_symbol(const dt_recorder *r, const char *name)
 
 static dt_status check_loss(dt_recorder *r, const char *name, const dt_tensor *t, double weight, const char *symbol)
 {
+    DT_TRY(check_key("a loss", name));
     DT_TRY(check_tensor(r, "loss", name, t));
     DT_TRY(check_loss_value(r, name, t));
     if (r->ir.n_losses == DT_GRAPH_MAX_LOSSES) {
@@ -398,6 +429,10 @@ static dt_status check_loss(dt_recorder *r, const char *name, const dt_tensor *t
     }
     if (!isfinite(weight)) {
         return DT_FAIL(DT_EINVAL, "loss %s: weight %g is not finite", name, weight);
+    }
+    if (symbol == NULL) {
+        return DT_FAIL(DT_EINVAL, "loss %s: its symbol is NULL; pass the one that its value is divided by, or \"1\"",
+                       name);
     }
     if (find_symbol(r, symbol) != NULL) {
         return DT_OK;
@@ -520,7 +555,10 @@ static dt_tensor *graph_kept(dt_graph *g, const char *name, dt_tensor *x)
     if (has_failed(r)) {
         return NULL;
     }
-    dt_status st = check_tensor(r, "kept", name, x);
+    dt_status st = dt_name_check(DT_EINVAL, DT_NAME_WORD, DT_NAME_MOST_PORT, name, "a kept value");
+    if (st == DT_OK) {
+        st = check_tensor(r, "kept", name, x);
+    }
     if (st == DT_OK && is_field(r, name)) {
         st = is_constant(r, x->value, &is);
     }
@@ -574,6 +612,15 @@ static dt_status graph_status(const dt_graph *g)
     return has_failed(r) ? dt_error_restore(&r->error) : DT_OK;
 }
 
+static dt_status graph_fail(dt_graph *g, dt_status st, const char *msg)
+{
+    const bool is_code = st < 0;
+    const bool has_reason = msg != NULL && *msg != '\0';
+    st = DT_FAIL(is_code ? st : DT_EINVAL, "%s%s", has_reason ? msg : "a model reported an error without a reason",
+                 is_code ? "" : " (with a code that is no error)");
+    return record_failure(recorder_of(g), st);
+}
+
 static const dt_graph_api api = {
     .struct_size = sizeof(dt_graph_api),
     .op = graph_op,
@@ -593,6 +640,7 @@ static const dt_graph_api api = {
     .model_as = graph_model_as,
     .purpose = graph_purpose,
     .user_op = graph_user_op,
+    .fail = graph_fail,
 };
 
 const dt_graph_api *dt_graph_api_table(void)
@@ -700,6 +748,12 @@ bool dt_graph_reads(const dt_graph *g, const char *field)
         }
     }
     return false;
+}
+
+const char *dt_graph_output_name(const dt_graph *g, uint32_t i)
+{
+    const dt_ir *ir = &recorder_of(g)->ir;
+    return i < ir->n_outputs ? ir->output[i].name : NULL;
 }
 
 uint32_t dt_graph_losses(const dt_graph *g, const dt_graph_loss **out_p)

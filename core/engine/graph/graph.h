@@ -46,6 +46,7 @@ typedef struct dt_graph_loss {
     uint32_t group; /* select.h */
 } dt_graph_loss;
 uint32_t dt_graph_losses(const dt_graph *g, const dt_graph_loss **out_p);
-bool dt_graph_reads(const dt_graph *g, const char *field); /* was input(field) recorded? */
+bool dt_graph_reads(const dt_graph *g, const char *field);       /* was input(field) recorded? */
+const char *dt_graph_output_name(const dt_graph *g, uint32_t i); /* NULL after the last */
 
 #endif

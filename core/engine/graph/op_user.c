@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/name.h"
 #include "base/str.h"
 #include "engine/backend/user.h"
 
@@ -355,12 +356,7 @@ uint32_t dt_user_op_example(uint32_t op, dt_shape in[DT_USER_OP_MAX_IN])
 static dt_status check_name(const user_row *r)
 {
     const char *name = r->op.name;
-    const int n = name != NULL ? name_length(name) : 0;
-    if (n == 0 || name[n] != '\0' || n >= OP_NAME) {
-        return DT_FAIL(DT_EPLUGIN,
-                       "plugin %s: an op is named \"%s\"; expected [a-z][a-z0-9_]*, shorter than %d characters",
-                       r->plugin, name != NULL ? name : "", OP_NAME);
-    }
+    DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_WORD, OP_NAME - 1, name, "plugin %s: an op", r->plugin));
 #define DT_OP(ID, number, builtin)                                                                                     \
     if (strcmp(name, #builtin) == 0) {                                                                                 \
         return DT_FAIL(DT_EPLUGIN, "plugin %s: the op %s has the name of an op of dtrain; give it another", r->plugin, \

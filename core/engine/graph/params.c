@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/name.h"
 #include "base/rng.h"
 #include "base/str.h"
 
@@ -37,11 +38,6 @@ void dt_param_table_fini(dt_param_table *t)
 }
 
 #define NAME "abcdefghijklmnopqrstuvwxyz0123456789_."
-
-static bool is_name(const char *s)
-{
-    return s != NULL && s[0] != '\0' && strspn(s, NAME) == strlen(s);
-}
 
 static bool is_role(const char *s)
 {
@@ -82,6 +78,9 @@ static dt_status check_dims(const char *role, const char *name, const int64_t *d
 {
     if (n_dims < 1 || n_dims > 4) {
         return DT_FAIL(DT_EINVAL, "parameter %s.%s has %u dimensions, allowed are 1 to 4", role, name, n_dims);
+    }
+    if (dim == NULL) {
+        return DT_FAIL(DT_EINVAL, "parameter %s.%s: its dimensions are NULL; pass an array of %u", role, name, n_dims);
     }
     int64_t count = 1;
     for (uint32_t i = 0; i < n_dims; i++) {
@@ -127,10 +126,7 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
         return DT_FAIL(DT_EINVAL, "role \"%s\" must be 1 to %d characters of a-z 0-9 _ .", role != NULL ? role : "",
                        MAX_ROLE - 1);
     }
-    if (!is_name(name)) {
-        return DT_FAIL(DT_EINVAL, "parameter name \"%s\" of %s must be made of a-z 0-9 _ .", name != NULL ? name : "",
-                       role);
-    }
+    DT_TRY(dt_name_check(DT_EINVAL, DT_NAME_PARAM, DT_NAME_MOST_PARAM, name, "a parameter of %s", role));
     int64_t count = 0;
     DT_TRY(check_dims(role, name, dim, n_dims, &count));
     DT_TRY(check_init(role, name, n_dims, init, a));

@@ -116,6 +116,8 @@ typedef struct dt_graph_api {
     uint32_t (*purpose)(const dt_graph *g);
     /* Record an op that a loaded plugin brings along (ext/ops.h), as op. Errors: DT_ENOTFOUND names those there are. */
     dt_tensor *(*user_op)(dt_graph *g, const char *name, dt_tensor *const *in, uint32_t n_in, const dt_attr *attr);
+    /* An error of what records: st (negative) and its reason stick as those of ops do. Returns the first one. */
+    dt_status (*fail)(dt_graph *g, dt_status st, const char *msg);
 } dt_graph_api;
 
 struct dt_graph { /* the host's graph begins with this */
@@ -136,26 +138,34 @@ static inline dt_tensor *dt_linear(dt_graph *g, dt_tensor *x, dt_tensor *w, dt_t
     dt_tensor *in[3] = {x, w, b};
     return dt_op_(g, DT_OP_LINEAR, in, 3, 0, 0, 0, 0);
 }
+/* NULL, after an error with the number that is wrong: of helpers below that record several ops. */
+static inline dt_tensor *dt_graph_fail_(dt_graph *g, const char *what, int64_t value, const char *expected)
+{
+    char text[256];
+    snprintf(text, sizeof(text), "%s %lld; expected %s", what, (long long)value, expected);
+    (void)(g->api->fail)(g, DT_EINVAL, text); /* a macro of some test frameworks */
+    return NULL;
+}
 /* A linear layer by name: its parameters <layer>.w [n_out, n_in], drawn as PyTorch's, and <layer>.b [n_out], drawn as
- * init and a, for example; and what it makes of x. Names are shorter than 60 characters. */
+ * init and a, for example; and what it makes of x. */
 static inline dt_status dt_linear_params(dt_params *reg, const char *layer, int64_t n_out, int64_t n_in, uint32_t init,
                                          double a)
 {
-    char name[64];
+    char name[160]; /* longer than any that add accepts */
     const int64_t w[2] = {n_out, n_in};
-    snprintf(name, sizeof(name), "%s.w", layer);
+    snprintf(name, sizeof(name), "%s.w", layer != NULL ? layer : "");
     const dt_status st = reg->add(reg, name, w, 2, DT_INIT_FAN_IN, 1.0);
     if (st < 0) {
         return st;
     }
-    snprintf(name, sizeof(name), "%s.b", layer);
+    snprintf(name, sizeof(name), "%s.b", layer != NULL ? layer : "");
     return reg->add(reg, name, &n_out, 1, init, a);
 }
 static inline dt_tensor *dt_linear_of(dt_graph *g, dt_tensor *x, const char *layer)
 {
-    char w[64], b[64];
-    snprintf(w, sizeof(w), "%s.w", layer);
-    snprintf(b, sizeof(b), "%s.b", layer);
+    char w[160], b[160];
+    snprintf(w, sizeof(w), "%s.w", layer != NULL ? layer : "");
+    snprintf(b, sizeof(b), "%s.b", layer != NULL ? layer : "");
     return dt_linear(g, x, g->api->param(g, w), g->api->param(g, b));
 }
 static inline dt_tensor *dt_unary(dt_graph *g, uint32_t fn, dt_tensor *x, double f0)
@@ -516,6 +526,12 @@ static inline dt_tensor *dt_permute_dims(dt_graph *g, dt_tensor *x, int64_t orde
 static inline dt_tensor *dt_constant_row(dt_graph *g, const double *value, int64_t n)
 {
     int64_t part = 4; /* of a CONSTANT; of a CONCAT of eight parts, and so on */
+    if (n < 1 || n > 2048) {
+        return dt_graph_fail_(g, "constant_row: its numbers are", n, "1 to 2048 of them");
+    }
+    if (value == NULL) {
+        return dt_graph_fail_(g, "constant_row: the list is NULL of its numbers, which are", n, "a list of as many");
+    }
     if (n <= part) {
         dt_attr a = {{n, 0, 0, 0}, {0, 0, 0, 0}};
         for (int64_t i = 0; i < n; i++) {
@@ -547,9 +563,39 @@ static inline dt_tensor *dt_gumbel_noise(dt_graph *g, dt_tensor *key, int64_t n,
     dt_tensor *e = dt_affine(g, dt_unary(g, DT_FN_LOG, u, 0), -1, 0);
     return dt_affine(g, dt_unary(g, DT_FN_LOG, e, 0), -1, 0);
 }
-/* Normalises each of `groups` equal parts of the last dimension (Wu & He 2018, for vectors); gamma and beta are [D]. */
+/* Do parts of the last dimension of x make sense? gamma and beta have its size. */
+static inline int dt_has_groups_(dt_graph *g, dt_tensor *x, int64_t groups, dt_tensor *gamma, dt_tensor *beta)
+{
+    const uint32_t rank = g->api->rank(x);
+    const int64_t D = rank > 0 ? g->api->dim(x, rank - 1) : -1;
+    if (x == NULL || gamma == NULL || beta == NULL) {
+        return dt_graph_fail_(g, "group_norm: x, gamma or beta is NULL for its groups, which are", groups,
+                              "three tensors") != NULL;
+    }
+    if (D < 1) {
+        return dt_graph_fail_(g, "group_norm: the last dimension of x is ragged for its groups, which are", groups,
+                              "a number of columns") != NULL;
+    }
+    if (groups < 1 || D % groups != 0) {
+        char expected[96];
+        snprintf(expected, sizeof(expected), "1 to %lld, a divisor of the %lld columns of x", (long long)D,
+                 (long long)D);
+        return dt_graph_fail_(g, "group_norm: its groups are", groups, expected) != NULL;
+    }
+    if (g->api->rank(gamma) != 1 || g->api->rank(beta) != 1 || g->api->dim(gamma, 0) != D ||
+        g->api->dim(beta, 0) != D) {
+        return dt_graph_fail_(g, "group_norm: gamma or beta is not [D], where D, the columns of x, is", D,
+                              "both [D]") != NULL;
+    }
+    return 1;
+}
+/* Normalises each of `groups` equal parts of the last dimension (Wu & He 2018, for vectors); gamma and beta are [D].
+ * groups is at least 1 and divides D. */
 static inline dt_tensor *dt_group_norm(dt_graph *g, dt_tensor *x, int64_t groups, dt_tensor *gamma, dt_tensor *beta)
 {
+    if (!dt_has_groups_(g, x, groups, gamma, beta)) {
+        return NULL;
+    }
     dt_tensor *like = dt_step(g, dt_split(g, gamma, groups), 0); /* [D / groups] */
     dt_tensor *y = dt_layernorm(g, dt_split(g, x, groups), dt_fill(g, like, 1), dt_fill(g, like, 0), NULL);
     return dt_add(g, dt_mul(g, dt_merge(g, y), gamma), beta);
@@ -559,8 +605,15 @@ static inline dt_tensor *dt_group_norm(dt_graph *g, dt_tensor *x, int64_t groups
 static inline dt_tensor *dt_group_norm_maps(dt_graph *g, dt_tensor *x, int64_t groups, dt_tensor *gamma,
                                             dt_tensor *beta)
 {
-    const uint32_t rank = x != NULL ? g->api->rank(x) : 0;
-    const int64_t H = rank < 3 ? 1 : g->api->dim(x, rank - 3), W = rank < 3 ? 1 : g->api->dim(x, rank - 2);
+    if (!dt_has_groups_(g, x, groups, gamma, beta)) {
+        return NULL;
+    }
+    const uint32_t rank = g->api->rank(x);
+    const int64_t H = rank < 3 ? -1 : g->api->dim(x, rank - 3), W = rank < 3 ? -1 : g->api->dim(x, rank - 2);
+    if (H < 1 || W < 1) {
+        return dt_graph_fail_(g, "group_norm_maps: the dimensions of x are", rank,
+                              "at least 3, [...,H,W,C], with numbers H and W");
+    }
     dt_tensor *parts = dt_permute_dims(g, dt_split(g, x, groups), 3124); /* [...,groups,H,W,C / groups] */
     dt_tensor *flat = dt_merge(g, dt_merge(g, parts));
     dt_tensor *centred = dt_sub(g, flat, dt_reduce_columns(g, DT_REDUCE_MEAN, flat));

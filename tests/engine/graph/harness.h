@@ -442,7 +442,7 @@ static inline void record_policy(dt_graph *g)
     (void)g->api->loss(g, "kl", weighted_sum(g, kl, 1), 1, "N");
     (void)dt_ppo_clip(g, log_prob, dt_affine(g, old, 1, -2), advantage, 0.2, 0.3, &kl, &clipped);
     (void)g->api->output(g, "clipped", clipped);
-    (void)g->api->loss(g, "kl alone", dt_sum(g, kl), 1, "N");
+    (void)g->api->loss(g, "kl_alone", dt_sum(g, kl), 1, "N");
     entropy[3] = dt_add(g, dt_add(g, entropy[0], entropy[1]), entropy[2]);
     (void)g->api->loss(g, "entropy", weighted_sum(g, entropy[3], 0), 1, "N");
     dt_tensor *value = dt_merge(g, dt_linear(g, h, P(g, "wv"), NULL));

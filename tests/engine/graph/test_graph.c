@@ -290,7 +290,16 @@ static void test_shape_refusals(void **state)
     REFUSED(dt_permute_dims(f.g, H(), 21), DT_ESHAPE, "a ragged dimension cannot change its place");
     REFUSED(dt_permute_dims(f.g, H(), 123), DT_ESHAPE, "the order names more dimensions");
     REFUSED(dt_constant_row(f.g, (double[]){0, NAN}, 2), DT_EINVAL, "number 1 is nan, not finite");
-    REFUSED(dt_constant_row(f.g, NULL, 0), DT_EINVAL, "0 numbers; expected 1 to 4");
+    REFUSED(dt_constant_row(f.g, NULL, 0), DT_EINVAL, "0; expected 1 to 2048");
+    REFUSED(dt_constant_row(f.g, NULL, INT64_MAX), DT_EINVAL, "9223372036854775807; expected 1 to 2048");
+    REFUSED(dt_constant_row(f.g, NULL, 3), DT_EINVAL, "the list is NULL");
+    REFUSED(dt_group_norm(f.g, H(), 0, param(&f, "b"), param(&f, "b")), DT_EINVAL,
+            "its groups are 0; expected 1 to 8, a divisor of the 8 columns of x");
+    REFUSED(dt_group_norm(f.g, H(), 3, param(&f, "b"), param(&f, "b")), DT_EINVAL, "its groups are 3");
+    REFUSED(dt_group_norm(f.g, H(), -2, param(&f, "b"), param(&f, "b")), DT_EINVAL, "its groups are -2");
+    REFUSED(dt_group_norm(f.g, H(), 2, param(&f, "b"), NULL), DT_EINVAL, "beta is NULL");
+    REFUSED(dt_group_norm(f.g, H(), 2, param(&f, "b"), param(&f, "w")), DT_EINVAL, "is not [D]");
+    REFUSED(dt_group_norm_maps(f.g, H(), 2, param(&f, "b"), param(&f, "b")), DT_EINVAL, "are 2; expected at least 3");
     REFUSED(dt_noise_of(f.g, input(&f, "key"), 2, 2, 0), DT_EINVAL, "kind 2 must be one of DT_NOISE_*");
     REFUSED(dt_unfold(f.g, param(&f, "five"), 0, 1, 0, 0), DT_EINVAL, "a kernel of 0, a stride of 1");
     REFUSED(dt_unfold(f.g, param(&f, "five"), 2, 0, 0, 0), DT_EINVAL, "a kernel of 2, a stride of 0");
@@ -363,6 +372,15 @@ static void test_name_refusals(void **state)
     REFUSED(input(&f, "nope"), DT_ENOTFOUND, "no field \"nope\"");
     REFUSED(input(&f, "odd"), DT_EINVAL, "field odd: dims \"Q 3\": dimension \"Q\"");
     REFUSED(f.g->api->step_input(f.g, "beta", 0), DT_EINVAL, "step input beta has size 0");
+    REFUSED(f.g->api->step_input(f.g, "beta", INT64_MAX), DT_EINVAL, "expected 1 to 16777216");
+    REFUSED(f.g->api->step_input(f.g, NULL, 1), DT_EINVAL, "a step input: its name is NULL");
+    REFUSED(f.g->api->step_input(f.g, "a b", 1), DT_EINVAL, "\"a b\" cannot have the character ' '");
+    REFUSED(f.g->api->param(f.g, NULL), DT_EINVAL, "param is called with the name NULL");
+    REFUSED(f.g->api->input(f.g, NULL), DT_EINVAL, "input is called with the name NULL");
+    REFUSED(f.g->api->user_op(f.g, NULL, NULL, 0, NULL), DT_EINVAL, "user_op is called with the name NULL");
+    REFUSED(f.g->api->op(f.g, DT_OP_CONCAT, NULL, 2, NULL), DT_EINVAL, "concat: 2 inputs, but their list is NULL");
+    REFUSED(f.g->api->kept(f.g, "Big H", NULL), DT_EINVAL, "a kept value: its name \"Big H\"");
+    REFUSED(f.g->api->kept(f.g, NULL, NULL), DT_EINVAL, "a kept value: its name is NULL");
     assert_non_null(f.g->api->step_input(f.g, "beta", 2));
     REFUSED(f.g->api->step_input(f.g, "beta", 3), DT_EINVAL, "step input beta has size 3 here and 2 before");
     REFUSED(dt_relu(f.g, input(&other, "nodes")), DT_EINVAL, "unary: input number 0 belongs to another graph");
@@ -372,6 +390,16 @@ static void test_name_refusals(void **state)
     assert_refused(&f, DT_EINVAL, "output h is named twice");
     assert_int_equal(f.g->api->output(f.g, "h", NULL), DT_EINVAL);
     assert_refused(&f, DT_EINVAL, "output h: the tensor is NULL");
+    assert_int_equal(f.g->api->output(f.g, NULL, input(&f, "nodes")), DT_EINVAL);
+    assert_refused(&f, DT_EINVAL, "an output of a graph: its name is NULL");
+    assert_int_equal(f.g->api->loss(f.g, "", dt_sum(f.g, input(&f, "nodes")), 1, "N"), DT_EINVAL);
+    assert_refused(&f, DT_EINVAL, "a loss: its name is empty");
+    assert_int_equal(f.g->api->loss(f.g, "c", dt_sum(f.g, input(&f, "nodes")), 1, NULL), DT_EINVAL);
+    assert_refused(&f, DT_EINVAL, "loss c: its symbol is NULL");
+    assert_int_equal((f.g->api->fail)(f.g, DT_ESHAPE, "too wide"), DT_ESHAPE);
+    assert_refused(&f, DT_ESHAPE, "too wide");
+    assert_int_equal((f.g->api->fail)(f.g, DT_OK, NULL), DT_EINVAL);
+    assert_refused(&f, DT_EINVAL, "without a reason");
 
     dt_tensor *s = dt_sum(f.g, input(&f, "nodes"));
     assert_int_equal(f.g->api->loss(f.g, "a", s, 1, "N"), DT_OK);

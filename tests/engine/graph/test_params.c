@@ -81,7 +81,10 @@ static void test_refusals(void **state)
     add(&t, "world", "w", W, 2, DT_INIT_ZERO, 0);
     refused(&t, "world", "w", W, 2, DT_INIT_ZERO, 0, DT_EPLUGIN, "world.w is registered twice");
     refused(&t, "world", "Bad", W, 2, DT_INIT_ZERO, 0, DT_EINVAL, "\"Bad\"");
-    refused(&t, "world", "", W, 2, DT_INIT_ZERO, 0, DT_EINVAL, "a-z 0-9 _ .");
+    refused(&t, "world", "", W, 2, DT_INIT_ZERO, 0, DT_EINVAL, "its name is empty");
+    refused(&t, "world", NULL, W, 2, DT_INIT_ZERO, 0, DT_EINVAL, "a parameter of world: its name is NULL");
+    refused(&t, "world", ".w", W, 2, DT_INIT_ZERO, 0, DT_EINVAL, "'.' at place 1");
+    refused(&t, "world", "x", NULL, 2, DT_INIT_ZERO, 0, DT_EINVAL, "dimensions are NULL");
     refused(&t, "", "x", W, 2, DT_INIT_ZERO, 0, DT_EINVAL, "role");
     refused(&t, "world", "x", W, 0, DT_INIT_ZERO, 0, DT_EINVAL, "0 dimensions");
     refused(&t, "world", "x", W, 5, DT_INIT_ZERO, 0, DT_EINVAL, "1 to 4");

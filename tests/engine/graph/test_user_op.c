@@ -197,8 +197,8 @@ static void test_registration(void **state)
     const dt_user_op same = good;
     assert_error(dt_user_op_register(&same, "other"), DT_EPLUGIN, "plugins mine and other both have an op named bend");
     assert_bad("linear", "x[D] -> y[D]", "the op linear has the name of an op of dtrain");
-    assert_bad("Bend", "x[D] -> y[D]", "an op is named \"Bend\"");
-    assert_bad(NULL, "x[D] -> y[D]", "an op is named \"\"");
+    assert_bad("Bend", "x[D] -> y[D]", "an op: its name \"Bend\"");
+    assert_bad(NULL, "x[D] -> y[D]", "an op: its name is NULL");
     assert_bad("a", NULL, "the op a has no shape");
     assert_bad("a", "", "at least one input");
     assert_bad("a", "x[D]", "at least one input");
