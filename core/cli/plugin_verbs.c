@@ -5,6 +5,8 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/name.h"
+#include "base/plugin_call.h"
 #include "base/print.h"
 #include "base/signals.h"
 #include "config/options.h"
@@ -45,6 +47,61 @@ void dt_plugin_verbs_close(void)
     }
 }
 
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_TEXT = 4095 };
+
+static dt_status check_verb_option(const char *id, const char *verb, const dt_verb_option *o)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
+    const size_t n = strlen(o->name);
+    if (n == 0 || n > DT_NAME_MOST_WORD || strspn(o->name, letters) != n) {
+        return DT_FAIL(DT_EPLUGIN, "%s: verb %s: an option is named \"%.40s\"; expected 1 to %d letters, digits and -",
+                       id, verb, o->name, DT_NAME_MOST_WORD);
+    }
+    return dt_text_check(DT_EPLUGIN, MOST_TEXT, o->help, "%s: verb %s: the help of option %s", id, verb, o->name);
+}
+
+static dt_status check_form(const char *id, const char *verb, const dt_verb_form *f, uint32_t i)
+{
+    DT_TRY(dt_text_check(DT_EPLUGIN, DT_NAME_MOST_WORD, f->name, "%s: verb %s: the name of form %u", id, verb, i));
+    DT_TRY(dt_text_check(DT_EPLUGIN, MOST_TEXT, f->words, "%s: verb %s: the words of form %u", id, verb, i));
+    DT_TRY(dt_text_check(DT_EPLUGIN, MOST_TEXT, f->help, "%s: verb %s: the help of form %u", id, verb, i));
+    for (const dt_verb_option *o = f->options; o != NULL && o->name != NULL; o++) {
+        DT_TRY(check_verb_option(id, verb, o));
+    }
+    return DT_OK;
+}
+
+/* What a plugin declares, before any of it is shown or looked up. */
+static dt_status check_verb(const dt_loaded_plugin *p, const dt_verb *v)
+{
+    const char *id = p->desc.name;
+    DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_WORD, DT_NAME_MOST_WORD, v->name, "%s: a verb", id));
+    DT_TRY(dt_text_check(DT_EPLUGIN, MOST_TEXT, v->summary, "%s: the summary of verb %s", id, v->name));
+    if (v->forms == NULL || v->forms[0].run == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s: verb %s has no form with a function run; it needs at least one", id, v->name);
+    }
+    for (uint32_t i = 0; v->forms[i].run != NULL; i++) {
+        DT_TRY(check_form(id, v->name, &v->forms[i], i));
+    }
+    for (const dt_verb_section *s = v->sections; s != NULL && s->name != NULL; s++) {
+        DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_WORD, DT_NAME_MOST_WORD, s->name, "%s: a section of verb %s", id,
+                             v->name));
+    }
+    return DT_OK;
+}
+
+static bool is_sound(const dt_loaded_plugin *p, const dt_verb *v)
+{
+    if (check_verb(p, v) == DT_OK) {
+        return true;
+    }
+    dt_log(DT_LOG_WARN, "%s; the verb is left out", dt_error_text());
+    dt_error_clear();
+    return false;
+}
+
 typedef struct visit {
     dt_plugin_verb_fn *fn;
     void *user;
@@ -54,7 +111,9 @@ static void visit_verbs(void *user, const void *table, const dt_loaded_plugin *p
 {
     const visit *w = user;
     for (const dt_verb *const *v = table; *v != NULL; v++) {
-        w->fn(w->user, *v);
+        if (is_sound(plugin, *v)) {
+            w->fn(w->user, *v);
+        }
     }
 }
 
@@ -87,7 +146,9 @@ static void declare_sections(void *user, const void *table, const dt_loaded_plug
 {
     declaring *d = user;
     for (const dt_verb *const *v = table; *v != NULL; v++) {
-        for (const dt_verb_section *s = (*v)->sections; d->st == DT_OK && s != NULL && s->name != NULL; s++) {
+        const bool is_left_out = check_verb(p, *v) != DT_OK; /* visit_verbs reports it */
+        for (const dt_verb_section *s = is_left_out ? NULL : (*v)->sections;
+             d->st == DT_OK && s != NULL && s->name != NULL; s++) {
             d->st = declare_section(s, *v, p, d->config);
             if (d->st != DT_OK) {
                 d->st = DT_CONTEXT(DT_EPLUGIN, "%s: section %s of verb %s", p->path, s->name, (*v)->name);
@@ -112,7 +173,8 @@ static void visit_sections(void *user, const void *table, const dt_loaded_plugin
 {
     const visit_section *w = user;
     for (const dt_verb *const *v = table; *v != NULL; v++) {
-        for (const dt_verb_section *s = (*v)->sections; s != NULL && s->name != NULL; s++) {
+        const bool is_left_out = check_verb(p, *v) != DT_OK;
+        for (const dt_verb_section *s = is_left_out ? NULL : (*v)->sections; s != NULL && s->name != NULL; s++) {
             w->fn(w->user, s);
         }
     }
@@ -140,7 +202,7 @@ static const call *as_plugin_call(const dt_verb_call *c)
 static const char *read_call_option(const dt_verb_call *c, const char *name)
 {
     const dt_args *a = as_plugin_call(c)->args;
-    for (uint32_t i = a->n_extra; i-- > 0;) {
+    for (uint32_t i = a->n_extra; name != NULL && i-- > 0;) {
         if (strcmp(a->extra[i].name, name) == 0) {
             return a->extra[i].value;
         }
@@ -150,12 +212,13 @@ static const char *read_call_option(const dt_verb_call *c, const char *name)
 
 static dt_status read_call_section(const dt_verb_call *c, const char *name, void *out, uint64_t bytes)
 {
+    DT_TRY(dt_name_given(name, "section"));
     return dt_config_section(as_plugin_call(c)->config, -1, name, NULL, 0, out, bytes);
 }
 
 static void print_call_output(const dt_verb_call *c, const char *text)
 {
-    dt_print_text(text);
+    dt_print_text(text != NULL ? text : "");
 }
 
 static void show_progress(const dt_verb_call *c, const char *text, double left_s)
@@ -235,7 +298,7 @@ dt_status dt_plugin_verb_call(const dt_args *a, const dt_verb_form *f, int *code
                             .stop = read_stop_request};
     dt_status st = read_config(&c);
     if (st == DT_OK) {
-        st = f->run(&opened.host, &c.view);
+        DT_CALL_PLUGIN(st, a->verb, f->name[0] != '\0' ? f->name : "the verb", f->run(&opened.host, &c.view));
         *code_p = st < 0 && st != DT_EINTERRUPTED && dt_signals_stop() != 0 ? 128 + dt_signals_stop() : 0;
     }
     dt_screen_close(c.screen);

@@ -6,6 +6,7 @@
 
 #include "cli/tools.h"
 
+#include "base/log.h"
 #include "engine/tensor/dtype.h"
 #include "plugin/trial/probe_env.h"
 #include "rl/env/described.h"
@@ -141,6 +142,14 @@ void dt_show_other_columns(const dt_loaded *comp, const dt_env_spec *s, dt_json_
     const char *last = "";
     uint32_t n = 0;
     while (column != NULL && n < DT_ENV_MAX_COLUMNS && column[n].port != NULL) {
+        if (column[n].name == NULL || column[n].unit == NULL || column[n].meaning == NULL) {
+            dt_log(DT_LOG_WARN, "%s: row %u of extension " DT_EXT_COLUMNS " has no %s; it and later ones are left out",
+                   d->id, n,
+                   column[n].name == NULL   ? "name"
+                   : column[n].unit == NULL ? "unit (\"\": none)"
+                                            : "meaning");
+            break;
+        }
         n++;
     }
     if (json != NULL) {

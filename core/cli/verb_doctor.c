@@ -71,8 +71,9 @@ static void check_recording(dt_doctor *d, const dt_loader *l, const dt_host *hos
 static void report_for_component(const dt_doctor_report *r, uint32_t verdict, const char *check, const char *finding,
                                  const char *remedy)
 {
-    dt_doctor_add_line(r->priv, verdict <= DT_DOCTOR_FAIL ? (dt_verdict)verdict : DT_VERDICT_FAIL, check, remedy, "%s",
-                       finding);
+    dt_doctor_add_line(r->priv, verdict <= DT_DOCTOR_FAIL ? (dt_verdict)verdict : DT_VERDICT_FAIL,
+                       check != NULL ? check : "plugin", remedy != NULL ? remedy : "", "%s",
+                       finding != NULL ? finding : "its check reports no finding (NULL)");
 }
 
 typedef struct patient {

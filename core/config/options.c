@@ -10,6 +10,7 @@
 #include "config/synonym.h"
 #include "config/tree.h"
 #include "base/err.h"
+#include "base/name.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
@@ -382,11 +383,6 @@ dt_status dt_section_normalise(dt_config *c, const dt_section *s, dt_node *group
 
 /* ---- tables ---------------------------------------------------------------------------------------------------- */
 
-static bool is_legal_name(const char *name)
-{
-    return *name >= 'a' && *name <= 'z' && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(name);
-}
-
 static uint32_t member_bytes(uint32_t type)
 {
     switch (type) {
@@ -409,10 +405,7 @@ static uint32_t member_bytes(uint32_t type)
 
 static dt_status check_option(const dt_option *table, const dt_option *o, uint64_t config_bytes)
 {
-    if (!is_legal_name(o->name)) {
-        return DT_FAIL(DT_EPLUGIN, "option \"%s\": expected a name of a-z, 0-9 and _, beginning with a letter",
-                       o->name);
-    }
+    DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_WORD, DT_NAME_MOST_WORD, o->name, "an option"));
     if (dt_option_find(table, o->name) != o) {
         return DT_FAIL(DT_EPLUGIN, "option %s is declared twice; rename one", o->name);
     }

@@ -7,26 +7,38 @@
 #include "train/trainer_internal.h"
 
 #include "base/err.h"
+#include "base/plugin_call.h"
 #include "base/mem.h"
 #include "engine/graph/select.h"
 #include "train/device/infer.h"
 
 #include <string.h>
 
+static dt_status call_record(const dt_trainer *t, dt_graph *g, bool is_stored)
+{
+    dt_status st = DT_OK;
+    if (is_stored) {
+        DT_CALL_PLUGIN(st, "the phase", "record_stored", t->d.record_stored(t->d.user, g));
+    } else {
+        DT_CALL_PLUGIN(st, "the phase", "record", t->d.record(t->d.user, g));
+    }
+    return st;
+}
+
 /* Experience and stored data are each recorded by their own part of the phase; of a mixture both are. */
 static dt_status record_source(dt_trainer *t, const dt_samples *source, dt_graph *g)
 {
     const dt_graph_loss *unused = NULL;
     if (t->d.record_stored != NULL && !source->is_live) {
-        return t->d.record_stored(t->d.user, g);
+        return call_record(t, g, true);
     }
-    DT_TRY(t->d.record(t->d.user, g));
+    DT_TRY(call_record(t, g, false));
     if (!dt_mixed_contains(t->mixed, source)) {
         return DT_OK;
     }
     t->n_of_source = dt_graph_losses(g, &unused);
     dt_graph_set_source(g, DT_MIXED_PREFIX);
-    DT_TRY(t->d.record_stored(t->d.user, g));
+    DT_TRY(call_record(t, g, true));
     dt_graph_set_source(g, "");
     return DT_OK;
 }

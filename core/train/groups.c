@@ -170,6 +170,20 @@ static dt_status check_reaches_params(const dt_trainer *t, const dt_graph *g, ui
     return DT_OK;
 }
 
+static dt_status fail_without_params(const dt_trainer *t)
+{
+    if (t->d.params->n == 0) {
+        return DT_FAIL(DT_EPLUGIN,
+                       "a trainer makes steps, but its models have no parameters; give it a model that registers "
+                       "some (dt_train_desc.models)");
+    }
+    return DT_FAIL(DT_ECONFIG,
+                   "a trainer updates nothing: its losses depend on no parameter that is trained (%u registered, the "
+                   "first is %s); freeze less (training.freeze, training.freeze_loaded), or record losses that depend "
+                   "on them",
+                   t->d.params->n, t->d.params->param[0].name);
+}
+
 dt_status dt_groups_check(const dt_trainer *t, const dt_graph *g)
 {
     bool *is_reached = dt_alloc_n((size_t)t->d.params->n + 1, sizeof(*is_reached));
@@ -182,6 +196,13 @@ dt_status dt_groups_check(const dt_trainer *t, const dt_graph *g)
                          "group %s updates nothing: its losses depend on no parameter of its roles that is trained; "
                          "freeze less",
                          t->d.group[i].name);
+        }
+    }
+    if (t->d.n_groups == 0 && t->d.apart == NULL && !t->d.only_acts && st == DT_OK) {
+        bool any = false;
+        st = check_reaches_params(t, g, 0, is_reached, &any);
+        if (st == DT_OK && !any) {
+            st = fail_without_params(t);
         }
     }
     dt_free(is_reached);

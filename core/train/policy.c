@@ -44,12 +44,33 @@ static const char *const *list_output_names(const dt_policy_desc *d, const char 
     return d->outputs != NULL ? name : NULL;
 }
 
+/* Of acting: an output of state that no step gets. */
+static dt_status check_carried_outputs(const dt_graph *g, const char *const *known)
+{
+    static const char carried[] = DT_POLICY_CARRIED;
+    const char *name = NULL;
+    for (uint32_t i = 0; known != NULL && (name = dt_graph_output_name(g, i)) != NULL; i++) {
+        const char *const *k = known;
+        while (*k != NULL && strcmp(*k, name) != 0) {
+            k++;
+        }
+        if (*k == NULL && strncmp(name, carried, strlen(carried)) == 0) {
+            return DT_FAIL(DT_EPLUGIN,
+                           "the phase records output \"%s\", but carries no value \"%s\"; declare it in carried of "
+                           "dt_rollout_desc, or give the output another name",
+                           name, name + strlen(carried));
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status compile_policy(dt_policy *p, const dt_policy_desc *d)
 {
     dt_trainer *t = p->t;
     const char *name[MAX_OUTPUTS + 1];
     const char *const *outputs = list_output_names(d, name);
     DT_TRY(dt_record_graph(t, &p->source, DT_FOR_ACTING, d->keep, &p->c));
+    DT_TRY(check_carried_outputs(p->c.graph, outputs));
     if (t->device != NULL) {
         const dt_device_infer_desc id = {.source = &p->source,
                                          .graph = p->c.graph,

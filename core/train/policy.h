@@ -20,6 +20,8 @@ typedef struct dt_policy dt_policy;
 
 enum { DT_POLICY_MAX_PLACES = 8 }; /* places of a device */
 
+#define DT_POLICY_CARRIED "carry/" /* what outputs of state that acting carries begin with */
+
 typedef struct dt_policy_desc {
     const dt_samples *source;   /* names and shapes of fields, outlives the policy; its samples are not looked at */
     const int64_t *cap;         /* the most rows per symbol of a piece, "B" last */

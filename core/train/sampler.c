@@ -5,7 +5,7 @@
 
 #include "engine/backend/cpu/isa.h"
 #include "base/err.h"
-#include "base/fp_mode.h"
+#include "base/plugin_call.h"
 #include "base/mem.h"
 #include "train/order.h"
 
@@ -36,7 +36,7 @@ static dt_status accumulate_weights(dt_sampler *p, const dt_samples *s)
         return DT_FAIL(DT_ENOMEM, "out of memory for the weights of %llu samples", (unsigned long long)p->count);
     }
     dt_status st = DT_OK;
-    DT_FP_GUARD("the data source", "weights", st = s->ops->weights(s->self, p->sum, p->count));
+    DT_CALL_PLUGIN(st, "the data source", "weights", s->ops->weights(s->self, p->sum, p->count));
     DT_TRY(st);
     double sum = 0;
     for (uint64_t i = 0; i < p->count; i++) {

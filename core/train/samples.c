@@ -4,9 +4,11 @@
 #include "train/samples.h"
 
 #include "base/err.h"
-#include "base/fp_mode.h"
+#include "base/name.h"
+#include "base/plugin_call.h"
 #include "base/str.h"
 #include "engine/tensor/dtype.h"
+#include "engine/tensor/port.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -31,9 +33,6 @@ static int32_t find_symbol(const dt_samples *s, const char *name, size_t bytes)
 
 static dt_status parse_port(const dt_samples *s, const dt_port *p, dt_field_shape *out)
 {
-    if (p->name == NULL || p->dims == NULL) {
-        return DT_FAIL(DT_EPLUGIN, "data field %td has no name or no dims", p - s->field);
-    }
     const bool is_half = p->dtype == DT_F16 || p->dtype == DT_BF16; /* no graph takes fields of these */
     out->item_bytes = is_half ? 0 : (uint32_t)dt_dtype_bytes(p->dtype);
     if (out->item_bytes == 0) {
@@ -79,7 +78,7 @@ static const char who[] = "the data source";
 static dt_status call_sizes(const dt_samples *s, const uint64_t *index, uint32_t n, int64_t *size)
 {
     dt_status st = DT_OK;
-    DT_FP_GUARD(who, "sizes", st = s->ops->sizes(s->self, index, n, size));
+    DT_CALL_PLUGIN(st, who, "sizes", s->ops->sizes(s->self, index, n, size));
     return st;
 }
 
@@ -129,19 +128,32 @@ static dt_status read_ports(dt_samples *s, const dt_data_ops *ops, void *self)
     if ((s->n_fields > 0 && s->field == NULL) || (s->n_symbols > 0 && s->symbol == NULL)) {
         return DT_FAIL(DT_EPLUGIN, "data has %u fields and %u symbols, but no list of them", s->n_fields, s->n_symbols);
     }
-    for (uint32_t k = 0; k < s->n_symbols; k++) {
-        if (s->symbol[k] == NULL) {
-            return DT_FAIL(DT_EPLUGIN, "data symbol %u has no name", k);
-        }
-    }
     for (uint32_t i = 0; i < s->n_fields; i++) {
         DT_TRY(parse_port(s, &s->field[i], &s->shape[i]));
     }
-    return ops->count(self, &s->count);
+    dt_status st = DT_OK;
+    DT_CALL_PLUGIN(st, who, "count", ops->count(self, &s->count));
+    return st;
+}
+
+/* Of a plugin. */
+static dt_status check_names(const dt_data_ops *ops, const void *self)
+{
+    uint32_t n_fields = 0, n_symbols = 0;
+    const dt_port *field = ops->fields(self, &n_fields);
+    const char *const *symbol = ops->symbols(self, &n_symbols);
+    if (n_fields > DT_SAMPLES_MAX_FIELDS || n_symbols > DT_SAMPLES_MAX_SYMBOLS || (n_symbols > 0 && symbol == NULL)) {
+        return DT_OK; /* read_ports reports it */
+    }
+    for (uint32_t k = 0; k < n_symbols; k++) {
+        DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_SYMBOL, DT_NAME_MOST_SYMBOL, symbol[k], "data symbol %u", k));
+    }
+    return dt_ports_check(DT_EPLUGIN, who, "field", field, n_fields);
 }
 
 dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int64_t slice_rows)
 {
+    DT_TRY(check_names(ops, self));
     DT_TRY(read_ports(s, ops, self));
     return s->count <= DT_SAMPLES_MOST ? scan_sizes(s, slice_rows)
                                        : DT_FAIL(DT_EPLUGIN, "the source counts %llu samples, expected at most 2^40",
@@ -275,7 +287,7 @@ dt_status dt_samples_read(const dt_samples *s, const uint64_t *index, const uint
     }
     *used_p = at;
     dt_status st = DT_OK;
-    DT_FP_GUARD(who, "read", st = s->ops->read(s->self, index, key, n, field));
+    DT_CALL_PLUGIN(st, who, "read", s->ops->read(s->self, index, key, n, field));
     return st;
 }
 

@@ -100,6 +100,7 @@ typedef struct dt_trainer_desc {
     dt_status (*record_stored)(void *user, dt_graph *g); /* of stored, and of all that is evaluated and not live */
     dt_status (*model)(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                        uint32_t n_out);
+    bool only_acts; /* no step is made: its losses may move nothing */
 } dt_trainer_desc;
 
 typedef struct dt_trainer_memory { /* bytes on this rank */

@@ -82,13 +82,15 @@ static const dt_verb run = {/* the host has one of this name */
                             .name = "runs",
                             .summary = "never called",
                             .forms = forms};
-static const dt_verb *const verbs[] = {&count, &run, NULL};
+static const dt_verb nameless = {.struct_size = sizeof(dt_verb), .summary = "left out", .forms = forms};
+static const dt_verb *const verbs[] = {&count, &run, &nameless, NULL};
 
 /* ---- doctor ------------------------------------------------------------------------------------------------------ */
 
 static void examine(const dt_host *h, const dt_doctor_report *r)
 {
     r->add_finding(r, DT_DOCTOR_WARN, "counting", "fingers: ten", "grow some");
+    r->add_finding(r, DT_DOCTOR_WARN, NULL, NULL, NULL);
 }
 static const dt_doctor_api doctor = {.struct_size = sizeof(dt_doctor_api), .check = examine};
 
@@ -106,6 +108,8 @@ static dt_status draw(const dt_host *h, const dt_panel_view *p)
         p->html(p, text);
         p->text(p, "<extra>");
         p->html(p, "</p>");
+        p->html(p, NULL);
+        p->text(p, NULL);
     }
     DT_TRY_H(p->chart(p, "no_such_metric"));
     return strcmp(p->phase, "phase2_ppo") == 0 ? DT_OK : DT_FAIL_H(h, DT_EDATA, "no phase of mine");

@@ -78,8 +78,11 @@ expect 0 --complete verbs cou
 says count
 expect 0 --complete verb:count ref
 says refuse
+expect 0 count words a
+has "extra: a verb: its name is NULL"
 expect 0 doctor
 has "fingers: ten"
+has "no finding (NULL)"
 has "grow some"
 
 # --- profiles lie in a folder next to plugins ---

@@ -148,7 +148,7 @@ static void test_bad_tables(void **state)
                   "option count is declared twice");
     dt_option odd[] = {O(count, DT_OPT_I64, "1", 0, 9, NULL), DT_OPTION_END};
     odd[0].name = "Count";
-    table_refused(odd, "expected a name of a-z");
+    table_refused(odd, "an option: its name \"Count\"");
     odd[0].name = "count";
     odd[0].offset = sizeof(all);
     table_refused(odd, "outside its struct");

@@ -9,6 +9,7 @@
 
 #include "plugin/loader/inner.h"
 #include "base/err.h"
+#include "base/name.h"
 #include "config/schema.h"
 
 #include <inttypes.h>
@@ -26,17 +27,17 @@ const char *dt_kind_name(uint32_t kind)
     return kind >= DT_KIND_PHASE && kind <= DT_KIND_DATA ? names[kind] : "unknown";
 }
 
-static bool is_legal_name(const char *name)
-{
-    return name != NULL && *name >= 'a' && *name <= 'z' &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(name);
-}
-
 /* The smaller of both sizes into a zeroed whole. */
 static void copy_smaller_table(void *whole, uint32_t whole_bytes, const void *raw, uint32_t raw_bytes)
 {
     memset(whole, 0, whole_bytes);
     memcpy(whole, raw, raw_bytes < whole_bytes ? raw_bytes : whole_bytes);
+}
+
+/* Texts that only people read; check.c of the trial asks for them. */
+static const char *text_or_none(const char *text)
+{
+    return text != NULL ? text : "";
 }
 
 /* The members that keep their places in every major version, then what must agree for the rest to be readable. */
@@ -83,10 +84,7 @@ dt_status dt_plugin_check(const dt_plugin *raw, const char *file, const char *na
         return DT_FAIL(DT_EPLUGIN, "%s: its entry point returns no descriptor", file);
     }
     DT_TRY(check_prefix(raw, file));
-    if (!is_legal_name(raw->name)) {
-        return DT_FAIL(DT_EPLUGIN, "%s: its name is \"%s\", expected a-z, 0-9 and _, beginning with a letter", file,
-                       raw->name != NULL ? raw->name : "");
-    }
+    DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_WORD, DT_NAME_MOST_WORD, raw->name, "%s: the plugin", file));
     if (name != NULL && strcmp(raw->name, name) != 0) {
         return DT_FAIL(DT_EPLUGIN,
                        "%s: the plugin inside is called \"%s\", expected \"%s\" from the name of the file; "
@@ -94,6 +92,9 @@ dt_status dt_plugin_check(const dt_plugin *raw, const char *file, const char *na
                        file, raw->name, name, raw->name);
     }
     copy_smaller_table(desc_p, sizeof(*desc_p), raw, raw->struct_size);
+    desc_p->version = text_or_none(desc_p->version);
+    desc_p->vendor = text_or_none(desc_p->vendor);
+    desc_p->license = text_or_none(desc_p->license);
     if ((raw->n_components == 0 || raw->components == NULL) && desc_p->extension == NULL) {
         return DT_FAIL(DT_EPLUGIN,
                        "%s: contains no components, expected at least one phase, model, environment or data source",
@@ -189,10 +190,9 @@ dt_status dt_component_check(const dt_component *raw, const dt_loaded_plugin *p,
     }
     copy_smaller_table(&out_p->desc, sizeof(out_p->desc), raw, raw->struct_size);
     const dt_component *comp = &out_p->desc;
-    if (!is_legal_name(comp->id)) {
-        return DT_FAIL(DT_EPLUGIN, "%s: a component's id is \"%s\", expected a-z, 0-9 and _, beginning with a letter",
-                       file, comp->id != NULL ? comp->id : "");
-    }
+    out_p->desc.summary = text_or_none(comp->summary);
+    out_p->desc.reference = text_or_none(comp->reference);
+    DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_WORD, DT_NAME_MOST_WORD, comp->id, "%s: a component", file));
     if (dt_config_is_host_section(comp->id)) {
         return DT_FAIL(DT_EPLUGIN, "%s: the id \"%s\" is reserved in dtrain's configuration; choose another", file,
                        comp->id);
@@ -203,11 +203,10 @@ dt_status dt_component_check(const dt_component *raw, const dt_loaded_plugin *p,
                        "or set another kind",
                        file, comp->id, comp->kind, DT_KIND_PHASE, DT_KIND_DATA);
     }
-    if (comp->kind == DT_KIND_MODEL && !is_legal_name(comp->role)) {
-        return DT_FAIL(DT_EPLUGIN,
-                       "%s: model %s has the role \"%s\", expected perception, world, controller, shield or "
-                       "another word of a-z, 0-9 and _",
-                       file, comp->id, comp->role != NULL ? comp->role : "");
+    if (comp->kind == DT_KIND_MODEL) {
+        DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_WORD, DT_NAME_MOST_WORD, comp->role,
+                             "%s: the role of model %s (perception, world, controller, shield or another word)", file,
+                             comp->id));
     }
     dt_status st = dt_option_table_check(comp->options, comp->config_size);
     if (st != DT_OK) {

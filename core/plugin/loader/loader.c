@@ -7,6 +7,7 @@
 #include "plugin/loader/inner.h"
 #include "base/err.h"
 #include "base/fp_mode.h"
+#include "base/plugin_call.h"
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -237,7 +238,7 @@ static dt_status register_plugin(dt_loader *l, dt_loaded_plugin *p)
     if (st == DT_OK && p->desc.init != NULL) {
         dt_error_clear();
         report_next(l, "init");
-        DT_FP_GUARD(p->path, "init", st = p->desc.init(l->host));
+        DT_CALL_PLUGIN(st, p->path, "init", p->desc.init(l->host));
         if (st < 0) {
             st = DT_CONTEXT(DT_EPLUGIN, "%s: its init failed with %s", p->path, dt_status_name(st));
         } else {

@@ -10,9 +10,12 @@
 
 #include "base/err.h"
 #include "base/fp_mode.h"
+#include "base/plugin_call.h"
 #include "base/mem.h"
+#include "base/name.h"
 #include "base/str.h"
 #include "dtrain/svc/bind.h"
+#include "engine/tensor/port.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,24 +89,13 @@ static const char *append_port_names(const dt_port *p, uint32_t n, char text[256
     return text;
 }
 
-/* What a plugin lists may lack its texts. */
-static dt_status check_texts(const char *id, const char *side, const dt_port *p, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        if (p == NULL || p[i].name == NULL || p[i].dims == NULL) {
-            return DT_FAIL(DT_EPLUGIN, "%s: %s %u has no name or no dims", id, side, i);
-        }
-    }
-    return DT_OK;
-}
-
 static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_model_request *want)
 {
     const char *phase = s->d.phase->desc.id;
     const char *id = m->comp->desc.id;
     uint32_t n = 0;
     const dt_port *in = m->comp->ops.model.inputs(m->self, &n);
-    DT_TRY(check_texts(id, "input", in, n));
+    DT_TRY(dt_ports_check(DT_EPLUGIN, id, "input", in, n));
     for (uint32_t i = 0; i < n; i++) {
         const dt_port *o = dt_port_find(want->offers, want->n_offers, in[i].name);
         if (o == NULL && (in[i].flags & DT_PORT_OPTIONAL) == 0) {
@@ -117,7 +109,7 @@ static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_mode
         }
     }
     const dt_port *out = m->comp->ops.model.outputs(m->self, &n);
-    DT_TRY(check_texts(id, "output", out, n));
+    DT_TRY(dt_ports_check(DT_EPLUGIN, id, "output", out, n));
     for (uint32_t i = 0; i < want->n_needs; i++) {
         const dt_port *need = &want->needs[i];
         const dt_port *o = dt_port_find(out, n, need->name);
@@ -141,9 +133,30 @@ static const char *model_wired_to_role(const dt_stage *s, const char *role)
     return strcmp(role, "controller") == 0 ? s->d.controller : NULL;
 }
 
+static dt_status check_request(const char *phase, const dt_model_request *want, dt_model *const *out)
+{
+    if (want == NULL || out == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s binds a model without a %s", phase,
+                       want == NULL ? "description" : "place for its handle");
+    }
+    DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_WORD, DT_NAME_MOST_WORD, want->role, "%s: the role of a model it binds",
+                         phase));
+    if (want->dims == NULL && want->n_dims > 0) {
+        return DT_FAIL(DT_EPLUGIN, "%s: the model %s gets %u sizes, but their list is NULL", phase, want->role,
+                       want->n_dims);
+    }
+    for (uint32_t i = 0; i < want->n_dims; i++) {
+        DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_KEY, DT_NAME_MOST_WORD, want->dims[i].name,
+                             "%s: size %u that the model %s gets", phase, i, want->role));
+    }
+    DT_TRY(dt_ports_check(DT_EPLUGIN, phase, "offered input", want->offers, want->n_offers));
+    return dt_ports_check(DT_EPLUGIN, phase, "needed output", want->needs, want->n_needs);
+}
+
 static dt_status bind_model(const dt_host *h, const dt_model_request *want, dt_model **out)
 {
     dt_stage *s = dt_stage_of(h);
+    DT_TRY(check_request(s->d.phase->desc.id, want, out));
     const char *id = model_wired_to_role(s, want->role);
     *out = NULL;
     if (id == NULL || id[0] == '\0') {
@@ -168,8 +181,8 @@ static dt_status bind_model(const dt_host *h, const dt_model_request *want, dt_m
     DT_TRY(dt_component_configure(s, m->comp, NULL, 0, &m->config, &m->self));
     m->created = true; /* destroy is called once per create, even a failed one */
     dt_status st = DT_OK;
-    DT_FP_GUARD(m->comp->desc.id, "create",
-                st = m->comp->ops.model.create(m->self, h, m->config, want->dims, want->n_dims));
+    DT_CALL_PLUGIN(st, m->comp->desc.id, "create",
+                   m->comp->ops.model.create(m->self, h, m->config, want->dims, want->n_dims));
     if (st < 0) {
         return DT_CONTEXT(st, "creating %s", id);
     }
@@ -181,6 +194,9 @@ static dt_status bind_model(const dt_host *h, const dt_model_request *want, dt_m
 static const dt_port *bind_model_output(const dt_model *m, const char *name)
 {
     uint32_t n = 0;
+    if (m == NULL || name == NULL) {
+        return NULL;
+    }
     const dt_port *p = m->comp->ops.model.outputs(m->self, &n);
     return dt_port_find(p, n, name);
 }
@@ -188,6 +204,19 @@ static const dt_port *bind_model_output(const dt_model *m, const char *name)
 static const char *bind_model_id(const dt_model *m)
 {
     return m->comp->desc.id;
+}
+
+/* What a phase records a model with. */
+static dt_status check_named(const dt_model *m, const char *side, const dt_named *x, uint32_t n)
+{
+    if (x == NULL && n > 0) {
+        return DT_FAIL(DT_EINVAL, "%s is recorded with %u %ss, but their list is NULL", m->comp->desc.id, n, side);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        DT_TRY(dt_name_check(DT_EINVAL, DT_NAME_WORD, DT_NAME_MOST_WORD, x[i].name, "%s is recorded with %s %u",
+                             m->comp->desc.id, side, i));
+    }
+    return DT_OK;
 }
 
 /* svc/graph.h model(): named tensors into the model's own order and back. */
@@ -199,6 +228,11 @@ dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *
     dt_tensor *outs[MAX_PORTS] = {NULL};
     uint32_t n_pi = 0;
     uint32_t n_po = 0;
+    if (m == NULL) {
+        return DT_FAIL(DT_EINVAL, "a graph records the model NULL; pass the handle that bind->model returned");
+    }
+    DT_TRY(check_named(m, "input", in, n_in));
+    DT_TRY(check_named(m, "output", out, n_out));
     const dt_port *pi = m->comp->ops.model.inputs(m->self, &n_pi);
     const dt_port *po = m->comp->ops.model.outputs(m->self, &n_po);
     if (n_pi > MAX_PORTS || n_po > MAX_PORTS) {
@@ -216,7 +250,7 @@ dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *
     }
     dt_graph_set_scope(g, m->role);
     dt_status st = DT_OK;
-    DT_FP_GUARD(m->comp->desc.id, "forward", st = m->comp->ops.model.forward(m->self, g, ins, outs));
+    DT_CALL_PLUGIN(st, m->comp->desc.id, "forward", m->comp->ops.model.forward(m->self, g, ins, outs));
     dt_graph_set_scope(g, "");
     if (st == DT_OK) {
         st = g->api->status(g);

@@ -8,8 +8,9 @@
 #include "plugin/service/stream.h"
 
 #include "base/err.h"
-#include "base/fp_mode.h"
+#include "base/plugin_call.h"
 #include "base/log.h"
+#include "base/name.h"
 #include "dtrain/ext/dataset.h"
 #include "dtrain/helpers.h"
 #include "dtrain/svc/bind.h"
@@ -99,6 +100,7 @@ dt_status dt_bind_data(const dt_host *h, const dt_setting *overrides, uint32_t n
     if (s->n_data == DT_STAGE_MAX_DATA || n > 13) {
         return DT_FAIL(DT_EPLUGIN, "%s binds more than %d data sets", s->d.phase->desc.id, DT_STAGE_MAX_DATA);
     }
+    DT_TRY(dt_settings_check(s->d.phase->desc.id, overrides, n));
     if (opts->source[0] == '\0') {
         return DT_FAIL(DT_ECONFIG, "%s reads data, but data.source is empty; set it to the id of a data component",
                        s->d.phase->desc.id);
@@ -135,7 +137,7 @@ dt_status dt_bind_data(const dt_host *h, const dt_setting *overrides, uint32_t n
     DT_TRY(dt_component_configure(s, d->comp, over, n_over, &d->config, &d->self));
     d->created = true;
     dt_status st = DT_OK;
-    DT_FP_GUARD(d->comp->desc.id, "create", st = d->comp->ops.data.create(d->self, h, d->config));
+    DT_CALL_PLUGIN(st, d->comp->desc.id, "create", d->comp->ops.data.create(d->self, h, d->config));
     if (st >= 0) {
         st = dt_samples_open(&d->source, &d->comp->ops.data, d->self, slice_rows_of(&s->opts.engine));
     }
@@ -158,6 +160,10 @@ dt_status dt_bind_own_data(const dt_host *h, const dt_data_ops *ops, void *self,
         return DT_FAIL(DT_EPLUGIN, "%s binds more than %d data sets", s->d.phase->desc.id, DT_STAGE_MAX_DATA);
     }
     dt_data *d = &s->data[s->n_data];
+    if (ops == NULL || out == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s makes data without %s", s->d.phase->desc.id,
+                       ops == NULL ? "functions" : "a place for its handle");
+    }
     memset(d, 0, sizeof(*d));
     memcpy(&d->own, ops, ops->struct_size < sizeof(d->own) ? ops->struct_size : sizeof(d->own));
     if (d->own.fields == NULL || d->own.symbols == NULL || d->own.count == NULL || d->own.sizes == NULL ||
@@ -176,7 +182,7 @@ dt_status dt_bind_own_data(const dt_host *h, const dt_data_ops *ops, void *self,
 
 const dt_port *dt_bind_data_field(const dt_data *d, const char *name)
 {
-    return dt_port_find(d->source.field, d->source.n_fields, name);
+    return name != NULL ? dt_port_find(d->source.field, d->source.n_fields, name) : NULL;
 }
 
 uint64_t dt_bind_data_count(const dt_data *d)
@@ -204,6 +210,7 @@ dt_status dt_bind_data_statistics(const dt_data *d, const char *field, dt_field_
     const dt_data_ops *ops = d->comp != NULL ? &d->comp->ops.data : &d->own;
     void *self = d->comp != NULL ? d->self : d->source.self;
     const char *who = d->comp != NULL ? d->comp->desc.id : "the phase's data";
+    DT_TRY(dt_name_given(field, "data_statistics"));
     const dt_port *port = dt_bind_data_field(d, field);
     if (port == NULL) {
         return DT_BREACH(DT_ENOTFOUND, "%s has no field %s", who, field);
@@ -218,7 +225,8 @@ dt_status dt_bind_data_statistics(const dt_data *d, const char *field, dt_field_
         return DT_BREACH(DT_EUNSUPPORTED, "%s keeps no statistics of its fields", who);
     }
     memset(out, 0, n * sizeof(*out));
-    const dt_status st = ops->statistics(self, field, out, n);
+    dt_status st = DT_OK;
+    DT_CALL_PLUGIN(st, who, "statistics", ops->statistics(self, field, out, n));
     if (st < 0) {
         (void)DT_CONTEXT(st, "statistics of field %s of %s", field, who);
         return st == DT_EUNSUPPORTED ? dt_error_mark_breach(st) : st; /* of a field without them */

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/fp_mode.h"
+#include "base/plugin_call.h"
 #include "base/mem.h"
 #include "base/signals.h"
 #include "dtrain/ext/isolated.h"
@@ -58,7 +59,7 @@ static dt_status create_in_process(const maker *m, void *self)
     if (is_first && d->stops != NULL && d->stops(d->stops_user)) {
         st = DT_FAIL(DT_EINTERRUPTED, "asked to stop before %s was created", m->comp->desc.id);
     } else {
-        DT_FP_GUARD(m->comp->desc.id, "create", st = m->comp->ops.env.create(self, &e->stage->host, m->with->config));
+        DT_CALL_PLUGIN(st, m->comp->desc.id, "create", m->comp->ops.env.create(self, &e->stage->host, m->with->config));
     }
     dt_signals_set_nothing_to_save(false);
     return st;
@@ -118,7 +119,9 @@ static dt_status finish_instance(const maker *m, void *self)
     dt_env *e = m->e;
     const dt_env_ops *ops = e->in_process ? &dt_process_ops : &m->comp->ops.env;
     dt_env_spec spec = {.struct_size = sizeof(spec)};
-    DT_TRY_PLUGIN(ops->spec(self, &spec), "spec");
+    dt_status st = DT_OK;
+    DT_CALL_PLUGIN(st, m->comp->desc.id, "spec", ops->spec(self, &spec));
+    DT_TRY_PLUGIN(st, "spec");
     m->with->max_steps = spec.max_steps;
     return check_spec(m, &spec);
 }
@@ -133,9 +136,10 @@ static dt_status recreate_instance(void *user, uint32_t number, void *self)
     dt_status st = DT_OK;
     DT_FP_GUARD(c->id, "destroy", m.comp->ops.env.destroy(self));
     memset(self, 0, c->state_size > 0 ? c->state_size : 1);
-    DT_FP_GUARD(c->id, "create", st = m.comp->ops.env.create(self, &r->e->stage->host, m.with->config));
+    DT_CALL_PLUGIN(st, c->id, "create", m.comp->ops.env.create(self, &r->e->stage->host, m.with->config));
     DT_TRY(st > 0 ? DT_OK : st);
-    DT_TRY_PLUGIN(m.comp->ops.env.spec(self, &spec), "spec");
+    DT_CALL_PLUGIN(st, m.comp->desc.id, "spec", m.comp->ops.env.spec(self, &spec));
+    DT_TRY_PLUGIN(st, "spec");
     return dt_layout_compare(dt_env_get_layout(r->e, r->with), &spec);
 }
 
@@ -550,6 +554,7 @@ dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n,
         return DT_FAIL(DT_EPLUGIN, "%s sets %u options of its environment; at most %d are possible",
                        s->d.phase->desc.id, n, SETTINGS_MAX);
     }
+    DT_TRY(dt_settings_check(s->d.phase->desc.id, overrides, n));
     for (uint32_t i = 0; i < n; i++) {
         set.at[i] = overrides[i];
     }

@@ -7,11 +7,14 @@
 #include "plugin/service/stage.h"
 
 #include "base/err.h"
+#include "base/name.h"
 #include "dtrain/svc/datasets.h"
 
 static dt_status record_dataset_opened(const dt_host *h, const dt_dataset *d)
 {
     dt_stage *s = dt_stage_of(h);
+    enum { MOST_PATH = 4095 };
+    DT_TRY(dt_text_check(DT_EPLUGIN, MOST_PATH, d->path, "the path of an open data set"));
     if (s->n_datasets == DT_STAGE_MAX_DATASETS) {
         return DT_FAIL(DT_EPLUGIN, "more than %d data sets are open", DT_STAGE_MAX_DATASETS);
     }

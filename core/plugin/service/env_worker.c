@@ -7,7 +7,7 @@
 #include "plugin/service/env_worker.h"
 
 #include "base/err.h"
-#include "base/fp_mode.h"
+#include "base/plugin_call.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "rl/env/process_scene.h"
@@ -88,7 +88,7 @@ static dt_status create_environment(void *user, void *self)
 {
     const maker *m = user;
     dt_status st = DT_OK;
-    DT_FP_GUARD(m->comp->desc.id, "create", st = m->comp->ops.env.create(self, &m->stage.host, m->config));
+    DT_CALL_PLUGIN(st, m->comp->desc.id, "create", m->comp->ops.env.create(self, &m->stage.host, m->config));
     return st;
 }
 

@@ -50,7 +50,7 @@ static void host_release(const dt_host *h, void *p)
 /* None of the host's; those of plugins that are linked in need nothing of a phase. */
 static const void *plugin_service(const dt_host *h, const char *id)
 {
-    return dt_loader_find_service(NULL, id);
+    return id != NULL ? dt_loader_find_service(NULL, id) : NULL;
 }
 
 void dt_host_init(dt_host *h)

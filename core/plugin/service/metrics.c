@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/name.h"
 #include "base/str.h"
 #include "dtrain/svc/metrics.h"
 
@@ -16,8 +17,28 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Calls return no status: the callback that makes them fails. */
+static bool is_key(dt_stage *s, const char *call, const char *name, bool has_values)
+{
+    enum { MOST = 255 };
+    const char *id = s->d.phase->desc.id;
+    dt_status st = dt_text_check(DT_EPLUGIN, MOST, name, "%s: the name of %s of dtrain.metrics/1", id, call);
+    if (st == DT_OK && (*name == '\0' || !has_values)) {
+        st = DT_FAIL(DT_EPLUGIN,
+                     "%s: %s of dtrain.metrics/1 is called with %s; pass a name such as \"charts/x\", and numbers", id,
+                     call, *name == '\0' ? "an empty name" : "values that are NULL");
+    }
+    if (st != DT_OK) {
+        dt_stage_keep_misuse(s);
+    }
+    return st == DT_OK;
+}
+
 static void metrics_scalar(const dt_host *h, const char *name, double value)
 {
+    if (!is_key(dt_stage_of(h), "scalar", name, true)) {
+        return;
+    }
     dt_metrics_add_scalar(dt_stage_of(h)->d.metrics, name, value);
 }
 
@@ -25,6 +46,9 @@ static void metrics_report(const dt_host *h, const char *key, const double *valu
 {
     dt_stage *s = dt_stage_of(h);
     const uint32_t count = n > 0 ? n : 1;
+    if (!is_key(s, "report", key, value != NULL)) {
+        return;
+    }
     if (s->results.n == DT_STAGE_MAX_RESULTS) {
         dt_log(DT_LOG_WARN, "%s has more than %d results; %s is left out", s->d.phase->desc.id, DT_STAGE_MAX_RESULTS,
                key);
@@ -64,6 +88,9 @@ static void metrics_picture(const dt_host *h, const char *key, const float *valu
 {
     dt_stage *s = dt_stage_of(h);
     const uint64_t n = (uint64_t)columns * (rows > 0 ? rows : 1);
+    if (!is_key(s, "picture", key, value != NULL || n == 0)) {
+        return;
+    }
     if (s->results.n_pictures == DT_STAGE_MAX_PICTURES || n > DT_STAGE_MAX_PICTURE_VALUES) {
         dt_log(DT_LOG_WARN, "%s leaves more for pictures than %d tables of %d numbers; %s is left out",
                s->d.phase->desc.id, DT_STAGE_MAX_PICTURES, DT_STAGE_MAX_PICTURE_VALUES, key);

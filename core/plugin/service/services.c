@@ -22,6 +22,9 @@
 static const void *host_service(const dt_host *h, const char *id)
 {
     const dt_stage_rollouts *rollouts = dt_stage_of(h)->d.rollouts;
+    if (id == NULL) {
+        return NULL;
+    }
     const struct {
         const char *id;
         const void *table;

@@ -8,9 +8,11 @@
 
 #include "base/err.h"
 #include "base/fp_mode.h"
+#include "base/plugin_call.h"
 #include "base/mem.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static dt_status create_phase(dt_stage *s)
@@ -27,11 +29,11 @@ static dt_status create_phase(dt_stage *s)
         DT_TRY(dt_reject_disabled_options(s, p, s->config));
     }
     if (p->desc.check != NULL) {
-        DT_FP_GUARD(p->desc.id, "check", st = p->desc.check(&s->host, s->config));
+        DT_CALL_PLUGIN(st, p->desc.id, "check", p->desc.check(&s->host, s->config));
         DT_TRY_PLUGIN(st, "check");
     }
     s->created = true;
-    DT_FP_GUARD(p->desc.id, "create", st = p->ops.phase.create(s->self, &s->host, s->config));
+    DT_CALL_PLUGIN(st, p->desc.id, "create", p->ops.phase.create(s->self, &s->host, s->config));
     return dt_error_blame_plugin(st);
 }
 
@@ -64,6 +66,22 @@ dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)
     return DT_OK;
 }
 
+void dt_stage_keep_misuse(dt_stage *s)
+{
+    if (s->misuse == DT_OK) {
+        s->misuse = dt_error_status();
+        (void)snprintf(s->misuse_text, sizeof(s->misuse_text), "%s", dt_error_text());
+    }
+}
+
+/* After a callback that returned st. */
+static dt_status take_misuse(dt_stage *s, dt_status st)
+{
+    const dt_status misuse = s->misuse;
+    s->misuse = DT_OK;
+    return misuse != DT_OK && st >= 0 ? DT_FAIL(misuse, "%s", s->misuse_text) : st;
+}
+
 dt_status dt_stage_start(dt_stage *s)
 {
     s->started = true;
@@ -73,7 +91,8 @@ dt_status dt_stage_start(dt_stage *s)
         }
     }
     dt_status st = DT_OK;
-    DT_FP_GUARD(s->d.phase->desc.id, "start", st = s->d.phase->ops.phase.start(s->self));
+    DT_CALL_PLUGIN(st, s->d.phase->desc.id, "start", s->d.phase->ops.phase.start(s->self));
+    st = take_misuse(s, st);
     for (uint32_t i = 0; st >= 0 && i < s->n_trains; i++) {
         st = s->train[i].trainer != NULL ? dt_trainer_check_started(s->train[i].trainer) : DT_OK;
     }
@@ -94,7 +113,8 @@ dt_status dt_stage_iterate(dt_stage *s, dt_progress *out)
     const uint64_t moves = s->trainer != NULL ? dt_trainer_vector_updates(s->trainer) : 0;
     clear_progress(out);
     dt_status st = DT_OK;
-    DT_FP_GUARD(s->d.phase->desc.id, "iterate", st = s->d.phase->ops.phase.iterate(s->self, out));
+    DT_CALL_PLUGIN(st, s->d.phase->desc.id, "iterate", s->d.phase->ops.phase.iterate(s->self, out));
+    st = take_misuse(s, st);
     if (st > DT_AGAIN) {
         return DT_FAIL(DT_EPLUGIN, "iterate of phase %s returned %d, which is not a valid code", s->d.phase->desc.id,
                        (int)st);
@@ -129,7 +149,8 @@ dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out)
     s->is_evaluating = true;
     mark_acting(s, dt_trainer_acting_begin);
     dt_status st = DT_OK;
-    DT_FP_GUARD(s->d.phase->desc.id, "evaluate", st = s->d.phase->ops.phase.evaluate(s->self, out));
+    DT_CALL_PLUGIN(st, s->d.phase->desc.id, "evaluate", s->d.phase->ops.phase.evaluate(s->self, out));
+    st = take_misuse(s, st);
     mark_acting(s, dt_trainer_acting_end);
     s->is_evaluating = false;
     return dt_error_blame_plugin(st);
@@ -139,7 +160,8 @@ dt_status dt_stage_finish(dt_stage *s)
 {
     dt_status st = DT_OK;
     if (s->d.phase->ops.phase.finish != NULL) {
-        DT_FP_GUARD(s->d.phase->desc.id, "finish", st = s->d.phase->ops.phase.finish(s->self));
+        DT_CALL_PLUGIN(st, s->d.phase->desc.id, "finish", s->d.phase->ops.phase.finish(s->self));
+        st = take_misuse(s, st);
     }
     return st <= 0 ? dt_error_blame_plugin(st)
                    : DT_FAIL(DT_EPLUGIN, "finish of phase %s returned %d, which is not a valid code",

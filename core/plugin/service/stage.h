@@ -39,6 +39,9 @@ struct dt_data {           /* bound data */
     void *self, *config;
     dt_samples source;
     bool created;
+    /* What a phase draws itself (svc/replay.h): a trainer that is about to be created reads it, `samples` in a step;
+     * source.count may change. DT_ECONFIG. NULL: a step takes any number. */
+    dt_status (*accept_step)(struct dt_data *d, uint64_t samples);
 };
 
 typedef struct dt_trained_on { /* what the weights of an evaluation are known to have seen */
@@ -101,6 +104,8 @@ typedef struct dt_stage {
     dt_host host;
     void *self, *config;
     bool created, started;
+    dt_status misuse; /* of a call that returns no status; the callback that made it fails */
+    char misuse_text[512];
     bool is_evaluating; /* the phase evaluates, which may be done again; an iteration is not broken off */
     dt_model model[DT_STAGE_MAX_MODELS];
     uint32_t n_models;
@@ -147,6 +152,8 @@ dt_status dt_stage_open_moments(dt_stage *s, bool is_gathered) DT_NODISCARD;
 void dt_stage_close_moments(dt_stage *s, bool is_changed);
 /* Steps that the trainers after the first have made, together. */
 uint64_t dt_stage_further_steps(const dt_stage *s);
+/* A call that returns no status got what it cannot take, as recorded: the first one is kept. */
+void dt_stage_keep_misuse(dt_stage *s);
 static inline dt_stage *dt_stage_of(const dt_host *h)
 {
     return h->priv;
@@ -184,6 +191,10 @@ dt_status dt_bind_check_stat(const char *who, const char *field, uint32_t column
 /* component.c: configuration section of a component, checked, and zeroed state of a first instance. */
 dt_status dt_component_configure(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over,
                                  void **config, void **self) DT_NODISCARD;
+/* Ports that the phase hands to a service; what: "kept value". DT_EPLUGIN. */
+dt_status dt_stage_check_ports(const dt_stage *s, const char *what, const dt_port *p, uint32_t n) DT_NODISCARD;
+/* Options that `who` sets of a component that it binds. DT_EPLUGIN. */
+dt_status dt_settings_check(const char *who, const dt_setting *set, uint32_t n) DT_NODISCARD;
 /* idle_options.c: DT_ECONFIG for options that the user set and that have no effect. */
 dt_status dt_reject_disabled_options(const dt_stage *s, const dt_loaded *c, const void *config) DT_NODISCARD;
 /* over: values that the host and the phase set. */

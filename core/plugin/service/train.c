@@ -9,7 +9,8 @@
 
 #include "base/err.h"
 #include "base/fault.h"
-#include "base/fp_mode.h"
+#include "base/name.h"
+#include "base/plugin_call.h"
 #include "dtrain/svc/train.h"
 
 #include <math.h>
@@ -34,13 +35,26 @@ static void train_destroy(dt_train *t)
     }
 }
 
+static dt_status check_step_input(const dt_train *t, const char *call, const char *name, const float *value, uint32_t n)
+{
+    const char *id = t->stage->d.phase->desc.id;
+    DT_TRY(dt_name_check(DT_EINVAL, DT_NAME_KEY, DT_NAME_MOST_KEY, name, "%s: the step input of %s", id, call));
+    if (value == NULL || n == 0) {
+        return DT_FAIL(DT_EINVAL, "%s: %s of step input %s has %s; pass as many values as record declares", id, call,
+                       name, n == 0 ? "0 values" : "the values NULL");
+    }
+    return DT_OK;
+}
+
 static dt_status train_set(dt_train *t, const char *name, const float *value, uint32_t n)
 {
+    DT_TRY(check_step_input(t, "set", name, value, n));
     return dt_trainer_step_input_set(t->trainer, name, value, n);
 }
 
 static dt_status train_set_acting(dt_train *t, const char *name, const float *value, uint32_t n)
 {
+    DT_TRY(check_step_input(t, "set_acting", name, value, n));
     return dt_trainer_acting_input_set(t->trainer, name, value, n);
 }
 
@@ -124,7 +138,7 @@ static dt_status check_rows(void *user, const dt_rows *r)
         return DT_FAIL(DT_EINTERRUPTED, "asked to stop while %s was evaluated", d->phase->desc.id);
     }
     dt_status st = DT_OK;
-    DT_FP_GUARD(d->phase->desc.id, "a callback of evaluate", st = j->each(j->user, r));
+    DT_CALL_PLUGIN(st, d->phase->desc.id, "a callback of evaluate", j->each(j->user, r));
     return st;
 }
 
@@ -138,6 +152,11 @@ static dt_status train_evaluate(dt_train *t, dt_data *d, void *user, dt_status (
     }
     const dt_status mine = dt_trainer_evaluate(t->trainer, &d->source, &j, check_rows);
     return dt_comm_agree(j.stage->d.comm, mine);
+}
+
+static const void *train_rows(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank)
+{
+    return r != NULL && name != NULL ? dt_rows_get_output(r, name, dim, rank) : NULL;
 }
 
 static dt_status train_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *steps_per_epoch)
@@ -169,20 +188,34 @@ static dt_status train_vector_set(dt_train *t, const float *in)
     return dt_trainer_vector_set(t->trainer, in);
 }
 
+static dt_status check_losses(const char *const *loss, uint32_t n, const char *call)
+{
+    if (loss == NULL && n > 0) {
+        return DT_FAIL(DT_EINVAL, "%s of %u losses, but their list is NULL; pass the list", call, n);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        DT_TRY(dt_name_given(loss[i], call));
+    }
+    return DT_OK;
+}
+
 static dt_status train_gradient(dt_train *t, const char *loss, float *out, double *value)
 {
     dt_stage_restore_fp_mode(t->stage);
+    DT_TRY(check_losses(&loss, 1, "gradient"));
     return dt_trainer_gradient(t->trainer, loss, out, value);
 }
 
 static dt_status train_losses(dt_train *t, const char *const *loss, uint32_t n, double *out)
 {
     dt_stage_restore_fp_mode(t->stage);
+    DT_TRY(check_losses(loss, n, "losses"));
     return dt_trainer_losses(t->trainer, loss, n, out);
 }
 
 static dt_status train_plan_losses(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient)
 {
+    DT_TRY(check_losses(loss, n, "plan_losses"));
     return dt_trainer_compile_losses(t->trainer, loss, n, has_gradient != 0);
 }
 
@@ -249,7 +282,11 @@ static dt_status train_constant_set(dt_train *t, const char *name, const float *
 static dt_status train_refill(dt_train *t, dt_status (*change)(void *user), void *user)
 {
     dt_trainer_discard_prefetched(t->trainer);
-    return change != NULL ? change(user) : DT_OK;
+    dt_status st = DT_OK;
+    if (change != NULL) {
+        DT_CALL_PLUGIN(st, t->stage->d.phase->desc.id, "change of refill", change(user));
+    }
+    return st;
 }
 
 const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
@@ -258,7 +295,7 @@ const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .set = train_set,
                                        .step = train_step,
                                        .evaluate = train_evaluate,
-                                       .rows = dt_rows_get_output,
+                                       .rows = train_rows,
                                        .samples = dt_rows_samples,
                                        .position = train_position,
                                        .seek = train_seek,

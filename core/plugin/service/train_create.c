@@ -7,6 +7,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/name.h"
+#include "base/plugin_call.h"
 #include "comm/tree_sum.h"
 #include "plan/machine/limits.h"
 #include "plugin/service/user_ops.h"
@@ -54,7 +56,7 @@ static dt_status register_models(dt_train *t)
         r.face = (dt_params){.struct_size = sizeof(dt_params), .priv = &r, .add = add_param};
         if (m->comp->ops.model.params != NULL) {
             dt_status st = DT_OK;
-            DT_FP_GUARD(m->comp->desc.id, "params", st = m->comp->ops.model.params(m->self, &r.face));
+            DT_CALL_PLUGIN(st, m->comp->desc.id, "params", m->comp->ops.model.params(m->self, &r.face));
             if (st < 0) {
                 return DT_CONTEXT(st, "registering the parameters of %s", m->comp->desc.id);
             }
@@ -139,23 +141,12 @@ static dt_train_group read_group_desc(const dt_train_desc *d, uint32_t i)
     return g;
 }
 
-/* what: "group" or "trainer" */
-static dt_status check_name(const char *id, const char *what, const char *name)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
-    if (name[0] < 'a' || name[0] > 'z' || strspn(name, letters) != strlen(name) || strlen(name) > 31) {
-        return DT_FAIL(DT_EPLUGIN,
-                       "%s: the %s \"%s\": its name must begin with a-z and continue with a-z 0-9 _, up to 31 "
-                       "characters",
-                       id, what, name);
-    }
-    return DT_OK;
-}
+enum { MOST_NAME = 31 }; /* of a group or trainer: it is part of keys of metrics */
 
 static dt_status check_group(const dt_train *t, const dt_train_group *g)
 {
-    const char *id = t->stage->d.phase->desc.id, *name = g->name != NULL ? g->name : "";
-    DT_TRY(check_name(id, "group", name));
+    const char *id = t->stage->d.phase->desc.id, *name = g->name;
+    DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_WORD, MOST_NAME, name, "%s: a group of its trainer", id));
     if (g->n_roles == 0 || g->role == NULL || g->n_losses == 0 || g->loss == NULL) {
         return DT_FAIL(DT_EPLUGIN, "%s: group %s has no %s", id, name,
                        g->n_roles == 0 || g->role == NULL ? "roles" : "losses");
@@ -164,7 +155,13 @@ static dt_status check_group(const dt_train *t, const dt_train_group *g)
         return DT_FAIL(DT_EPLUGIN, "%s: group %s has the learning rate %g and the gradient clip %g", id, name,
                        g->learning_rate, g->gradient_clip);
     }
+    for (uint32_t i = 0; i < g->n_losses; i++) {
+        DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_KEY, DT_NAME_MOST_KEY, g->loss[i], "%s: loss %u of group %s", id, i,
+                             name));
+    }
     for (uint32_t i = 0; i < g->n_roles; i++) {
+        DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_WORD, DT_NAME_MOST_WORD, g->role[i], "%s: role %u of group %s", id, i,
+                             name));
         if (!has_role(&t->desc, g->role[i])) {
             return DT_FAIL(DT_EPLUGIN, "%s: group %s has the role %s, which no model of the trainer has", id, name,
                            g->role[i]);
@@ -515,6 +512,9 @@ static dt_status check_desc(const dt_train *t)
             return DT_FAIL(DT_EPLUGIN, "%s gives its trainer no model at place %u of %u", id, i, d->n_models);
         }
     }
+    DT_TRY(d->manual_loss == NULL ? DT_OK
+                                  : dt_name_check(DT_EPLUGIN, DT_NAME_KEY, DT_NAME_MOST_KEY, d->manual_loss,
+                                                  "%s: manual_loss of its trainer", id));
     if (d->schedule > DT_TRAIN_SCHEDULE_STEP) {
         return DT_FAIL(DT_EPLUGIN, "%s gives its trainer the schedule %u; DT_TRAIN_SCHEDULE_* end at %d", id,
                        d->schedule, DT_TRAIN_SCHEDULE_STEP);
@@ -539,7 +539,8 @@ static dt_status add_trainer(dt_stage *s, const char *name, dt_train **out_p)
     if (s->n_trains == DT_TRAIN_MAX_TRAINERS) {
         return DT_FAIL(DT_EPLUGIN, "%s creates more than %d trainers", id, DT_TRAIN_MAX_TRAINERS);
     }
-    DT_TRY(name != NULL ? check_name(id, "trainer", name) : DT_OK);
+    DT_TRY(name != NULL ? dt_name_check(DT_EPLUGIN, DT_NAME_WORD, MOST_NAME, name, "%s: a further trainer", id)
+                        : DT_OK);
     for (uint32_t i = 1; i < s->n_trains; i++) {
         if (strcmp(s->train[i].name, name) == 0) {
             return DT_FAIL(DT_EPLUGIN, "%s creates two trainers %s", id, name);
@@ -584,10 +585,14 @@ static dt_status create_trainer(dt_train *t)
                                 .record_stored = desc->record_stored,
                                 .model = dt_bind_forward,
                                 .apart = desc->manual_loss,
+                                .only_acts = s->d.trained_on != NULL || s->d.controller != NULL,
                                 .group = group,
                                 .n_groups = desc->n_groups,
                                 .target = targets};
-    st = dt_trainer_create(&td, &t->trainer);
+    st = desc->data->accept_step != NULL ? desc->data->accept_step(desc->data, c.batch) : DT_OK;
+    if (st == DT_OK) {
+        st = dt_trainer_create(&td, &t->trainer);
+    }
     dt_free((void *)c.shard_weights);
     return st;
 }

@@ -27,7 +27,11 @@ static dt_status add_field(dt_buffer *b, uint32_t kind, uint32_t port, uint32_t 
     }
     for (uint32_t i = 0; i < b->n_fields; i++) {
         if (strcmp(b->field[i].name, name) == 0) {
-            return DT_FAIL(DT_EPLUGIN, "a rollout would have two fields of the name %s", name);
+            return DT_FAIL(
+                DT_EPLUGIN,
+                "a rollout would have two fields of the name %s; rename the observation, or what the phase keeps, "
+                "annotates or carries",
+                name);
         }
     }
     dt_buffer_field *f = &b->field[b->n_fields];

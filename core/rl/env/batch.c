@@ -4,7 +4,7 @@
 #include "rl/env/batch.h"
 
 #include "base/err.h"
-#include "base/fp_mode.h"
+#include "base/plugin_call.h"
 
 #include <string.h>
 
@@ -155,12 +155,13 @@ void dt_batch_step(const char *id, const dt_layout *l, const dt_env_ops *ops, ui
     }
     memset(status, 0, n * sizeof(*status));
     dt_status st = DT_OK;
-    DT_FP_GUARD(id, "step_many", st = ops->step_many(self, n, &b.io, status));
+    const uint64_t n_records = dt_error_count();
+    DT_CALL_PLUGIN(st, id, "step_many", ops->step_many(self, n, &b.io, status));
     if (st > 0) {
         st = DT_FAIL(DT_EPLUGIN, "step_many returned %d", (int)st);
     }
-    for (uint32_t i = 0; i < n && st < 0; i++) {
-        status[i] = st;
+    for (uint32_t i = 0; i < n; i++) {
+        status[i] = st < 0 ? st : dt_error_require_reason(status[i], n_records, id, "step_many");
     }
     for (uint32_t k = 0; k < b.n_arrays - N_ACTIONS; k++) {
         scatter(&b.array[k], n, record);

@@ -5,22 +5,19 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/name.h"
 #include "base/str.h"
 #include "dtrain/checked.h"
 #include "engine/tensor/dtype.h"
+#include "engine/tensor/port.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { ALIGN = 64, MOST_NAME = 40 /* of a port */ };
+enum { ALIGN = 64 };
 #define MOST_BYTES ((size_t)1 << 40) /* of one observation: what memory has room for is up to the plan */
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
-
-static bool is_valid_name(const char *s)
-{
-    return s[0] >= 'a' && s[0] <= 'z' && s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
-}
 
 static dt_status check_names(const char *id, const char *what, const char *const *name, uint32_t n, uint32_t most)
 {
@@ -28,12 +25,8 @@ static dt_status check_names(const char *id, const char *what, const char *const
         return DT_FAIL(DT_EPLUGIN, "%s has %u %ss; at most %u are possible", id, n, what, most);
     }
     for (uint32_t i = 0; i < n; i++) {
-        if (name == NULL || name[i] == NULL) {
-            return DT_FAIL(DT_EPLUGIN, "%s: %s %u has no name; expected [a-z][a-z0-9_]*", id, what, i);
-        }
-        if (!is_valid_name(name[i])) {
-            return DT_FAIL(DT_EPLUGIN, "%s: %s %u is called \"%s\"; expected [a-z][a-z0-9_]*", id, what, i, name[i]);
-        }
+        DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_WORD, DT_NAME_MOST_WORD, name != NULL ? name[i] : NULL, "%s: %s %u",
+                             id, what, i));
         for (uint32_t j = 0; j < i; j++) {
             if (strcmp(name[i], name[j]) == 0) {
                 return DT_FAIL(DT_EPLUGIN, "%s has two %ss called \"%s\"", id, what, name[i]);
@@ -53,10 +46,9 @@ static dt_status check_counts(const char *id, const dt_env_spec *s)
         return DT_FAIL(DT_EPLUGIN, "%s has %u observation ports; expected 1 to %d", id, s->n_obs, DT_ENV_MAX_OBS);
     }
     for (uint32_t i = 0; i < s->n_obs; i++) {
-        if (s->obs[i].name == NULL || s->obs[i].dims == NULL) {
-            return DT_FAIL(DT_EPLUGIN, "%s: observation port %u has no %s", id, i,
-                           s->obs[i].name == NULL ? "name" : "dims");
-        }
+        const dt_port *p = &s->obs[i];
+        DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_WORD, DT_NAME_MOST_PORT, p->name, "%s: observation port %u", id, i));
+        DT_TRY(dt_text_check(DT_EPLUGIN, DT_PORT_MOST_DIMS, p->dims, "%s: dims of observation port %s", id, p->name));
     }
     if (s->n_symbols > DT_ENV_MAX_SYMBOLS || (s->n_symbols > 0 && s->symbols == NULL)) {
         return DT_FAIL(DT_EPLUGIN, "%s has %u ragged symbols; at most %d are possible", id, s->n_symbols,
@@ -99,13 +91,8 @@ static dt_status check_symbols(const char *id, const dt_env_spec *s)
 {
     for (uint32_t k = 0; k < s->n_symbols; k++) {
         const char *name = s->symbols[k].name;
-        if (name == NULL) {
-            return DT_FAIL(DT_EPLUGIN, "%s: ragged symbol %u has no name; expected a capital other than A and B", id,
-                           k);
-        }
-        const bool is_letter = name[0] >= 'A' && name[0] <= 'Z' && strlen(name) < 16 && strchr(name, ' ') == NULL &&
-                               strchr(name, '+') == NULL;
-        if (!is_letter || strcmp(name, "A") == 0 || strcmp(name, "B") == 0) {
+        DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_SYMBOL, DT_NAME_MOST_SYMBOL, name, "%s: ragged symbol %u", id, k));
+        if (strcmp(name, "A") == 0 || strcmp(name, "B") == 0) {
             return DT_FAIL(DT_EPLUGIN, "%s: ragged symbol %u is called \"%s\"; expected a capital other than A and B",
                            id, k, name);
         }
@@ -168,11 +155,6 @@ static dt_status parse_port(const dt_layout *l, const char *id, const dt_port *p
     static const char *const taken[] = {"action_i",    "action_f",  "mask",    "log_prob",
                                         "value",       "advantage", "target",  "cost_value",
                                         "cost_target", "row_key",   "present", "cost_advantage"};
-    if (!is_valid_name(p->name) || strlen(p->name) > MOST_NAME) {
-        return DT_FAIL(DT_EPLUGIN,
-                       "%s: an observation port is called \"%s\"; expected [a-z][a-z0-9_]* of at most %d characters",
-                       id, p->name, MOST_NAME);
-    }
     for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
         if (strcmp(taken[i], p->name) == 0) {
             return DT_FAIL(DT_EPLUGIN, "%s: port %s has a name that the host gives to a field of its own", id, p->name);

@@ -7,7 +7,7 @@
 #include "rl/env/process.h"
 
 #include "base/err.h"
-#include "base/fp_mode.h"
+#include "base/plugin_call.h"
 #include "base/fault.h"
 #include "base/mem.h"
 #include "rl/env/batch.h"
@@ -201,7 +201,7 @@ static dt_status run_step(server *s, void *self, const dt_env_io *io)
         return DT_FAIL(DT_EPLUGIN, "the step failed on purpose");
     }
     dt_status st = DT_OK;
-    DT_FP_GUARD(who, "step", st = s->ops->step(self, io));
+    DT_CALL_PLUGIN(st, who, "step", s->ops->step(self, io));
     return st;
 }
 
@@ -215,9 +215,9 @@ static dt_status run_reset(server *s, void *self, dt_env_io *io, const dt_wire_c
     io->act_i = NULL;
     io->act_f = NULL;
     io->episode = c->episode;
-    DT_FP_GUARD(who, "reset", st = s->ops->reset(self, io, c->seed));
+    DT_CALL_PLUGIN(st, who, "reset", s->ops->reset(self, io, c->seed));
     DT_TRY_PLUGIN(st, "reset");
-    DT_FP_GUARD(who, "spec", st = s->ops->spec(self, &spec));
+    DT_CALL_PLUGIN(st, who, "spec", s->ops->spec(self, &spec));
     DT_TRY_PLUGIN(st, "spec");
     return dt_layout_compare(&s->l, &spec);
 }

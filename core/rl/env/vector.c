@@ -5,7 +5,7 @@
 
 #include "base/call_watch.h"
 #include "base/clock.h"
-#include "base/fp_mode.h"
+#include "base/plugin_call.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
@@ -298,7 +298,7 @@ static dt_status call_reset(dt_vector *v, dt_instance *x)
     for (;;) {
         dt_status st = DT_OK;
         clear_outputs(v, x);
-        DT_FP_GUARD(x->kind->id, "reset", st = x->kind->ops->reset(x->self, &io, seed));
+        DT_CALL_PLUGIN(st, x->kind->id, "reset", x->kind->ops->reset(x->self, &io, seed));
         if (!is_broken(x, st)) {
             return st;
         }
@@ -314,7 +314,7 @@ static dt_status finish_reset(dt_vector *v, dt_instance *x)
         return st < 0 ? st : DT_FAIL(DT_EPLUGIN, "reset returned %d", (int)st);
     }
     dt_env_spec spec = {.struct_size = sizeof(spec)};
-    DT_FP_GUARD(x->kind->id, "spec", st = x->kind->ops->spec(x->self, &spec));
+    DT_CALL_PLUGIN(st, x->kind->id, "spec", x->kind->ops->spec(x->self, &spec));
     DT_TRY_PLUGIN(st, "spec");
     DT_TRY(dt_layout_compare(l, &spec));
     DT_TRY(dt_check_record(l, x->record, NULL, false));
@@ -383,7 +383,7 @@ static dt_status call_step(const dt_vector *v, dt_instance *x)
         x->is_stepped = false;
     } else {
         clear_outputs(v, x);
-        DT_FP_GUARD(x->kind->id, "step", st = x->kind->ops->step(x->self, &x->io));
+        DT_CALL_PLUGIN(st, x->kind->id, "step", x->kind->ops->step(x->self, &x->io));
     }
     if (!is_broken(x, st)) {
         return st;

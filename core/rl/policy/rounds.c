@@ -9,7 +9,7 @@
 #include "base/activity.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/fp_mode.h"
+#include "base/plugin_call.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "dtrain/svc/metrics.h"
@@ -118,6 +118,9 @@ static dt_status bind_services(rounds *r)
 /* What was compiled with an older header is shorter. */
 static dt_status read_desc(const dt_host *h, const dt_rounds_desc *d, dt_rounds_desc *out)
 {
+    if (d == NULL) {
+        return DT_FAIL(DT_EINVAL, "%s creates rounds without a description", dt_stage_of(h)->d.phase->desc.id);
+    }
     memcpy(out, d, d->struct_size < sizeof(*out) ? d->struct_size : sizeof(*out));
     if (out->phase == NULL) {
         out->phase = dt_stage_of(h)->d.phase->desc.id;
@@ -177,7 +180,7 @@ static dt_status begin_round(const rounds *r, uint64_t round)
 {
     dt_status st = DT_OK;
     if (r->d.begin != NULL) {
-        DT_FP_GUARD(r->d.phase, "begin", st = r->d.begin(r->d.user, round));
+        DT_CALL_PLUGIN(st, r->d.phase, "begin", r->d.begin(r->d.user, round));
     }
     return st;
 }
@@ -235,7 +238,7 @@ static dt_status run_learning_pass(rounds *r, uint64_t number, uint64_t steps, d
     pass_means m = {.n = 0};
     dt_status st = DT_OK;
     if (r->d.before_pass != NULL) {
-        DT_FP_GUARD(r->d.phase, "before_pass", st = r->d.before_pass(r->d.user, number));
+        DT_CALL_PLUGIN(st, r->d.phase, "before_pass", r->d.before_pass(r->d.user, number));
     }
     DT_TRY(st);
     for (uint64_t i = 0; i < steps; i++) {
@@ -256,7 +259,7 @@ static dt_status run_learning_pass(rounds *r, uint64_t number, uint64_t steps, d
                                    .loss_name = m.name,
                                    .loss_value = m.sum};
     if (r->d.after_pass != NULL && m.steps > 0) {
-        DT_FP_GUARD(r->d.phase, "after_pass", st = r->d.after_pass(r->d.user, &report));
+        DT_CALL_PLUGIN(st, r->d.phase, "after_pass", r->d.after_pass(r->d.user, &report));
     }
     return st;
 }
@@ -333,7 +336,7 @@ static dt_status collect_round(rounds *r, uint64_t round, dt_rollout_report *out
     const bool has_samples = out->agent_steps > 0;
     dt_status st = DT_OK;
     if (r->d.collected != NULL && has_samples) {
-        DT_FP_GUARD(r->d.phase, "collected", st = r->d.collected(r->d.user, round, out));
+        DT_CALL_PLUGIN(st, r->d.phase, "collected", r->d.collected(r->d.user, round, out));
     }
     DT_TRY(st);
     const bool follows = r->config.overlap != 0 && round + 1 < face->n_rounds;

@@ -337,11 +337,16 @@ static dt_status bind_all(dt_wired *w, const dt_wiring_desc *d)
 
 static dt_status wiring_create(const dt_host *h, const dt_wiring_desc *given, dt_wiring **out_p)
 {
+    if (given == NULL || out_p == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s creates a wiring without a %s", dt_stage_of(h)->d.phase->desc.id,
+                       given == NULL ? "description" : "place for its handle");
+    }
     dt_wiring_desc d = {0}; /* what was compiled with an older header is shorter */
     memcpy(&d, given, given->struct_size < sizeof(d) ? given->struct_size : sizeof(d));
     if (d.phase == NULL) {
         d.phase = dt_stage_of(h)->d.phase->desc.id;
     }
+    DT_TRY(dt_settings_check(d.phase, d.settings, d.n_settings));
     dt_wired *w = dt_alloc(sizeof(*w));
     if (w == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the wiring of %s", d.phase);
@@ -379,6 +384,14 @@ static dt_status wiring_bind(dt_wiring *face, const dt_model_request *want, dt_m
 {
     dt_wired *w = dt_wired_of(face);
     offer o = {.n_ports = 0};
+    if (want == NULL || out_p == NULL || want->role == NULL || (want->offers == NULL && want->n_offers > 0) ||
+        (want->dims == NULL && want->n_dims > 0)) {
+        return DT_FAIL(DT_EPLUGIN, "wiring->bind is called without a %s",
+                       want == NULL         ? "description"
+                       : out_p == NULL      ? "place for the handle"
+                       : want->role == NULL ? "role"
+                                            : "list of ports or sizes");
+    }
     *out_p = NULL;
     DT_TRY(check_role_capacity(w, want->role));
     if (want->n_offers > MAX_WANTED || want->n_dims > MAX_WANTED) {
@@ -418,6 +431,9 @@ static dt_status wiring_adopt(dt_wiring *face, dt_model *m)
 {
     dt_wired *w = dt_wired_of(face);
     dt_model *all[ROLES + DT_WIRING_MAX_MODELS];
+    if (m == NULL) {
+        return DT_FAIL(DT_EINVAL, "wiring->add_model is called with the model NULL; pass what bind->model returned");
+    }
     const uint32_t n = wiring_models(face, all, ROLES + DT_WIRING_MAX_MODELS);
     for (uint32_t i = 0; i < n; i++) {
         if (all[i] == m) {

@@ -26,9 +26,7 @@ dt_status dt_replay_exchange_init(dt_replay *p)
     p->to = dt_alloc_n(p->ranks, sizeof(*p->to));
     p->from = dt_alloc_n(p->ranks, sizeof(*p->from));
     p->part = dt_alloc_n(p->ranks, sizeof(*p->part));
-    p->sizes_of_ranks = dt_alloc_n((size_t)p->d.draw * p->ranks, p->n_sizes * sizeof(*p->sizes_of_ranks));
-    return p->wanted != NULL && p->mark != NULL && p->to != NULL && p->from != NULL && p->part != NULL &&
-                   p->sizes_of_ranks != NULL
+    return p->wanted != NULL && p->mark != NULL && p->to != NULL && p->from != NULL && p->part != NULL
                ? DT_OK
                : DT_FAIL(DT_ENOMEM, "out of memory for the replay of %u ranks", p->ranks);
 }
@@ -42,7 +40,6 @@ void dt_replay_exchange_fini(dt_replay *p)
     dt_free(p->to);
     dt_free(p->from);
     dt_free(p->part);
-    dt_free(p->sizes_of_ranks);
 }
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */

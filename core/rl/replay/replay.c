@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "base/name.h"
 #include "base/trace.h"
 
 #include <math.h>
@@ -47,6 +48,14 @@ static dt_status check_desc(dt_replay *p)
 {
     const dt_rollout *r = p->r;
     DT_TRY(check_bounds(&p->d));
+    if (p->d.n_fields > 0 && p->d.field == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "a replay keeps %u fields, but their list is NULL; pass the list, or 0 for all",
+                       p->d.n_fields);
+    }
+    for (uint32_t i = 0; i < p->d.n_fields; i++) {
+        DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_WORD, DT_NAME_MOST_WORD, p->d.field[i], "field %u that a replay keeps",
+                             i));
+    }
     if (p->ranks > MOST_RANKS) {
         return DT_FAIL(DT_ECONFIG, "a replay on %u ranks; at most %d are possible", p->ranks, MOST_RANKS);
     }
@@ -67,18 +76,9 @@ static dt_status check_desc(dt_replay *p)
                        p->d.n_step, r->d.steps);
     }
     const dt_sections *o = &r->stage->opts;
-    const uint64_t step = (uint64_t)o->data.batch * (uint64_t)o->training.accumulation;
-    p->d.draw = p->d.draw > 0 ? p->d.draw : step;
-    if (r->stage->d.trained_on != NULL) { /* no learning, on other instances than in training */
-        p->d.draw = (p->d.draw + step - 1) / step * step;
-    }
-    return p->d.draw % step == 0
-               ? DT_OK
-               : DT_FAIL(
-                     DT_ECONFIG,
-                     "a replay draws %llu samples, which is not a multiple of the samples of a step: %llu (data.batch "
-                     "times training.accumulation)",
-                     (unsigned long long)p->d.draw, (unsigned long long)step);
+    p->is_draw_chosen = p->d.draw == 0;
+    p->d.draw = p->d.draw > 0 ? p->d.draw : (uint64_t)o->data.batch * (uint64_t)o->training.accumulation;
+    return DT_OK;
 }
 
 static bool needs_backing_file(const dt_replay *p)
@@ -201,26 +201,80 @@ static bool reads_stored_rollouts(const dt_replay *p)
     return p->is_stored && p->r->stage->d.trained_on == NULL;
 }
 
-static dt_status init_replay(dt_replay *p, const dt_replay_desc *d, const dt_replay_store *store)
+/* What is as long as a draw. */
+static dt_status allocate_draw(dt_replay *p)
 {
-    DT_TRY(d->stored != NULL ? check_stored(p) : DT_OK);
-    DT_TRY(check_desc(p));
-    const size_t draw = (size_t)p->d.draw, samples = (size_t)p->r->d.steps * p->r->split.instances;
-    DT_TRY(dt_replay_plan_record(p, d, &dt_replay_data_ops));
-    DT_TRY(reads_stored_rollouts(p) ? store->count(p, d->stored, &p->d.capacity) : DT_OK);
-    DT_TRY(compute_ring_bytes(p));
-    DT_TRY(map_ring(p));
-    DT_TRY(allocate_scale(p));
+    const size_t draw = (size_t)p->d.draw;
     p->slot = dt_alloc_n(draw, sizeof(*p->slot));
     p->size = dt_alloc_n(draw, p->n_sizes * sizeof(*p->size));
     p->weight = dt_alloc_n(draw, sizeof(*p->weight));
     p->record = dt_alloc_n(draw, sizeof(*p->record));
     p->below = dt_alloc_n(draw, sizeof(*p->below));
+    p->sizes_of_ranks = p->ranks > 1 ? dt_alloc_n(draw * p->ranks, p->n_sizes * sizeof(*p->sizes_of_ranks)) : NULL;
+    const bool has_all = p->slot != NULL && p->size != NULL && p->weight != NULL && p->record != NULL &&
+                         p->below != NULL && (p->ranks == 1 || p->sizes_of_ranks != NULL);
+    return has_all ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a replay that draws %zu samples", draw);
+}
+
+static void free_draw(dt_replay *p)
+{
+    dt_free(p->slot);
+    dt_free(p->size);
+    dt_free(p->weight);
+    dt_free(p->record);
+    dt_free(p->below);
+    dt_free(p->sizes_of_ranks);
+    p->slot = NULL;
+    p->size = p->sizes_of_ranks = NULL;
+    p->weight = NULL;
+    p->record = NULL;
+    p->below = NULL;
+}
+
+/* Of a trainer that reads the draws. An evaluation apart from training plays on other instances, and learns nothing:
+ * there a draw is made large enough. */
+static dt_status accept_step(dt_data *data, uint64_t step)
+{
+    dt_replay *p = data->source.self;
+    const bool is_training = p->r->stage->d.trained_on == NULL;
+    if (p->d.draw % step == 0) {
+        p->is_draw_chosen = false;
+        return DT_OK;
+    }
+    if (is_training && !p->is_draw_chosen) {
+        return DT_FAIL(DT_ECONFIG,
+                       "a replay draws %llu samples, which is not a multiple of the samples of a step: %llu (the batch "
+                       "of the trainer that reads it, times training.accumulation); let it draw a multiple of that",
+                       (unsigned long long)p->d.draw, (unsigned long long)step);
+    }
+    const uint64_t draw = is_training ? step : (p->d.draw + step - 1) / step * step;
+    if (draw > INT32_MAX) {
+        return DT_FAIL(DT_ECONFIG, "a step of %llu samples of a replay; expected less than 2^31",
+                       (unsigned long long)step);
+    }
+    p->is_draw_chosen = false;
+    p->d.draw = draw;
+    data->source.count = draw;
+    free_draw(p);
+    return allocate_draw(p);
+}
+
+static dt_status init_replay(dt_replay *p, const dt_replay_desc *d, const dt_replay_store *store)
+{
+    DT_TRY(d->stored != NULL ? check_stored(p) : DT_OK);
+    DT_TRY(check_desc(p));
+    const size_t samples = (size_t)p->r->d.steps * p->r->split.instances;
+    DT_TRY(dt_replay_plan_record(p, d, &dt_replay_data_ops));
+    DT_TRY(reads_stored_rollouts(p) ? store->count(p, d->stored, &p->d.capacity) : DT_OK);
+    DT_TRY(compute_ring_bytes(p));
+    DT_TRY(map_ring(p));
+    DT_TRY(allocate_scale(p));
+    DT_TRY(allocate_draw(p));
+    p->data.accept_step = accept_step;
     p->sample = dt_alloc_n(samples, sizeof(*p->sample));
     p->scratch = dt_alloc(p->stride);
-    if (p->slot == NULL || p->size == NULL || p->weight == NULL || p->record == NULL || p->below == NULL ||
-        p->sample == NULL || p->scratch == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for a replay that draws %zu samples", draw);
+    if (p->sample == NULL || p->scratch == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a replay of rounds of %zu samples", samples);
     }
     p->most = 1;
     DT_TRY(p->d.alpha > 0 ? dt_sum_tree_init(&p->tree, p->d.capacity) : DT_OK);
@@ -239,11 +293,7 @@ void dt_replay_destroy(dt_replay *p)
     dt_replay_exchange_fini(p);
     dt_sum_tree_fini(&p->tree);
     unmap_ring(p);
-    dt_free(p->slot);
-    dt_free(p->size);
-    dt_free(p->weight);
-    dt_free(p->record);
-    dt_free(p->below);
+    free_draw(p);
     dt_free(p->sample);
     dt_free(p->scratch);
     dt_free(p->stored_size);
@@ -255,6 +305,12 @@ dt_status dt_replay_create(const dt_host *h, dt_rollout *r, const dt_replay_desc
                            dt_replay **out)
 {
     const dt_stage *s = dt_stage_of(h);
+    if (r == NULL || d == NULL || out == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s creates a replay without %s", s->d.phase->desc.id,
+                       r == NULL   ? "a rollout"
+                       : d == NULL ? "a description"
+                                   : "a place for its handle");
+    }
     if (r->replay != NULL) {
         return DT_FAIL(DT_EPLUGIN, "%s creates a second replay; one per phase is possible", s->d.phase->desc.id);
     }

@@ -88,6 +88,7 @@ struct dt_replay {
     dt_sum_tree tree; /* of priorities to the power of alpha; prioritised alone */
     double most;      /* the greatest priority so far, to that power: what a sample comes with */
 
+    bool is_draw_chosen; /* d.draw is to be that of the first trainer that reads it */
     bool is_drawn;
     uint64_t *slot;              /* [draw] */
     int32_t *size;               /* [draw, n_sizes] */

@@ -9,6 +9,7 @@
 #include "rl/rollout/rollout.h"
 
 #include "base/err.h"
+#include "base/name.h"
 
 #include <math.h>
 #include <string.h>
@@ -50,6 +51,7 @@ dt_status dt_rollout_annotate(dt_rollout *r, const char *name, const float *rows
 {
     dt_buffer *b = r->all;
     uint32_t k = 0;
+    DT_TRY(dt_name_given(name, "annotate"));
     DT_TRY(find_annotation(r, name, &k));
     DT_TRY(check_rows(r, n_rows));
     const size_t columns = b->annotation_columns[k], A = b->l->spec.n_agents;

@@ -67,7 +67,9 @@ static dt_status check_desc(const dt_rollout *r)
         return DT_FAIL(DT_EPLUGIN, "a rollout has %u annotations; at most %d are possible", d->n_annotations,
                        DT_ROLLOUT_MAX_ANNOTATIONS);
     }
-    return DT_OK;
+    DT_TRY(dt_stage_check_ports(r->stage, "kept value", d->kept, d->n_kept));
+    DT_TRY(dt_stage_check_ports(r->stage, "annotation", d->annotation, d->n_annotations));
+    return dt_stage_check_ports(r->stage, "carried value", d->carried, d->n_carried);
 }
 
 static void copy_ports(const dt_port *from, uint32_t n, dt_port_text *text, dt_port *to)
@@ -87,7 +89,8 @@ static void list_outputs(dt_rollout *r)
         r->ports.output[n] = dt_rollout_output[n];
     }
     for (uint32_t k = 0; k < r->d.n_carried; k++) {
-        snprintf(r->ports.carried_output[k], sizeof(r->ports.carried_output[k]), "carry/%s", r->ports.carried[k].name);
+        snprintf(r->ports.carried_output[k], sizeof(r->ports.carried_output[k]), DT_POLICY_CARRIED "%s",
+                 r->ports.carried[k].name);
         r->ports.output[n++] = r->ports.carried_output[k];
     }
     r->ports.output[n] = NULL;
@@ -199,6 +202,12 @@ static void plan_threads_of_device(dt_rollout *r)
 dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc *d, dt_rollout **out)
 {
     dt_stage *s = dt_stage_of(h);
+    if (env == NULL || d == NULL || out == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s creates a rollout without %s", s->d.phase->desc.id,
+                       env == NULL ? "an environment (bind->env)"
+                       : d == NULL ? "a description"
+                                   : "a place for its handle");
+    }
     if (s->rollout != NULL) {
         return DT_FAIL(DT_EPLUGIN, "%s creates a second rollout; one per phase is possible", s->d.phase->desc.id);
     }

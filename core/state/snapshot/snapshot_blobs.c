@@ -7,7 +7,7 @@
 #include "state/snapshot/snapshot_state.h"
 
 #include "base/err.h"
-#include "base/fp_mode.h"
+#include "base/plugin_call.h"
 #include "rl/experience/service.h"
 
 #include <string.h>
@@ -48,7 +48,7 @@ static dt_status save_phase(dt_stage *s, dt_str *out)
 {
     dt_writer face = {.struct_size = sizeof(face), .priv = out, .write = write_bytes};
     dt_status st = DT_OK;
-    DT_FP_GUARD(s->d.phase->desc.id, "save", st = s->d.phase->ops.phase.save(s->self, &face));
+    DT_CALL_PLUGIN(st, s->d.phase->desc.id, "save", s->d.phase->ops.phase.save(s->self, &face));
     DT_TRY_PLUGIN(dt_error_blame_plugin(st), "save");
     return DT_OK;
 }
@@ -59,7 +59,7 @@ static dt_status load_phase(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blob *b
     m.face = (dt_reader){.struct_size = sizeof(dt_reader), .priv = &m, .bytes_left = blob->bytes, .read = read_bytes};
     dt_status st = DT_OK;
     if (s->d.phase->ops.phase.load != NULL) {
-        DT_FP_GUARD(s->d.phase->desc.id, "load", st = s->d.phase->ops.phase.load(s->self, &m.face, blob->version));
+        DT_CALL_PLUGIN(st, s->d.phase->desc.id, "load", s->d.phase->ops.phase.load(s->self, &m.face, blob->version));
     }
     return dt_error_blame_plugin(st);
 }

@@ -4,6 +4,8 @@
 #include "telemetry/report/plugin_panels.h"
 
 #include "base/err.h"
+#include "base/name.h"
+#include "base/plugin_call.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "dtrain/ext/panels.h"
@@ -63,7 +65,7 @@ static uint32_t read_series(const dt_panel_view *p, uint32_t run, const char *me
                             const uint64_t **step)
 {
     drawing *d = as_drawing(p);
-    const dt_series *s = run < p->n_runs ? dt_page_find_series(d->page, d->phase, run, metric) : NULL;
+    const dt_series *s = run < p->n_runs && metric != NULL ? dt_page_find_series(d->page, d->phase, run, metric) : NULL;
     if (s == NULL || s->n == 0 || d->n_step == MAX_SERIES) {
         return 0;
     }
@@ -83,7 +85,7 @@ static uint32_t read_series(const dt_panel_view *p, uint32_t run, const char *me
 static double read_result(const dt_panel_view *p, uint32_t run, const char *result)
 {
     char name[256];
-    snprintf(name, sizeof(name), "eval/%s", result);
+    snprintf(name, sizeof(name), "eval/%s", result != NULL ? result : "");
     return run < p->n_runs ? dt_page_last_evaluated(as_drawing(p)->page, as_drawing(p)->phase, run, name) : (double)NAN;
 }
 
@@ -91,6 +93,9 @@ static dt_status read_pictures(const dt_panel_view *p, uint32_t run, const char 
                                void (*each)(void *user, const char *path, double value), void *user)
 {
     drawing *d = as_drawing(p);
+    if (prefix == NULL || each == NULL) {
+        return DT_FAIL(DT_EINVAL, "pictures is called without a %s", prefix == NULL ? "prefix" : "function");
+    }
     if (run >= p->n_runs || d->phase->at[run] < 0) {
         return DT_OK;
     }
@@ -109,16 +114,17 @@ static dt_status read_pictures(const dt_panel_view *p, uint32_t run, const char 
 
 static void write_text(const dt_panel_view *p, const char *words)
 {
-    dt_html_escape(as_drawing(p)->page->out, words);
+    dt_html_escape(as_drawing(p)->page->out, words != NULL ? words : "");
 }
 
 static void write_html(const dt_panel_view *p, const char *elements)
 {
-    dt_str_add(as_drawing(p)->page->out, elements);
+    dt_str_add(as_drawing(p)->page->out, elements != NULL ? elements : "");
 }
 
 static dt_status write_chart(const dt_panel_view *p, const char *metric)
 {
+    DT_TRY(dt_name_given(metric, "chart"));
     return dt_page_write_chart(as_drawing(p)->page, as_drawing(p)->phase, metric);
 }
 
@@ -126,6 +132,13 @@ static dt_status write_curves(const dt_panel_view *p, const char *title, const c
                               const dt_panel_curve *curve, uint32_t n)
 {
     const dt_page *page = as_drawing(p)->page;
+    if (title == NULL || unit == NULL || x_name == NULL || (curve == NULL && n > 0)) {
+        return DT_FAIL(DT_EINVAL, "a chart of %u curves has no %s; pass a text, \"\" where there is none", n,
+                       title == NULL    ? "title"
+                       : unit == NULL   ? "unit"
+                       : x_name == NULL ? "x_name"
+                                        : "list of them");
+    }
     if (n > DT_CHART_MAX_CURVES) {
         return DT_FAIL(DT_EINVAL, "a chart of %u curves: at most %d", n, DT_CHART_MAX_CURVES);
     }
@@ -189,7 +202,8 @@ static void call_panels_of_plugin(const request *r, const dt_panels_api *api, co
                              .html = write_html,
                              .chart = write_chart,
                              .curves = write_curves};
-    dt_status st = call_plugin(r, api, &d.view);
+    dt_status st = DT_OK;
+    DT_CALL_PLUGIN(st, name, "its panel", call_plugin(r, api, &d.view));
     if (st >= 0) {
         st = dt_str_status(&own);
     }

@@ -46,8 +46,9 @@ typedef struct dt_replay_desc {
     uint32_t struct_size;
     uint32_t n_step;    /* 1: single transitions; at most the rollout's steps; 0 is 1 */
     uint64_t capacity;  /* samples of all ranks together */
-    uint64_t draw;      /* samples of a draw: a multiple of what a step takes (data.batch, training.accumulation);
-                         * 0: as many as that */
+    uint64_t draw;      /* samples of a draw: a multiple of what a step of each trainer that reads it takes (its batch
+                         * times training.accumulation), which train->create checks (DT_ECONFIG); 0: as many as a step
+                         * of the first one takes, and until that is created as of a trainer with data.batch */
     double gamma;       /* of n_step, and of field discount: set it with one step, too */
     double alpha, beta; /* how much priorities count, 0: uniform; how much weights make up for it, 0 to 1 */
     const char *const
@@ -68,8 +69,8 @@ typedef struct dt_replay_stats { /* totals over all stored samples */
 
 typedef struct dt_replay_api {
     uint32_t struct_size, reserved;
-    /* In create, one per phase. The host destroys it with the phase. Errors: DT_ECONFIG (a number outside its bounds, a
-     * draw that is no multiple of a step), DT_EPLUGIN (a rollout without transitions = 2, a field that it does not
+    /* In create, one per phase. The host destroys it with the phase. Errors: DT_ECONFIG (a number outside its bounds),
+     * DT_EPLUGIN (a rollout without transitions = 2, a field that it does not
      * have), DT_ENOMEM. With stored: DT_ENOTFOUND, DT_EIO, DT_EDATA naming the file, the sample and what is wrong with
      * it. */
     dt_status (*create)(const dt_host *h, dt_rollout *r, const dt_replay_desc *d, dt_replay **out);

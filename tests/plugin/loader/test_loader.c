@@ -119,9 +119,9 @@ static const struct {
      "component bad_option_size_model"},
     {"bad_default", DT_EPLUGIN, "option hidden: the default \"many\" does not parse", "expected an integer in [1, 64]"},
     {"bad_kind", DT_EPLUGIN, "has kind 9, known are 1 to 4", "update dtrain"},
-    {"bad_id", DT_EPLUGIN, "id is \"Bad Id\", expected a-z", "bad_id.so"},
+    {"bad_id", DT_EPLUGIN, "a component: its name \"Bad Id\"", "expected [a-z][a-z0-9_]*"},
     {"bad_reserved", DT_EPLUGIN, "the id \"training\" is reserved in dtrain's configuration", "choose another"},
-    {"bad_role", DT_EPLUGIN, "model bad_role_model has the role \"\"", "expected perception, world"},
+    {"bad_role", DT_EPLUGIN, "the role of model bad_role_model", "perception, world"},
     {"bad_init", DT_EPLUGIN, "its init failed with DT_EIO: the licence server is asleep", "bad_init.so"},
 };
 
@@ -517,7 +517,7 @@ static void test_added(void **state)
     assert_refused(dt_loader_add(l, &desc), DT_EPLUGIN, "a component is NULL");
     assert_refused(dt_loader_add(l, NULL), DT_EPLUGIN, "no descriptor");
     desc.name = "Built";
-    assert_refused(dt_loader_add(l, &desc), DT_EPLUGIN, "its name is \"Built\"");
+    assert_refused(dt_loader_add(l, &desc), DT_EPLUGIN, "the plugin: its name \"Built\"");
     assert_int_equal(dt_loader_count_plugins(l), 0);
 
     const dt_loaded_plugin *good = NULL; /* take a good descriptor from a file and add it to another loader */

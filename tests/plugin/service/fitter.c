@@ -16,6 +16,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -190,11 +191,20 @@ static const dt_user_op stiff_op = {.struct_size = sizeof(dt_user_op),
                                     .summary = "the same without a derivative",
                                     .shape = "x[N,D] -> y[N,D]",
                                     .forward = bend};
-static const dt_user_op *const user_ops[] = {&bend_op, &stiff_op, NULL};
+static const dt_user_op *const user_ops[] = {&bend_op, NULL}, *const net_user_ops[] = {&stiff_op, NULL};
 
 static const void *extension(const char *id)
 {
+    static const char *const defaults[] = {"training.epochs=4", NULL};
+    if (strcmp(id, DT_EXT_DEFAULTS) == 0 && getenv("FITTER_DEFAULTS") != NULL) { /* a phase's, not its plugin's */
+        return defaults;
+    }
     return strcmp(id, DT_EXT_OPS) == 0 ? user_ops : NULL;
+}
+
+static const void *net_extension(const char *id) /* ops may be a component's, too */
+{
+    return strcmp(id, DT_EXT_OPS) == 0 ? net_user_ops : NULL;
 }
 
 /* ---- the phase --------------------------------------------------------------------------------------------------- */
@@ -215,7 +225,10 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     }
     ops.read = is_wrong(s, "no read") ? NULL : ops.read;
     ops.struct_size = is_wrong(s, "small") ? 16 : ops.struct_size;
-    const dt_model_request net = DT_MODEL_REQUEST("net", in, out_ports);
+    dt_model_request net = DT_MODEL_REQUEST("net", in, out_ports);
+    const dt_port no_name[] = {{NULL, "A 2", DT_F32, 0}}, no_dims[] = {{"x", NULL, DT_F32, 0}};
+    net.role = is_wrong(s, "no role") ? NULL : net.role;
+    net.offers = is_wrong(s, "no port name") ? no_name : is_wrong(s, "no dims") ? no_dims : net.offers;
     DT_TRY_H(bind->own_data(h, &ops, s, &s->data));
     if (bind->data_count(s->data) != SAMPLES || bind->data_field(s->data, "y") == NULL) {
         return DT_FAIL_H(h, DT_EPLUGIN, "the host sees other samples");
@@ -226,12 +239,16 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 static dt_status record(void *user, dt_graph *g)
 {
     const state *s = user;
-    const dt_named x = {"x", g->api->input(g, "x")};
+    if (is_wrong(s, "no reason to record")) {
+        return DT_ENOTFOUND;
+    }
+    const dt_named x = {is_wrong(s, "no input name") ? NULL : "x", g->api->input(g, "x")};
     dt_named y = {"y", NULL};
     DT_TRY_H(g->api->model(g, s->model, &x, 1, &y, 1));
     dt_tensor *weight = dt_merge(g, dt_fill(g, y.tensor, 1));
     const char *op = is_wrong(s, "stiff") ? "fitter_stiff" : is_wrong(s, "no op") ? "fitter_none" : "fitter_bend";
     dt_tensor *bent = g->api->user_op(g, op, &y.tensor, 1, NULL);
+    bent = is_wrong(s, "constant loss") ? dt_stop(g, bent) : bent;
     return g->api->loss(g, "mse", dt_mse(g, bent, g->api->input(g, "y"), weight), 1, "A");
 }
 
@@ -318,6 +335,11 @@ static dt_status start(void *self)
     desc.record = is_wrong(s, "no record") ? NULL : desc.record;
     desc.models = is_wrong(s, "no models") ? NULL : is_wrong(s, "no model") ? &none : desc.models;
     desc.n_models = is_wrong(s, "many models") ? UINT32_MAX : desc.n_models;
+    const char *role = "net", *loss = NULL;
+    dt_train_group group = {.struct_size = sizeof(group), .n_roles = 1, .n_losses = 1, .role = &role, .loss = &loss};
+    desc.group = is_wrong(s, "no group name") || is_wrong(s, "no loss name") ? &group : NULL;
+    group.name = is_wrong(s, "no loss name") ? "all" : NULL;
+    desc.n_groups = desc.group != NULL;
     DT_TRY_H(s->train->create(s->h, is_wrong(s, "no desc") ? NULL : &desc, &s->trainer));
     DT_TRY_H(check_parameters(s));
     DT_TRY_H(check_statistics(s));
@@ -334,6 +356,19 @@ static dt_status change(void *user)
 static dt_status iterate(void *self, dt_progress *out)
 {
     state *s = self;
+    if (is_wrong(s, "no reason")) {
+        return DT_EIO;
+    }
+    if (is_wrong(s, "own code")) {
+        return -77;
+    }
+    if (is_wrong(s, "no metric name") || is_wrong(s, "empty metric name")) {
+        s->metrics->scalar(s->h, is_wrong(s, "no metric name") ? NULL : "", 1);
+    }
+    if (is_wrong(s, "no step input name")) {
+        const float one = 1;
+        return s->train->set(s->trainer, NULL, &one, 1);
+    }
     uint64_t step = 0, steps = 0, per_epoch = 0;
     DT_TRY_H(s->train->position(s->trainer, &step, &steps, &per_epoch));
     if (step == 7 && is_wrong(s, "hangs") && s->comm->rank(s->h) + 1 == s->comm->size(s->h)) {
@@ -377,12 +412,7 @@ static const dt_component net = {.struct_size = sizeof(dt_component),
                                  .role = "net",
                                  .flags = DT_COMP_DETERMINISTIC,
                                  .state_size = sizeof(int32_t),
-                                 .ops = &net_ops};
+                                 .ops = &net_ops,
+                                 .extension = net_extension};
 
-static const dt_component *const components[] = {&phase, &net};
-
-static const dt_plugin plugin = {DT_PLUGIN_PREFIX,         .name = "fitter",        .version = "0.1",
-                                 .vendor = "tests",        .license = "Apache-2.0", .n_components = 2,
-                                 .components = components, .extension = extension};
-
-DT_PLUGIN_DEFINE(plugin);
+DT_PLUGIN_DEFINE_WITH("fitter", "0.1", "tests", "Apache-2.0", DT_OPS(&phase, &net), DT_SET(extension, extension));

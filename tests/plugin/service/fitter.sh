@@ -60,6 +60,21 @@ wrong 3 'no model of this phase has a constant "net.out.w"' 'trained'
 wrong 3 'constant net.constant.unit has 2 numbers, not 1' 'size'
 wrong 3 'no loaded plugin has an op named fitter_none; there are fitter_bend, fitter_stiff' 'no op'
 wrong 3 'op fitter_stiff has no derivative' 'stiff'
+wrong 3 'fitter: the role of a model it binds: its name is NULL' 'no role'
+wrong 3 'fitter: offered input 0: its name is NULL' 'no port name'
+wrong 3 'fitter: dims of offered input x is NULL' 'no dims'
+wrong 3 'fitter_net is recorded with input 0: its name is NULL' 'no input name'
+wrong 3 'fitter: a group of its trainer: its name is NULL' 'no group name'
+wrong 3 'fitter: loss 0 of group all: its name is NULL' 'no loss name'
+wrong 3 'fitter: the name of scalar of dtrain.metrics/1 is NULL' 'no metric name'
+wrong 3 'scalar of dtrain.metrics/1 is called with an empty name' 'empty metric name'
+wrong 3 'fitter: the step input of set: its name is NULL' 'no step input name'
+wrong 1 'fitter: iterate returned DT_EIO' 'no reason'
+wrong 3 'fitter: iterate returned -77, which is no code' 'own code'
+wrong 2 'the phase: record returned DT_ENOTFOUND' 'no reason to record'
+wrong 2 'its losses depend on no parameter that is trained (3 registered, the first is net.out.w)' 'constant loss'
+train 2 frozen --set training.freeze=net.*
+says 1+ 'its losses depend on no parameter that is trained'
 for what in 'last starts' 'last iterates'; do # the others are in calls that this rank will not make
     for ranks in '--set comm.backend=sim --set comm.ranks=3' '--nproc 2'; do
         [ "$ranks" != '--nproc 2' ] || has_mpi || continue
@@ -73,6 +88,10 @@ done
 cases=$((cases + 1))
 "$dtrain" check fitter --config "$work/job.cfg" --set 'fitter.wrong=last starts' >"$work/said" 2>&1 && fail "check accepts a start that fails on rank 1"
 grep -q '^FAIL phase fitter: .*fitter fails on its last rank' "$work/said" || fail "check does not name what fails on rank 1"
+cases=$((cases + 1))
+FITTER_DEFAULTS=1 "$dtrain" check fitter --config "$work/job.cfg" >"$work/said" 2>&1 && fail "check accepts defaults of a plugin"
+grep -q '^FAIL fitter: extension dtrain.defaults/1 is returned by the plugin fitter.*from a phase' "$work/said" ||
+    fail "check says nothing of defaults that have no effect"
 cases=$((cases + 1))
 "$dtrain" check fitter >"$work/said" 2>&1
 for op in 'fitter_bend: writes its outputs, its derivative is that of central differences' \

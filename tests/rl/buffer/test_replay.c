@@ -428,7 +428,7 @@ static uint64_t number_of(int64_t *keys, uint64_t *n_p, int64_t key)
     return i;
 }
 
-/* Nothing said is what a step takes: data.batch. */
+/* Nothing said is what a step of its trainer takes: data.batch, or the trainer's own. */
 static void test_of_a_step(void **state)
 {
     static const char *const settings[] = {"env.id=counter", "tiny.transitions=2",      "tiny.replay=100",
@@ -440,6 +440,19 @@ static void test_of_a_step(void **state)
     assert_int_equal(w.phase->replay->draw_size(w.phase->p), 24);
     assert_done(s->ops->count(s->self, &n));
     assert_int_equal(n, 24);
+    world_close(&w);
+    static const char *const own[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=100",
+                                      "tiny.draw=0",    "tiny.batch=18",      NULL};
+    world_begin(&w, own);
+    s = world_source(&w);
+    assert_int_equal(w.phase->replay->draw_size(w.phase->p), 18);
+    assert_int_equal(s->count, 18);
+    world_collect(&w);
+    assert_done(w.phase->replay->add(w.phase->p));
+    assert_done(w.phase->replay->draw(w.phase->p));
+    dt_step_report r = {.struct_size = sizeof(r)};
+    assert_done(w.phase->train->step(w.phase->t, &r));
+    assert_int_equal(r.samples, 18);
     world_close(&w);
 }
 

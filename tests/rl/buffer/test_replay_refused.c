@@ -51,6 +51,17 @@ static void test_refused(void **state)
     refused("tiny.transitions=1", NULL, DT_EPLUGIN, "a rollout whose transitions are 1; set them to 2");
     refused("tiny.draw=35", NULL, DT_ECONFIG, "draws 35 samples, which is not a multiple of the samples of a step: 12");
     refused("tiny.draw=36", "training.accumulation=2", DT_ECONFIG, "not a multiple of the samples of a step: 24");
+    refused("tiny.batch=24", NULL, DT_ECONFIG, "not a multiple of the samples of a step: 24 (the batch of the trainer");
+    refused("tiny.batch=24", "tiny.draw=24", DT_OK, "");
+    refused("tiny.batch=18", "tiny.draw=24", DT_ECONFIG, "not a multiple of the samples of a step: 18");
+    refused("tiny.batch=9", "tiny.draw=27", DT_OK, "");
+    refused("tiny.keep=Big H", NULL, DT_EPLUGIN, "field 0 that a replay keeps: its name \"Big H\"");
+    refused("tiny.annotation=A 1", "tiny.note=Big H", DT_EPLUGIN, "tiny: annotation 0: its name \"Big H\"");
+    refused("tiny.annotation=A 1", "tiny.note=", DT_EPLUGIN, "tiny: annotation 0: its name is empty");
+    refused("tiny.annotation=A 1", "tiny.note=-", DT_EPLUGIN, "tiny: annotation 0: its name is NULL");
+    refused("tiny.annotation=A  1", NULL, DT_EPLUGIN, "dims of annotation note are \"A  1\"");
+    refused("tiny.annotation=A 1", "tiny.note=reward", DT_EPLUGIN, "two fields of the name reward; rename");
+    refused("tiny.kept=2", NULL, DT_EPLUGIN, "twice [2] is not one");
     refused("tiny.replay=1000000000000000", NULL, DT_ECONFIG, "at most 70.4 TB are possible: lower its capacity to");
     refused("tiny.n_step=9", NULL, DT_ECONFIG, "adds up n_step = 9 steps and its rollout has 8 in a round");
     refused("tiny.alpha=-1", NULL, DT_ECONFIG, "a replay's alpha is -1; expected 0 to 16");
@@ -89,6 +100,22 @@ static void test_refused(void **state)
     assert_done(w.phase->replay->draw(w.phase->p));
     error[4] = 0;
     says(w.phase->replay->priority(w.phase->p, error, DRAW), DT_EPLUGIN, "draws uniformly (alpha = 0)");
+    world_close(&w);
+}
+
+/* An output of state that no step gets is a mistake in a name. */
+static void test_undeclared_state(void **state)
+{
+    static const char *const settings[] = {"env.id=relay", "tiny.carried=true", "tiny.also=carry/hh", NULL};
+    static const char *const other[] = {"env.id=relay", "tiny.carried=true", "tiny.also=hh", NULL};
+    world w;
+    world_begin(&w, settings);
+    dt_rollout_report r = {.struct_size = sizeof(r)};
+    says(w.phase->rollout->collect(w.phase->r, w.phase->t, &r), DT_EPLUGIN,
+         "records output \"carry/hh\", but carries no value \"hh\"; declare it");
+    world_close(&w);
+    world_begin(&w, other);
+    world_collect(&w);
     world_close(&w);
 }
 
@@ -235,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_undeclared_state),
         cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_drawn_of_nothing),
     };

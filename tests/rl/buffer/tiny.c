@@ -91,10 +91,12 @@ typedef struct tiny_config {
     double alpha;
     const char *keep; /* a field of the rollout that the replay keeps alone; "" all */
     uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, ahead, squash, carried;
-    const char *kept;       /* dims of what is kept */
-    const char *annotation; /* dims of "note" */
-    const char *leak;       /* a field that is not known yet when an action is chosen */
-    double shield_from;     /* least continuous action that the shield permits; the most is 0.375 more */
+    const char *kept;        /* dims of what is kept */
+    const char *annotation;  /* dims of "note" */
+    const char *note, *also; /* what "note" is called; an output of state that is not carried, "": none */
+    int64_t batch;           /* of its trainer; 0: data.batch */
+    const char *leak;        /* a field that is not known yet when an action is chosen */
+    double shield_from;      /* least continuous action that the shield permits; the most is 0.375 more */
 } tiny_config;
 
 static const dt_option tiny_options[] = {
@@ -118,6 +120,9 @@ static const dt_option tiny_options[] = {
     DT_OPTION(tiny_config, ahead, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "collect during learning"),
     DT_OPTION(tiny_config, kept, DT_OPT_STR, "", NULL, 0, 0, NULL, "dims of \"twice\", see svc/rollout.h"),
     DT_OPTION(tiny_config, annotation, DT_OPT_STR, "", NULL, 0, 0, NULL, "dims of \"note\", see svc/rollout.h"),
+    DT_OPTION(tiny_config, note, DT_OPT_STR, "note", NULL, 0, 0, NULL, "name of the annotation"),
+    DT_OPTION(tiny_config, also, DT_OPT_STR, "", NULL, 0, 0, NULL, "record carry/memory under this name, too"),
+    DT_OPTION(tiny_config, batch, DT_OPT_I64, "0", "samples", 0, 1e6, NULL, "see svc/train.h"),
     DT_OPTION(tiny_config, leak, DT_OPT_STR, "", NULL, 0, 0, NULL, "act by this field, which is not known yet"),
     DT_OPTION_END};
 
@@ -184,7 +189,8 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
                                    .n_offers = is_herd(s) ? 3 : 1};
     DT_TRY(s->bind->model(h, &want, &s->net));
     const dt_port kept[] = {{"twice", c->kept, DT_F32, 0}, {"learnt", "A 1", DT_F32, 0}};
-    const dt_port note = {"note", c->annotation, DT_F32, 0}, carried = {"memory", "A 1", DT_F32, 0};
+    const dt_port note = {c->note[0] != '-' ? c->note : NULL, c->annotation, DT_F32, 0},
+                  carried = {"memory", "A 1", DT_F32, 0};
     s->desc = (dt_rollout_desc){.struct_size = sizeof(s->desc),
                                 .steps = (uint32_t)c->steps,
                                 .window = (uint32_t)c->window,
@@ -272,6 +278,9 @@ static dt_status tiny_record(void *user, dt_graph *g)
         if (config_of(s)->carried) { /* the longer an agent is there the more it does what it did */
             dt_tensor *memory = api->input(g, "memory");
             api->output(g, "carry/memory", dt_affine(g, memory, 1, 1));
+            if (config_of(s)->also[0] != '\0') {
+                api->output(g, config_of(s)->also, dt_affine(g, memory, 1, 1));
+            }
             logits = dt_add(g, logits, dt_mul(g, api->input(g, "last_action"), dt_affine(g, memory, 0.1, 0)));
         }
         api->output(g, "logits", logits);
@@ -322,6 +331,7 @@ static dt_status tiny_start(void *self)
                              .record = tiny_record,
                              .data = s->p != NULL ? s->replay->data(s->p) : s->rollout->data(s->r),
                              .models = &s->net,
+                             .batch = (uint64_t)config_of(s)->batch,
                              .epochs = (uint64_t)(s->epochs * s->most)};
     static const float table[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     DT_TRY(s->train->create(s->h, &d, &s->t));
