@@ -200,8 +200,8 @@ dt_status dt_error_require_reason(dt_status st, uint64_t before, const char *cul
     }
     if (find_status_row(st) == NULL) {
         return DT_FAIL(DT_EPLUGIN,
-                       "%s: %s returned %d, which is no code of dtrain/status.h; return one of those, and %s", culprit,
-                       call, (int)st, how);
+                       "%s: %s returned %d, which is not a code of dtrain/status.h; return one of those, and %s",
+                       culprit, call, (int)st, how);
     }
     if (n_records != before && record.text[0] != '\0') {
         return st;

@@ -43,7 +43,7 @@ const char *dt_error_where(void); /* "file:line" of the DT_FAIL that made it, ""
 void dt_error_clear(void);
 uint64_t dt_error_count(void); /* records that this thread has made so far */
 
-/* st of foreign code that made no record since the thread had made `before`, or an empty one: a record that says so,
+/* st of foreign code that made no record since the thread had made `before`, or an empty one: a record of that,
  * and how to give a reason. Of a negative number that is no code: DT_EPLUGIN. */
 dt_status dt_error_require_reason(dt_status st, uint64_t before, const char *culprit, const char *call);
 

@@ -84,7 +84,7 @@ dt_status dt_text_check(dt_status code, uint32_t most, const char *text, const c
         return DT_FAIL(code, "%s is NULL; expected a text of at most %u bytes", whose, most);
     }
     return at > most ? DT_FAIL(code, "%s is longer than %u bytes: \"%.*s...\"; shorten it", whose, most, SHOWN, text)
-                     : DT_FAIL(code, "%s has a byte at place %zu that is no printable UTF-8: \"%.*s\"; remove it",
+                     : DT_FAIL(code, "%s has a byte at place %zu that is not printable UTF-8: \"%.*s\"; remove it",
                                whose, at + 1, (int)(at < SHOWN ? at : SHOWN), text);
 }
 

@@ -617,7 +617,7 @@ static dt_status graph_fail(dt_graph *g, dt_status st, const char *msg)
     const bool is_code = st < 0;
     const bool has_reason = msg != NULL && *msg != '\0';
     st = DT_FAIL(is_code ? st : DT_EINVAL, "%s%s", has_reason ? msg : "a model reported an error without a reason",
-                 is_code ? "" : " (with a code that is no error)");
+                 is_code ? "" : " (with a code that is not an error)");
     return record_failure(recorder_of(g), st);
 }
 

@@ -70,7 +70,7 @@ wrong 3 'fitter: the name of scalar of dtrain.metrics/1 is NULL' 'no metric name
 wrong 3 'scalar of dtrain.metrics/1 is called with an empty name' 'empty metric name'
 wrong 3 'fitter: the step input of set: its name is NULL' 'no step input name'
 wrong 1 'fitter: iterate returned DT_EIO' 'no reason'
-wrong 3 'fitter: iterate returned -77, which is no code' 'own code'
+wrong 3 'fitter: iterate returned -77, which is not a code' 'own code'
 wrong 2 'the phase: record returned DT_ENOTFOUND' 'no reason to record'
 wrong 2 'its losses depend on no parameter that is trained (3 registered, the first is net.out.w)' 'constant loss'
 train 2 frozen --set training.freeze=net.*
