@@ -201,9 +201,9 @@ static void test_choices(void **unused)
 /* first at round 0, times speed in each, and last at least */
 static void test_schedule(void **unused)
 {
-    assert_true(decay(0.5, 0.1, 0.9, 0) == 0.5);
-    rig_near("noise", decay(0.5, 0.1, 0.9, 3), 0.5 * 0.729);
-    assert_true(decay(0.5, 0.1, 0.9, 1000) == 0.1);
+    assert_true(decayed_value(0.5, 0.1, 0.9, 0) == 0.5);
+    rig_near("noise", decayed_value(0.5, 0.1, 0.9, 3), 0.5 * 0.729);
+    assert_true(decayed_value(0.5, 0.1, 0.9, 1000) == 0.1);
 }
 
 /* ---- create, start and exploration ------------------------------------------------------------------------------- */
@@ -282,11 +282,11 @@ static void test_noise(void **unused)
     assert_string_equal(fake.acting_name, "log_noise");
     assert_true(fake.acting_value[0] == fake.set_value[0] && fake.acting_value[1] == fake.set_value[1]);
     assert_int_equal(n_recorded, 0);
-    assert_int_equal(explore(&s.learner, 1), DT_OK);
+    assert_int_equal(update_exploration(&s.learner, 1), DT_OK);
     assert_true(fabs((double)fake.set_value[0] - log(0.25 * 3)) < 1e-6);
     assert_true(fabs((double)fake.set_value[1] - log(0.25 * 1.5)) < 1e-6);
     assert_true(n_recorded == 1 && recorded_value("charts/noise") == 0.25);
-    assert_int_equal(explore(&s.learner, 30), DT_OK);
+    assert_int_equal(update_exploration(&s.learner, 30), DT_OK);
     assert_true(fabs((double)fake.set_value[1] - log(0.1 * 1.5)) < 1e-6);
     offpolicy_destroy(&s);
 }
@@ -307,12 +307,12 @@ static void test_epsilon(void **unused)
     assert_string_equal(fake.set_name, "epsilon");
     assert_int_equal(fake.n_set, 5);
     assert_true(fake.set_value[0] == 0 && fake.set_value[4] == 0);
-    assert_int_equal(explore(&s.learner, 1), DT_OK);
+    assert_int_equal(update_exploration(&s.learner, 1), DT_OK);
     for (int i = 0; i < 5; i++) {
         assert_true(fake.set_value[i] == 0.375F);
     }
     assert_true(n_recorded == 1 && recorded_value("charts/epsilon") == 0.375);
-    assert_int_equal(explore(&s.learner, 2), DT_OK);
+    assert_int_equal(update_exploration(&s.learner, 2), DT_OK);
     assert_true(fake.set_value[4] == 0.25F);
     assert_string_equal(fake.acting_name, "epsilon");
     assert_true(fake.acting_value[0] == 0 && fake.acting_value[4] == 0); /* evaluations and exports do not explore */

@@ -260,7 +260,8 @@ static void test_run(void **state)
     assert_int_equal(dt_rundir_write_meta(r, &session, 0), DT_OK);
     assert_has("mine/meta.json", "\"" DT_RUN_META_MARK "\":30,\"end\":\"2", true);
     assert_has("mine/meta.json", "Z\",\"exit_code\":0}\n", true);
-    assert_false(dt_rundir_remove_unused(r)); /* a phase has begun in it */
+    assert_int_equal(dt_rundir_begin(r, &session, false), DT_OK);
+    assert_false(dt_rundir_undo(r)); /* a phase has begun in it */
     dt_rundir_close(r);
     assert_has("mine/train.log", "of info", true);
     assert_has("mine/error.log", "of error", true);
@@ -280,7 +281,8 @@ static void test_run(void **state)
     assert_int_equal(r->meta.mark, -1);
     dt_rundir_mark_irreproducible(r, 0);
     assert_int_equal(r->meta.mark, 0);
-    assert_false(dt_rundir_remove_unused(r));
+    assert_int_equal(dt_rundir_begin(r, &session, false), DT_OK);
+    assert_false(dt_rundir_undo(r));
     /* who trains there keeps others out */
     assert_int_equal(dt_lock_check(at("mine/run.lock")), DT_AGAIN);
     assert_null(open_run("mine", true, DT_ECONFIG));
@@ -289,15 +291,25 @@ static void test_run(void **state)
     assert_int_equal(dt_lock_check(at("mine/run.lock")), DT_OK);
 
     r = open_run("mine", false, DT_OK); /* it begins again, since it has no checkpoint */
-    static const char *const gone[] = {"mine/metrics.jsonl", "mine/progress.json", "mine/trace.json"};
+    static const char *const earlier[] = {"mine/progress.json", "mine/trace.json", "mine/metrics.jsonl"};
+    assert_true(dt_rundir_is_again(r));
+    assert_true(dt_rundir_undo(r)); /* rejected: as it was */
+    dt_rundir_close(r);
     for (int i = 0; i < 3; i++) {
-        assert_false(is_there(gone[i]));
+        assert_true(is_there(earlier[i]));
     }
+    assert_has("mine/train.log", "it starts again", false);
+    r = open_run("mine", false, DT_OK);
+    dt_session again = session;
+    assert_int_equal(dt_config_create(&again.config), DT_OK);
+    assert_int_equal(dt_rundir_begin(r, &again, true), DT_OK);
+    assert_false(is_there("mine/progress.json") || is_there("mine/trace.json"));
+    assert_false(dt_rundir_is_again(r) || dt_rundir_undo(r));
     assert_has("mine/train.log", "of info", true);
     assert_has("mine/train.log", "it starts again", true);
     assert_int_equal(r->meta.mark, -1);
-    assert_false(dt_rundir_remove_unused(r)); /* this process did not make it */
     dt_rundir_close(r);
+    dt_config_destroy(again.config);
     make("mine/checkpoints/x");
     put("mine/metrics.jsonl", "{}\n");
     unlink(at("mine/meta.json"));
@@ -313,16 +325,16 @@ static void test_fresh_names(void **state)
     assert_int_equal(strspn(name + strlen(name) - 4, "0123456789abcdef"), 4);
     char path[512];
     snprintf(path, sizeof(path), "%s", dt_rundir_path(r));
-    assert_true(dt_rundir_remove_unused(r)); /* nothing was trained */
+    assert_true(dt_rundir_undo(r)); /* nothing was trained */
     dt_rundir_close(r);
     assert_int_equal(access(path, F_OK), -1);
     r = open_run("new/deep", false, DT_OK); /* a folder that was named, and made */
-    assert_true(dt_rundir_remove_unused(r));
+    assert_true(dt_rundir_undo(r));
     dt_rundir_close(r);
     assert_false(is_there("new/deep"));
     make("old");
     r = open_run("old", false, DT_OK);
-    assert_false(dt_rundir_remove_unused(r));
+    assert_true(dt_rundir_undo(r)); /* this process did not make it: it stays */
     dt_rundir_close(r);
     assert_true(is_there("old"));
     dt_rundir *other = NULL;
@@ -331,7 +343,7 @@ static void test_fresh_names(void **state)
     dt_log(DT_LOG_WARN, "of rank");
     dt_rundir_close(other);
     assert_has("old/rank-3.log", "of rank", true);
-    assert_has("old/error.log", "of rank", false);
+    assert_false(is_there("old/error.log"));
     setenv("DTRAIN_RUN_DIR", "", 1);
     assert_string_equal(dt_rundir_base_folder(), "runs");
     setenv("DTRAIN_RUN_DIR", "/else", 1);

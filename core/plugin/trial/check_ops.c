@@ -56,7 +56,8 @@ static void check_list(void *user, const void *table, const dt_loaded_plugin *p,
         if (dt_user_op_register(*op, p->desc.name) < 0) {
             dt_str_addf(&k->out, "FAIL %s\n", dt_error_text());
             dt_check_print_complete_lines(k);
-        } else if (dt_trial_execute(try_op, append_output, &o, k->desc->timeout_s > 0 ? k->desc->timeout_s : INFINITY, &r) < 0) {
+        } else if (dt_trial_execute(try_op, append_output, &o, k->desc->timeout_s > 0 ? k->desc->timeout_s : INFINITY,
+                                    &r) < 0) {
             dt_str_addf(&k->out, "FAIL %s: op %s: %s\n", p->desc.name, (*op)->name, dt_error_text());
             dt_check_print_complete_lines(k);
         }
