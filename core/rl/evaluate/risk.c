@@ -50,7 +50,7 @@ static dt_status check_output(dt_risk *s, const dt_rollout *r, const int64_t *ca
     s->n_symbols = spec->n_symbols;
     if (s->symbol == spec->n_symbols || s->output->dtype != DT_F32 || s->output->rank != 1) {
         return DT_BREACH(DT_ESHAPE, "the phase's output \"picture/risk\" is not [N] f32 of environment %s",
-                       r->env->comp->desc.id);
+                         r->env->comp->desc.id);
     }
     for (uint32_t f = 0; f < r->buffer.n_fields; f++) {
         s->want |= dt_policy_reads_field(s->policy, r->buffer.field[f].name) ? UINT64_C(1) << f : 0;
