@@ -148,7 +148,7 @@ static dt_status check_names(const dt_data_ops *ops, const void *self)
     for (uint32_t k = 0; k < n_symbols; k++) {
         DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_SYMBOL, DT_NAME_MOST_SYMBOL, symbol[k], "data symbol %u", k));
     }
-    return dt_ports_check(DT_EPLUGIN, who, "field", field, n_fields);
+    return dt_ports_check(DT_EPLUGIN, who, "field", field, n_fields, false);
 }
 
 dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int64_t slice_rows)

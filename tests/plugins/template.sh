@@ -213,7 +213,7 @@ break_it phase p1 "its defaults: phases.0.training.epoch = \"20\" by default of 
 break_it phase p2 "read writes past the end of y" 's/y\[i\] = /y[i + 1] = /'
 break_it phase p3 "twice gives different bytes" 's/weight\[i\] = 1.0F/static float n; weight[i] = n++/'
 break_it phase p4 "lacks the operation iterate" 's/ DT_SET(iterate, iterate),//'
-break_it phase p5 "life cycle: after create: " 's/api->input(g, "y")/api->input(g, "z")/'
+break_it phase p5 "life cycle: starting p5: the data has no field " 's/api->input(g, "y")/api->input(g, "z")/'
 break_it phase p7 "with keys, for augmentation: reading the same samples twice" \
     's/^    (void)key;/    static float turn;/; s/weight\[i\] = 1.0F/weight[i] = key[i] != 0 ? turn++ : 1.0F/'
 break_it phase p8 "sizes returns for 3 samples 4 of N together, but 6 one by one" \

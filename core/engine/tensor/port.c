@@ -35,7 +35,8 @@ static bool are_dims(const char *dims, bool can_be_zero)
     return true;
 }
 
-dt_status dt_ports_check(dt_status code, const char *id, const char *what, const dt_port *port, uint32_t n)
+dt_status dt_ports_check(dt_status code, const char *id, const char *what, const dt_port *port, uint32_t n,
+                         bool may_repeat)
 {
     if (port == NULL && n > 0) {
         return DT_FAIL(code, "%s: %u %ss, but their list is NULL; pass the list, or 0 of them", id, n, what);
@@ -55,7 +56,7 @@ dt_status dt_ports_check(dt_status code, const char *id, const char *what, const
             return DT_FAIL(code, "%s: %s %s has the dtype %u; expected one of DT_F32 to DT_BF16 (%d to %d)", id, what,
                            p->name, p->dtype, DT_F32, DT_BF16);
         }
-        for (uint32_t k = 0; k < i; k++) {
+        for (uint32_t k = 0; k < i && !may_repeat; k++) {
             if (strcmp(port[k].name, p->name) == 0) {
                 return DT_FAIL(code, "%s: %ss %u and %u are both named %s; rename one", id, what, k, i, p->name);
             }

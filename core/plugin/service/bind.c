@@ -95,7 +95,7 @@ static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_mode
     const char *id = m->comp->desc.id;
     uint32_t n = 0;
     const dt_port *in = m->comp->ops.model.inputs(m->self, &n);
-    DT_TRY(dt_ports_check(DT_EPLUGIN, id, "input", in, n));
+    DT_TRY(dt_ports_check(DT_EPLUGIN, id, "input", in, n, false));
     for (uint32_t i = 0; i < n; i++) {
         const dt_port *o = dt_port_find(want->offers, want->n_offers, in[i].name);
         if (o == NULL && (in[i].flags & DT_PORT_OPTIONAL) == 0) {
@@ -109,7 +109,7 @@ static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_mode
         }
     }
     const dt_port *out = m->comp->ops.model.outputs(m->self, &n);
-    DT_TRY(dt_ports_check(DT_EPLUGIN, id, "output", out, n));
+    DT_TRY(dt_ports_check(DT_EPLUGIN, id, "output", out, n, false));
     for (uint32_t i = 0; i < want->n_needs; i++) {
         const dt_port *need = &want->needs[i];
         const dt_port *o = dt_port_find(out, n, need->name);
@@ -149,8 +149,9 @@ static dt_status check_request(const char *phase, const dt_model_request *want, 
         DT_TRY(dt_name_check(DT_EPLUGIN, DT_NAME_KEY, DT_NAME_MOST_WORD, want->dims[i].name,
                              "%s: size %u that the model %s gets", phase, i, want->role));
     }
-    DT_TRY(dt_ports_check(DT_EPLUGIN, phase, "offered input", want->offers, want->n_offers));
-    return dt_ports_check(DT_EPLUGIN, phase, "needed output", want->needs, want->n_needs);
+    /* the first of a name counts */
+    DT_TRY(dt_ports_check(DT_EPLUGIN, phase, "offered input", want->offers, want->n_offers, true));
+    return dt_ports_check(DT_EPLUGIN, phase, "needed output", want->needs, want->n_needs, false);
 }
 
 static dt_status bind_model(const dt_host *h, const dt_model_request *want, dt_model **out)

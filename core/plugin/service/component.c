@@ -14,7 +14,7 @@
 
 dt_status dt_stage_check_ports(const dt_stage *s, const char *what, const dt_port *p, uint32_t n)
 {
-    return dt_ports_check(DT_EPLUGIN, s->d.phase->desc.id, what, p, n);
+    return dt_ports_check(DT_EPLUGIN, s->d.phase->desc.id, what, p, n, false);
 }
 
 dt_status dt_settings_check(const char *who, const dt_setting *set, uint32_t n)

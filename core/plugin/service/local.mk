@@ -17,6 +17,7 @@ core_libdtcore_la_SOURCES += \
 	core/plugin/service/rng.c \
 	core/plugin/service/roles.c core/plugin/service/roles.h \
 	core/plugin/service/services.c \
+	core/plugin/service/misuse.c \
 	core/plugin/service/stage.c core/plugin/service/stage.h \
 	core/plugin/service/stream.c core/plugin/service/stream.h \
 	core/plugin/service/train.c \

@@ -12,7 +12,6 @@
 #include "base/mem.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static dt_status create_phase(dt_stage *s)
@@ -64,14 +63,6 @@ dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)
     }
     *out_p = s;
     return DT_OK;
-}
-
-void dt_stage_keep_misuse(dt_stage *s)
-{
-    if (s->misuse == DT_OK) {
-        s->misuse = dt_error_status();
-        (void)snprintf(s->misuse_text, sizeof(s->misuse_text), "%s", dt_error_text());
-    }
 }
 
 /* After a callback that returned st. */

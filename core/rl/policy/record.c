@@ -104,7 +104,7 @@ static dt_status add_history_input(const dt_wiring *w, dt_graph *g, const dt_wir
         return DT_OK;
     }
     if (!is_view_of_rows(view)) {
-        return DT_FAIL(DT_EINVAL, "a window of %lld steps is known of rows themselves, not of rows \"%s\"",
+        return DT_FAIL(DT_ECONFIG, "a window of %lld steps is known of rows themselves, not of rows \"%s\"",
                        (long long)w->window, prefix_of_view(view));
     }
     snprintf(history, TEXT, "%s_history", w->own->name);

@@ -27,7 +27,7 @@
 static dt_status check_port(const char *name, const char *dims, uint32_t dtype)
 {
     const dt_port port[] = {{"first", "A 1", DT_F32, 0}, {name, dims, dtype, 0}};
-    return dt_ports_check(DT_EPLUGIN, "mine", "input", port, 2);
+    return dt_ports_check(DT_EPLUGIN, "mine", "input", port, 2, false);
 }
 
 static void test_ports(void **state)
@@ -40,13 +40,13 @@ static void test_ports(void **state)
     REFUSED(check_port("x", NULL, DT_F32), "dims of input x", "NULL");
     REFUSED(check_port("x", "A 1", 99), "input x has the dtype 99");
     REFUSED(check_port("first", "A 1", DT_F32), "inputs 0 and 1 are both named first");
-    REFUSED(dt_ports_check(DT_EPLUGIN, "mine", "input", NULL, 2), "2 inputs", "NULL");
-    assert_int_equal(dt_ports_check(DT_EPLUGIN, "mine", "input", NULL, 0), DT_OK);
+    REFUSED(dt_ports_check(DT_EPLUGIN, "mine", "input", NULL, 2, false), "2 inputs", "NULL");
+    assert_int_equal(dt_ports_check(DT_EPLUGIN, "mine", "input", NULL, 0, false), DT_OK);
     assert_int_equal(check_port("x", "A+1", DT_I32), DT_OK);
     assert_int_equal(check_port("x", "15 Nodes 6", DT_F32), DT_OK);
     assert_int_equal(check_port("x", "", DT_F32), DT_OK);
     const dt_port none = {"x", "A 0", DT_F32, DT_PORT_OPTIONAL};
-    assert_int_equal(dt_ports_check(DT_EPLUGIN, "mine", "input", &none, 1), DT_OK);
+    assert_int_equal(dt_ports_check(DT_EPLUGIN, "mine", "input", &none, 1, false), DT_OK);
 }
 
 int main(void)

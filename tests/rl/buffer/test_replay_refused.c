@@ -67,7 +67,7 @@ static void test_refused(void **state)
     refused("tiny.alpha=-1", NULL, DT_ECONFIG, "a replay's alpha is -1; expected 0 to 16");
     refused("tiny.alpha=17", NULL, DT_ECONFIG, "a replay's alpha is 17; expected 0 to 16");
     refused("tiny.keep=nothing", NULL, DT_EPLUGIN, "the field nothing, which its rollout does not have");
-    refused("tiny.keep=reward", NULL, DT_ENOTFOUND, "the data has no field \"state\"");
+    refused("tiny.keep=reward", NULL, DT_EPLUGIN, "the data has no field \"state\"");
     const char *const settings[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=100", "tiny.alpha=0.5", NULL};
     float error[DRAW] = {0};
     world w;

@@ -78,7 +78,7 @@ static void test_refused(void **state)
     refused("nowhere", "tiny.window=1", DT_ENOTFOUND, "nowhere");
     refused("counter", "tiny.kept=A", DT_EPLUGIN, "a rollout keeps at most 4 values of rows, [A D] f32; twice [A]");
     refused("counter", "tiny.kept=N 3", DT_EPLUGIN, "twice [N 3] is not one");
-    refused("counter", "tiny.kept=A 4", DT_ESHAPE, "the field is A 4 f32 and the value A 3 f32");
+    refused("counter", "tiny.kept=A 4", DT_EPLUGIN, "the field is A 4 f32 and the value A 3 f32");
     refused("counter", "tiny.leak=advantage", DT_EPLUGIN, "computed from the field advantage");
     refused("crowd", "crowd.lie=column", DT_EPLUGIN, "step 3: observation col [E], row 1 is -1, but there are ");
     refused("crowd", "crowd.lie=column", DT_EPLUGIN, " rows of N (an edge leads to one of them)");

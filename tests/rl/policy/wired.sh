@@ -33,10 +33,10 @@ grep -q '"wired/passes":[23]' "$work/early/metrics.jsonl" && fail "a round went 
 refused 2 "wired.fragment = 300, steps of an instance, is above wired.train_batch = 128" --set wired.fragment=300
 refused 2 "risk_gnn is a model for the role perception" --set models.critic=risk_gnn
 refused 2 "creating critic_others" --set models.critic=critic_others
-refused 2 "model controller_mlp is already part of the wiring" --set wired.fault=adopt
-refused 2 "has 20 ports and 2 sizes, at most 16 of each are possible" --set wired.fault=offers
+refused 3 "model controller_mlp is already part of the wiring" --set wired.fault=adopt
+refused 3 "has 20 ports and 2 sizes, at most 16 of each are possible" --set wired.fault=offers
 refused 3 "wired binds a second environment; one per phase is possible" --set wired.fault=second
-refused 2 "wired describes its rounds without a loss to record" --set wired.fault=silent
+refused 3 "wired describes its rounds without a loss to record" --set wired.fault=silent
 refused 3 "binds more than 8 models" --set wired.fault=crowd
 refused 2 "a window of 3 steps is known of rows themselves, not of rows \"next_\"" --set wired.window=3 \
     --set models.controller=controller_lstm --set controller_lstm.hidden=8
