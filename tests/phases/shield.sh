@@ -91,7 +91,7 @@ learn threads --threads 3
 same threads "a barrier on 3 threads"
 learn ranks --set comm.backend=sim --set comm.ranks=2
 same ranks "a barrier on 2 virtual ranks"
-learn without --set phase3_constrained.learn_shield=false --max-steps 16
+learn without --set phase3_constrained.learn_shield=false --set training.freeze= --max-steps 16
 is "$(metric without barrier/accuracy | wc -l) == 0" "a barrier that was not to be learnt"
 
 refuse() { # PIECE [options]

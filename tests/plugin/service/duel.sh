@@ -106,8 +106,8 @@ wrong 3 'a target network of a model that is not among those of the trainer' 'fo
 wrong 3 'a target network without a name' 'no name'
 wrong 3 'the target network "the past" of actor: its name must begin with a-z' 'bad name'
 wrong 3 'tau 1.5 of the target network past of actor is outside (0, 1]' 'bad tau'
-wrong 2 'model_as: critic has no target network "ghost"; the trainer gave it target' 'unknown target'
-wrong 2 'there is no target network "ghost"; there are target, target, past' 'unknown copy'
+wrong 3 'model_as: critic has no target network "ghost"; the trainer gave it target' 'unknown target'
+wrong 3 'there is no target network "ghost"; there are target, target, past' 'unknown copy'
 delay=2
 wrong 3 'groups of losses; at most 8 are possible' 'many groups'
 wrong 3 '2 groups of losses and no list of them' 'no group list'
@@ -123,7 +123,7 @@ wrong 3 'loss actor is in two groups, critic and actor' 'loss in two groups'
 wrong 3 'loss actor is in no group' 'loss in none'
 wrong 3 'group actor has the loss ghost, which is not recorded' 'unknown loss'
 wrong 3 'loss actor is in no group, but groups are used' 'apart'
-wrong 2 'a step of the groups 0x4; there are 2, the mask is 0x3' 'no such group'
+wrong 3 'a step of the groups 0x4; there are 2, the mask is 0x3' 'no such group'
 train 2 frozen --set duel.delay=2 --set training.freeze=actor.*
 says 1+ 'group actor updates nothing: its losses depend on no parameter of its roles that is trained'
 finish
