@@ -225,7 +225,7 @@ static void test_history(void **unused)
                               "present=present) value logits\n");
     begin(&r, 1, 0, 0);
     r.w.face.window = 2;
-    assert_int_equal(record_it(&r, &view), DT_EINVAL);
+    assert_int_equal(record_it(&r, &view), DT_ECONFIG);
 }
 
 static void test_shield(void **unused)
