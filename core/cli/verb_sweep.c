@@ -122,7 +122,7 @@ static dt_status look_at_run(study *s, uint32_t t, uint32_t k, uint32_t rung, bo
     if (st == DT_OK && (o.is_reached || is_whole || (has_ended && code == DT_EXIT_DONE))) {
         r->run[k] = RUN_DONE;
         st = require_value(s, t, k, &o, &near);
-    } else if (st == DT_OK && (is_rejected || (o.has_run && o.condition == DT_RUN_FAILED))) {
+    } else if (st == DT_OK && (is_rejected || (o.has_run && dt_outcome_has_failed(&o)))) {
         r->run[k] = RUN_FAILED;
         r->exit_code = is_rejected ? code : o.exit_code;
     } else {

@@ -10,8 +10,16 @@
 #include "telemetry/report/logbook.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+
+bool dt_outcome_has_failed(const dt_outcome *r)
+{
+    const int signal = r->exit_code - 128;
+    const bool was_stopped = signal == SIGHUP || signal == SIGINT || signal == SIGTERM || signal == SIGKILL;
+    return r->condition == DT_RUN_FAILED && !was_stopped;
+}
 
 /* The last record of the first step of the last phase that is so many; UINT32_MAX: none. */
 static uint32_t find_record(const dt_records *r, uint64_t steps)
@@ -74,8 +82,8 @@ static dt_status read_metric(const dt_logbook *l, const char *metric, uint64_t s
 {
     const uint32_t record = steps > 0 ? find_record(l->records, steps) : UINT32_MAX;
     /* a run that was interrupted there may have a pending evaluation, which a resume makes */
-    const bool is_past = record < l->records->n && (record + 1 < l->records->n || out->condition == DT_RUN_DONE ||
-                                                    out->condition == DT_RUN_FAILED);
+    const bool has_end = out->condition == DT_RUN_DONE || dt_outcome_has_failed(out);
+    const bool is_past = record < l->records->n && (record + 1 < l->records->n || has_end);
     out->is_reached = steps > 0 && is_past;
     if (metric == NULL) {
         snprintf(out->metric, sizeof(out->metric), "%s", l->state.best_name);
@@ -117,15 +125,15 @@ dt_status dt_outcome_read(const char *run, const char *metric, uint64_t steps, d
 bool dt_outcome_is_final(const dt_outcome *r)
 {
     return r->has_run &&
-           (r->condition == DT_RUN_DONE || (r->condition == DT_RUN_FAILED &&
-                                            (r->exit_code == DT_EXIT_DIVERGED || dt_exit_is_rejection(r->exit_code))));
+           (r->condition == DT_RUN_DONE ||
+            (dt_outcome_has_failed(r) && (r->exit_code == DT_EXIT_DIVERGED || dt_exit_is_rejection(r->exit_code))));
 }
 
 void dt_outcome_describe(const dt_outcome *r, char *out, size_t bytes)
 {
     if (!r->has_run) {
         snprintf(out, bytes, "waiting");
-    } else if (r->condition == DT_RUN_FAILED) {
+    } else if (dt_outcome_has_failed(r)) {
         snprintf(out, bytes, "failed (%d)", r->exit_code);
     } else {
         snprintf(out, bytes, "%s", dt_run_condition_text(r->condition));

@@ -26,6 +26,8 @@ typedef struct dt_outcome {
  * DT_EDATA, DT_EIO, DT_ENOMEM. */
 dt_status dt_outcome_read(const char *run, const char *metric, uint64_t steps, dt_outcome *out, dt_str *near)
     DT_NODISCARD;
+/* It ended by itself with an error: what signals end (SIGHUP, SIGINT, SIGTERM, SIGKILL) continues. */
+bool dt_outcome_has_failed(const dt_outcome *r);
 /* Ended for good: complete, diverged or rejected, which the same command would end alike. */
 bool dt_outcome_is_final(const dt_outcome *r);
 /* "done", "failed (7)", "waiting" ... */
