@@ -102,10 +102,10 @@ static void installed_path(const char *folder, const char *configured, char *out
     for (size_t i = 0; configured[i] == PKGDATADIR[i] && configured[i] != '\0'; i++) {
         common = configured[i] == '/' ? i : common;
     }
-    const size_t n = strlen(folder), own = strlen(configured + common);
+    const size_t n = strlen(folder), own = strlen(&configured[common]);
     out[0] = '\0';
-    if (own > 0 && n >= own && strcmp(folder + n - own, configured + common) == 0) {
-        snprintf(out, bytes, "%.*s%s/" SCRIPT, (int)(n - own), folder, PKGDATADIR + common);
+    if (own > 0 && n >= own && strcmp(folder + n - own, &configured[common]) == 0) {
+        snprintf(out, bytes, "%.*s%s/" SCRIPT, (int)(n - own), folder, &PKGDATADIR[common]);
     }
 }
 
