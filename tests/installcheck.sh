@@ -76,7 +76,8 @@ if [ "$bindir" = "$prefix/bin" ] && [ "$plugindir" != "${plugindir#"$prefix"/}" 
     cp -R "$share/env_gym" "$moved/share/dtrain"
     if command -v python3 >/dev/null; then
         for program in dtrain "$moved/bin/dtrain"; do
-            (cd "$work" && "$program" --plugin phase2_ppo --set env.id=gym --set env_gym.id=no_such_module:x -q >gym.txt 2>&1)
+            (cd "$work" && "$program" --plugin phase2_ppo --set env.id=gym --set env_gym.id=no_such_module:x -q >gym.txt 2>&1) &&
+                fail "$program: a module that does not exist is accepted"
             grep -q "module no_such_module is not found" "$work/gym.txt" || fail "$program: env_gym does not start its script"
         done
     fi
