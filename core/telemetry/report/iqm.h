@@ -28,11 +28,6 @@ double dt_iqm_compute(const double *v, uint32_t n);
 dt_iqm dt_iqm_interval(const double *v, uint32_t n, uint32_t resamples);
 /* Of all results of all tasks, each task resampled by itself (stratified bootstrap). */
 dt_iqm dt_iqm_stratified(const dt_strata *s, uint32_t resamples);
-/* Probability that a result of a is greater than one of b, mean over tasks (equation 3 there; of equal results a half),
- * with the interval of the stratified bootstrap. Both have the same tasks; NAN where one has no result of a task. */
-dt_iqm dt_iqm_improvement(const dt_strata *a, const dt_strata *b, uint32_t resamples);
-/* Performance profile: the share of all results that is greater than tau, with its interval. */
-dt_iqm dt_iqm_profile(const dt_strata *s, double tau, uint32_t resamples);
 /* Of a minus of b; each is resampled by itself (two strata). */
 dt_iqm dt_iqm_difference(const double *a, uint32_t n_a, const double *b, uint32_t n_b, uint32_t resamples);
 
