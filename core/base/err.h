@@ -34,7 +34,7 @@ dt_status dt_error_add_context(dt_status st, const char *fmt, ...) DT_PRINTF(2, 
  * where it ends the run, it is DT_EPLUGIN (dt_error_blame_plugin). Returns st. */
 dt_status dt_error_mark_breach(dt_status st);
 #define DT_BREACH(st, ...) dt_error_mark_breach(DT_FAIL((st), __VA_ARGS__))
-/* What a callback failed with: a breach, and DT_EINVAL, which no user's value causes, become DT_EPLUGIN. */
+/* What a callback failed with: a breach and DT_EINVAL become DT_EPLUGIN. What a user's value causes is DT_ECONFIG. */
 dt_status dt_error_blame_plugin(dt_status st);
 
 const char *dt_error_text(void);  /* the record of this thread, "" when empty */

@@ -98,6 +98,7 @@ both 2 "no phase before" $one --set phases.0.init=previous --run-dir "$work/new"
 both 4 "no store" $one --set data.store="$work/nowhere" --run-dir "$work/new"
 both 2 "no result of that name" $ppo --set stop.metric=return/men --set stop.above=3 --run-dir "$work/new"
 both 2 "no best of that name" $ppo --set checkpoint.best_by=retrn/mean --run-dir "$work/new"
+both 2 "an empty pattern of what is frozen" $one --set 'training.freeze=[""]' --run-dir "$work/new"
 both 2 "no such phase" $one --phase 3
 both 3 "no such plugin" --plugin ./nowhere.so
 both 2 "several ranks of one process" $one --set comm.backend=mpi

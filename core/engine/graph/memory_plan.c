@@ -79,7 +79,7 @@ static dt_status value_bytes(const planner *p, int32_t v, size_t *out_p)
         dt_str t = {0};
         dt_shape_text(s, p->ir->symbol, &t);
         dt_status st =
-            DT_FAIL(DT_EINVAL, "a value of shape %s does not fit in memory at these capacities", dt_str_text(&t));
+            DT_FAIL(DT_ECONFIG, "a value of shape %s does not fit in memory at these capacities", dt_str_text(&t));
         dt_str_fini(&t);
         return st;
     }

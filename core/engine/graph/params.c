@@ -89,7 +89,7 @@ static dt_status check_dims(const char *role, const char *name, const int64_t *d
                            (long long)dim[i]);
         }
         if (!dt_mul_i64(count, dim[i], &count) || count > MAX_ELEMENTS) {
-            return DT_FAIL(DT_EINVAL, "parameter %s.%s has more than %lld elements", role, name,
+            return DT_FAIL(DT_ECONFIG, "parameter %s.%s has more than %lld elements", role, name,
                            (long long)MAX_ELEMENTS);
         }
     }
@@ -269,7 +269,7 @@ void dt_param_table_copy_targets(const dt_param_table *t, const char *name, floa
 dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t *n_p)
 {
     if (pattern == NULL || pattern[0] == '\0') {
-        return DT_FAIL(DT_EINVAL, "the pattern of parameters to freeze is empty; give a role or a glob such as "
+        return DT_FAIL(DT_ECONFIG, "the pattern of parameters to freeze is empty; give a role or a glob such as "
                                   "perception.*");
     }
     uint32_t n = 0;

@@ -211,7 +211,7 @@ static dt_status find_sources(dt_plan *p)
         *s = (dt_plan_source){.value = i, .copy_offset = SIZE_MAX};
         if (v->shape.dtype == DT_F32 && p->kernels == DT_KERNELS_REF64) {
             if (!dt_shape_count(&v->shape, p->cap, &s->copy_cap)) {
-                return DT_FAIL(DT_EINVAL, "field %s does not fit in memory at these capacities", v->name);
+                return DT_FAIL(DT_ECONFIG, "field %s does not fit in memory at these capacities", v->name);
             }
             s->copy_offset = p->copy_bytes;
             p->copy_bytes += ((size_t)s->copy_cap * sizeof(double) + 255) / 256 * 256 + 256;
