@@ -131,7 +131,7 @@ AM_TESTS_ENVIRONMENT = \
 	DT_PLUGINS='$(plugin_LTLIBRARIES)'; DT_PREOPEN='$(enable_force_preopen)'; export DT_PLUGINS DT_PREOPEN; \
 	CC='$(CC)' CXX='$(CXX_CHECK)' NVCC='$(NVCC)'; export CC CXX NVCC;
 
-EXTRA_DIST += tests/installcheck.sh tests/failures.sh
+EXTRA_DIST += tests/installcheck.sh tests/failures.sh tests/refused.h
 installcheck-local:
 	DT_SRCDIR='$(abs_top_srcdir)' CC='$(CC)' CXX='$(CXX_CHECK)' \
 	bindir='$(bindir)' includedir='$(includedir)' libdir='$(libdir)' plugindir='$(plugindir)' docdir='$(docdir)' \
