@@ -123,11 +123,22 @@ static dt_status remove_records(const char *path)
     return st;
 }
 
+static const char LOCK_NAME[] = "run.lock";
+
+static bool has_lock_file(const char *run)
+{
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/%s", run, LOCK_NAME);
+    const bool has = dt_str_status(&path) == DT_OK && dt_fs_is_file(dt_str_text(&path));
+    dt_str_fini(&path);
+    return has;
+}
+
 /* Two processes that train into one folder would spoil it; and while it is held, the run is known to be alive. */
 static dt_status lock_run_folder(dt_rundir *r)
 {
     dt_str path = {0};
-    dt_str_addf(&path, "%s/run.lock", r->path);
+    dt_str_addf(&path, "%s/%s", r->path, LOCK_NAME);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
         st = dt_lock_acquire(dt_str_text(&path), &r->lock);
@@ -143,12 +154,12 @@ static dt_status lock_run_folder(dt_rundir *r)
 
 void dt_rundir_wait_unlocked(const char *path, bool is_job)
 {
-    enum { ALONE_S = 2, RANKS_S = 10 };
+    enum { ALONE_S = 2, RANKS_S = 30 };
     dt_str file = {0};
     struct stat info;
     const double begin = dt_clock_s();
     bool is_shown = false;
-    dt_str_addf(&file, "%s/run.lock", path);
+    dt_str_addf(&file, "%s/%s", path, LOCK_NAME);
     if (dt_str_status(&file) != DT_OK || !dt_fs_is_dir(path) || dt_beneath_guard(path) != DT_OK ||
         dt_beneath_stat(dt_str_text(&file), &info) != 0) {
         dt_error_clear();
@@ -281,10 +292,19 @@ static void remove_new_parents(const dt_rundir *r)
 
 static const char *const log_names[] = {"train.log", "error.log"};
 
-/* What a folder has before a run writes to it: dt_rundir_undo. */
-static dt_status note_earlier(dt_rundir *r)
+/* What a folder has before a run writes to it, for dt_rundir_undo: found under the lock, so that nothing of another
+ * process is taken for this one's. had_lock: the file of the lock is older. */
+static dt_status note_earlier(dt_rundir *r, bool had_lock)
 {
     DT_TRY(dt_fs_list(r->path, &r->earlier, &r->n_earlier));
+    for (size_t i = 0; i < r->n_earlier && !had_lock; i++) {
+        if (strcmp(r->earlier[i], LOCK_NAME) == 0) {
+            dt_free(r->earlier[i]);
+            r->earlier[i] = r->earlier[--r->n_earlier];
+            break;
+        }
+    }
+    r->is_new = r->is_new && r->n_earlier == 0;
     for (size_t i = 0; i < 2; i++) {
         struct stat info;
         dt_str path = {0};
@@ -327,11 +347,12 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     if (st == DT_OK) {
         st = dt_beneath_guard(r->path); /* for good: a resumed run may have another author */
     }
-    if (st == DT_OK && !r->is_new) {
-        st = note_earlier(r);
-    }
+    const bool had_lock = st == DT_OK && has_lock_file(r->path);
     if (st == DT_OK) {
         st = lock_run_folder(r);
+    }
+    if (st == DT_OK) {
+        st = note_earlier(r, had_lock);
     }
     if (st == DT_OK) { /* another process may have trained there since the check */
         st = dt_rundir_check_mixing(r->path, d->resume, &state);

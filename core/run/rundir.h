@@ -15,7 +15,7 @@
 typedef struct dt_rundir dt_rundir;
 
 /* Waits until no process trains in that folder, before its checkpoints are searched: 2 s for a process
- * that was killed and holds its lock until the kernel has taken it apart, 10 s of several, which notice only then that
+ * that was killed and holds its lock until the kernel has taken it apart, 30 s of several, which notice only then that
  * their launcher was killed. is_job: what a folder is taken for that does not record how many trained in it. A folder
  * that is missing or unlocked is not waited for; dt_rundir_open rejects one that is still locked afterwards. */
 void dt_rundir_wait_unlocked(const char *path, bool is_job);

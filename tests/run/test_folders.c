@@ -4,6 +4,7 @@
  * there and comes back from it, which run is continued, and what a killed process leaves behind.
  */
 #include "base/clock.h"
+#include "base/lock.h"
 #include "plugin/loader/loader.h"
 
 #include <time.h>
@@ -26,12 +27,25 @@ static int fake_nanosleep(const struct timespec *t, struct timespec *left)
 
 static uint32_t fake_n_plugins(const dt_loader *l);
 static const dt_loaded_plugin *fake_plugin_at(const dt_loader *l, uint32_t i);
+/* What another process does between the look at a folder and the lock. */
+static void (*before_lock)(void);
+
+static dt_status lock_after_others(const char *path, int *fd_p)
+{
+    if (before_lock != NULL) {
+        before_lock();
+    }
+    return dt_lock_acquire(path, fd_p);
+}
+
+#define dt_lock_acquire         lock_after_others
 #define dt_clock_s              fake_clock_s
 #define nanosleep               fake_nanosleep
 #define dt_loader_count_plugins fake_n_plugins
 #define dt_loader_plugin_at     fake_plugin_at
 #include "../../core/run/run_meta.c"
 #include "../../core/run/rundir.c"
+#undef dt_lock_acquire
 
 #include "run/resume.h"
 
@@ -352,6 +366,24 @@ static void test_fresh_names(void **state)
     assert_string_equal(dt_rundir_base_folder(), "runs");
 }
 
+static void train_there(void)
+{
+    make("shared/checkpoints");
+    put("shared/metrics.jsonl", "{}\n");
+}
+
+/* What another process left there while this one came to its lock is not this one's to remove. */
+static void test_undo_keeps_others(void **state)
+{
+    before_lock = train_there;
+    dt_rundir *r = open_run("shared", true, DT_OK);
+    before_lock = NULL;
+    assert_true(dt_rundir_undo(r));
+    dt_rundir_close(r);
+    assert_true(is_there("shared/checkpoints") && is_there("shared/metrics.jsonl"));
+    assert_false(is_there("shared/train.log") || is_there("shared/run.lock"));
+}
+
 /* A log that another program takes away is reported at the end, and one that stays is not. */
 static void test_lost_log(void **state)
 {
@@ -418,11 +450,11 @@ static void test_await(void **state)
     assert_int_equal(naps("none", true), 0);
     assert_int_equal(dt_lock_acquire(at("w/run.lock"), &fd), DT_OK);
     assert_in_range(naps("w", false), 20, 21);
-    assert_in_range(naps("w", true), 100, 101); /* the folder does not say how many there were */
+    assert_in_range(naps("w", true), 300, 301); /* the folder does not say how many there were */
     put("w/meta.json", "{\"ranks\":1}");
     assert_in_range(naps("w", true), 20, 21);
     put("w/meta.json", "{\"ranks\":2}");
-    assert_in_range(naps("w", false), 100, 101);
+    assert_in_range(naps("w", false), 300, 301);
     put("w/meta.json", "{\"ranks\":"); /* broken */
     assert_in_range(naps("w", false), 20, 21);
     dt_lock_release(fd);
@@ -557,8 +589,12 @@ static void test_leftovers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        OF(test_states), OF(test_run),    OF(test_fresh_names), OF(test_lost_log),         OF(test_newest_and_latest),
-        OF(test_await),  OF(test_run_of), OF(test_resume),      OF(test_end_is_forgotten), OF(test_leftovers),
+        OF(test_states),      OF(test_run),
+        OF(test_fresh_names), OF(test_undo_keeps_others),
+        OF(test_lost_log),    OF(test_newest_and_latest),
+        OF(test_await),       OF(test_run_of),
+        OF(test_resume),      OF(test_end_is_forgotten),
+        OF(test_leftovers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
