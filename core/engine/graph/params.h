@@ -47,8 +47,8 @@ typedef struct dt_param_table {
 } dt_param_table;
 
 void dt_param_table_fini(dt_param_table *t);
-/* role may be <role>@<target>, where no model is any more. Errors: DT_EINVAL (name, dims), DT_ENOMEM; a duplicate name
- * is DT_EPLUGIN. */
+/* role may be <role>@<target>, where no model is any more. Errors: DT_EINVAL (name, dims), DT_ECONFIG (more
+ * elements than a tensor may have), DT_ENOMEM; a duplicate name is DT_EPLUGIN. */
 dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *name, const int64_t *dim, uint32_t n_dims,
                              uint32_t init, double a) DT_NODISCARD;
 /* What is added next begins at a multiple of so many elements. */
@@ -59,7 +59,7 @@ const dt_param *dt_param_table_find(const dt_param_table *t, const char *full_na
 dt_status dt_param_table_add_target(dt_param_table *t, const char *role, const char *name) DT_NODISCARD;
 bool dt_param_table_has_target(const dt_param_table *t, const char *role, const char *name);
 /* Freeze every parameter whose role equals the pattern or whose full name matches it as a glob; count goes to n_p.
- * Target networks are not asked. */
+ * Target networks are not asked. Errors: DT_ECONFIG: the pattern is empty. */
 dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t *n_p);
 /* Initial values of all tensors; each depends on (seed, name) alone, a target network's are those of what it is a copy
  * of. arena: [total]. DT_INIT_ORTHO of an r by c matrix costs r c min(r, c). Errors: DT_ENOMEM. */

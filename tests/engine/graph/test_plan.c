@@ -500,7 +500,7 @@ static void test_compile_refusals(void **state)
     assert_error(dt_plan_compile(b.g, &d, &p), DT_EINVAL, "capacity -1 of N is negative");
     d.training = false;
     d.cap = (const int64_t[N_SYMBOLS]){INT64_MAX / 4, 1, 1, 1};
-    assert_error(dt_plan_compile(b.g, &d, &p), DT_EINVAL, "does not fit in memory");
+    assert_error(dt_plan_compile(b.g, &d, &p), DT_ECONFIG, "does not fit in memory");
     assert_null(b.g->api->input(b.g, "nope"));
     assert_error(dt_plan_compile(b.g, &plain, &p), DT_ENOTFOUND, "no field \"nope\"");
     assert_null(p);
