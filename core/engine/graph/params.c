@@ -270,7 +270,7 @@ dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t
 {
     if (pattern == NULL || pattern[0] == '\0') {
         return DT_FAIL(DT_ECONFIG, "the pattern of parameters to freeze is empty; give a role or a glob such as "
-                                  "perception.*");
+                                   "perception.*");
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->n; i++) {
