@@ -36,6 +36,13 @@ static dt_status add_source_capacity(const sim *s, source *q, double n)
                      s->c->episode_s, INT32_MAX);
 }
 
+/* `scale` of the type of a trip. */
+static double trip_scale(const sim *s, int32_t trip)
+{
+    const int32_t type = PLAN_TRIP(&s->plan, trip)->type;
+    return type == NET_NONE ? 1 : PLAN_TYPE(&s->plan, type)->scale;
+}
+
 dt_status demand_create(sim *s)
 {
     for (int32_t k = 0; k < s->n_sources; k++) {
@@ -45,13 +52,15 @@ dt_status demand_create(sim *s)
     }
     for (int32_t k = 0; k < s->plan.flows.n; k++) {
         const plan_flow *w = PLAN_FLOW(&s->plan, k);
-        double before = 0;
+        double before = 0, scale = 0;
+        for (int32_t i = w->trip; i < w->trip + w->n_trips; i++) {
+            scale = most(scale, ceil(trip_scale(s, i)));
+        }
         for (int32_t i = w->trip; i < w->trip + w->n_trips; i++) {
             const plan_trip *t = PLAN_TRIP(&s->plan, i);
             if (t->source != NET_NONE) {
                 const double n = flow_capacity(w, s->c->episode_s, t->share - before);
-                DT_TRY_H(
-                    add_source_capacity(s, &s->source[t->source], ceil(n) * ceil(PLAN_TYPE(&s->plan, t->type)->scale)));
+                DT_TRY_H(add_source_capacity(s, &s->source[t->source], ceil(n) * scale));
             }
             before = t->share;
         }
@@ -111,59 +120,98 @@ static int32_t scaled_count(double scale, uint64_t i)
     return (int32_t)floor(scale) + (i % 1000 * part % 1000 < part);
 }
 
-static void add_vehicle(sim *s, int32_t k, uint64_t i, double due)
+static void add_vehicles(sim *s, int32_t trip, int32_t n, double due)
 {
-    const int32_t trip = draw_trip(s, k, i);
     const plan_trip *t = PLAN_TRIP(&s->plan, trip);
-    if (t->source == NET_NONE) {
-        return;
-    }
-    for (int32_t n = scaled_count(PLAN_TYPE(&s->plan, t->type)->scale, (uint64_t)k + i); n > 0; n--) {
+    for (; t->source != NET_NONE && n > 0; n--) {
         add_due(&s->source[t->source], due, trip);
     }
 }
 
-/* One every period; those before the episode are counted, not drawn. */
+/* Has a flow all of its vehicles, of which the scale leaves one at least?. */
+static int has_all(uint64_t i, double number, double scale)
+{
+    return (double)i >= (scale > 0 ? most(1, floor(number * scale + 0.5)) : 0);
+}
+
+/* One every period, divided by the scale of the type. Those before the episode are counted, not drawn. */
 static void draw_regular(sim *s, int32_t k, const plan_flow *w, double end)
 {
     const double first = w->begin_s < 0 ? ceil(-w->begin_s / w->period_s - DUE_TOL) : 0;
-    for (uint64_t i = (uint64_t)first; i < (uint64_t)w->number; i++) {
-        const double t = w->begin_s + (double)i * w->period_s;
-        if (t >= end - DUE_TOL) {
+    const double number = least(w->number, ceil((w->end_s - w->begin_s - DUE_TOL) / w->period_s));
+    double n_periods = first;
+    for (uint64_t i = (uint64_t)first;; i++) {
+        const int32_t trip = draw_trip(s, k, i);
+        const double t = w->begin_s + n_periods * w->period_s, scale = trip_scale(s, trip);
+        if (t >= end - DUE_TOL || has_all(i, number, scale)) {
             break;
         }
-        add_vehicle(s, k, i, most(t, 0));
+        add_vehicles(s, trip, 1, most(t, 0));
+        n_periods += 1 / scale;
     }
 }
 
-/* A flow of the plan, in order. */
+static void draw_poisson(sim *s, int32_t k, const plan_flow *w, double end)
+{
+    double t = w->begin_s;
+    for (uint64_t i = 0; t < end; i++) {
+        const int32_t trip = draw_trip(s, k, i);
+        const double scale = trip_scale(s, trip), u = draw(s, DRAW_DEMAND, (uint64_t)k << STREAM_BITS | i);
+        if (has_all(i, w->number, scale)) {
+            break;
+        }
+        t += -log(1 - u) * w->period_s / scale;
+        if (t >= 0 && t < end) {
+            add_vehicles(s, trip, 1, t);
+        }
+    }
+}
+
+/* By chance in each second; one that comes becomes more, or none that still counts. */
+static void draw_chance(sim *s, int32_t k, const plan_flow *w, double end)
+{
+    double t = w->begin_s;
+    int64_t n = 0, n_drawn = 0;
+    for (uint64_t i = 0; t < end; i++, t++) {
+        if (t < 0 || draw(s, DRAW_DEMAND, (uint64_t)k << STREAM_BITS | i) * w->period_s >= 1) {
+            continue;
+        }
+        const int32_t trip = draw_trip(s, k, i);
+        const double scale = trip_scale(s, trip);
+        if ((double)n >= w->number * scale) {
+            break;
+        }
+        const int32_t count = scaled_count(scale, (uint64_t)n_drawn++);
+        add_vehicles(s, trip, count, t);
+        n += count > 0 ? count : 1;
+    }
+}
+
+/* A flow of the plan, in order. What `scale` of a type does to each kind is found by experiments with SUMO 1.15
+ * (tests/fixtures/sumo/flows.txt); `number` is multiplied, too, and counts the vehicles of the flow. */
 static void draw_flow(sim *s, int32_t k)
 {
     const plan_flow *w = PLAN_FLOW(&s->plan, k);
     const double end = least(w->end_s, s->c->episode_s);
-    double t = w->begin_s;
-    int32_t n = 0; /* of those that its number limits */
-    if (w->kind == PLAN_REGULAR) {
+    int32_t trip = draw_trip(s, k, 0);
+    switch (w->kind) {
+    case PLAN_ONCE:
+        add_vehicles(s, trip, scaled_count(trip_scale(s, trip), (uint64_t)k), w->begin_s);
+        break;
+    case PLAN_AT_ONCE:
+        for (uint64_t i = 0; (double)i < w->number * trip_scale(s, trip); trip = draw_trip(s, k, ++i)) {
+            add_vehicles(s, trip, 1, w->begin_s);
+        }
+        break;
+    case PLAN_REGULAR:
         draw_regular(s, k, w, end);
-        return;
-    }
-    if (w->kind == PLAN_ONCE || w->kind == PLAN_AT_ONCE) {
-        for (; n < w->number; n++) {
-            add_vehicle(s, k, (uint64_t)n, t);
-        }
-        return;
-    }
-    for (uint64_t i = 0; t < end && n < w->number; i++) {
-        const double u = draw(s, DRAW_DEMAND, (uint64_t)k << STREAM_BITS | i);
-        if (w->kind == PLAN_POISSON) {
-            t += -log(1 - u) * w->period_s;
-            n++;
-        }
-        if (t >= 0 && t < end && (w->kind != PLAN_CHANCE || u * w->period_s < 1)) {
-            add_vehicle(s, k, i, t);
-            n += w->kind == PLAN_CHANCE;
-        }
-        t += w->kind == PLAN_CHANCE;
+        break;
+    case PLAN_POISSON:
+        draw_poisson(s, k, w, end);
+        break;
+    default:
+        draw_chance(s, k, w, end);
+        break;
     }
 }
 

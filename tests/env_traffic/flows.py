@@ -9,6 +9,7 @@ A row: begin | end | attributes of the flow | what SUMO does with it, for the si
     rejected
     COUNT FIRST SECOND LAST     departures that are due, in seconds
     random COUNT                drawn: their number with one seed
+Attributes that begin with scale="..." have it in the vType of the flow.
 """
 import os
 import subprocess
@@ -32,8 +33,9 @@ def build(folder):
 
 
 def ask_sumo(folder, begin, end, attributes):
-    write(f"{folder}/f.rou.xml", '<routes><route id="r" edges="e"/><flow id="f" route="r" departLane="free" '
-          f'departSpeed="max" {attributes}/></routes>')
+    scale, rest = attributes.split(" ", 1) if attributes.startswith("scale=") else ("", attributes)
+    write(f"{folder}/f.rou.xml", f'<routes><vType id="t" {scale}/><route id="r" edges="e"/><flow id="f" route="r" '
+          f'type="t" departLane="free" departSpeed="max" {rest}/></routes>')
     out = f"{folder}/t.xml"
     if os.path.exists(out):
         os.remove(out)

@@ -37,8 +37,11 @@ typedef struct row {
 static void try_row(const row *w)
 {
     char routes[4 * TEXT], begin[64], episode[64], message[MOCK_TEXT];
+    const int n_scale = strncmp(w->attributes, "scale=", 6) == 0 ? (int)strcspn(w->attributes, " ") : 0;
     snprintf(routes, sizeof(routes),
-             "<routes><route id='r' edges='south_c c_north'/><flow id='f' route='r' %s/></routes>", w->attributes);
+             "<routes><vType id='t' %.*s/><route id='r' edges='south_c c_north'/><flow id='f' type='t' route='r' %s/>"
+             "</routes>",
+             n_scale, w->attributes, w->attributes + n_scale);
     snprintf(begin, sizeof(begin), "begin_s=%.17g", w->begin);
     snprintf(episode, sizeof(episode), "episode_s=%.17g", w->end - w->begin);
     sim s = {0};
