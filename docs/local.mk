@@ -26,7 +26,7 @@ nobase_dist_docpages_DATA = docs/start.md \
 	docs/howto/processes.md \
 	docs/howto/running.md \
 	docs/howto/experiments.md \
-	docs/howto/python-environments.md \
+	docs/howto/python.md docs/howto/python-environments.md \
 	docs/howto/self-play.md \
 	docs/howto/several-environments.md \
 	docs/howto/stores.md \

@@ -42,6 +42,7 @@ state/snapshot: base config engine/tensor engine/backend comm state/checkpoint t
 plan: base config engine/backend engine/device comm state/checkpoint train plugin/service rl/env rl/buffer rl/experience rl/rollout rl/replay telemetry/metrics telemetry/report plan/machine
 run: base config engine/tensor engine/backend engine/graph engine/device comm comm/launch state/checkpoint state/snapshot rl/env rl/buffer telemetry/metrics telemetry/report train plugin/loader plan plan/machine plugin/service rl/experience rl/rollout rl/replay telemetry/tensorboard
 study: base config telemetry/report
+embed: base config engine/tensor plugin/loader plugin/service rl/env
 plugin/trial: base config engine/tensor engine/graph plan/machine rl/env rl/buffer plugin/loader plugin/service
 cli: *
 '

@@ -60,6 +60,7 @@ include tests/plugins/local.mk
 include tests/config/port/local.mk
 include tests/telemetry/report/local.mk
 include tests/study/local.mk
+include tests/python/local.mk
 include tests/rl/buffer/local.mk
 include tests/state/snapshot/local.mk
 include tests/rl/offline/local.mk

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dtrain for Python: environments (make, make_vec). Nothing heavy is imported before it is used."""
+
+from ._build import __version__
+
+_WHERE = {
+    "Error": "_native", "ConfigError": "_native", "NotFound": "_native", "environments": "_native",
+    "make": "envs", "make_vec": "envs", "Env": "envs", "VectorEnv": "envs",
+}
+__all__ = ["__version__", *_WHERE]
+
+
+def __getattr__(name):
+    if name not in _WHERE:
+        raise AttributeError(f"module 'dtrain' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module("." + _WHERE[name], __name__), name)
+
+
+def __dir__():
+    return sorted(__all__)

@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The Python package: environments with Gymnasium's API, the program on PATH.
+set -u
+
+. "${DT_SRCDIR:-.}/tests/check.inc"
+. "${DT_SRCDIR:-.}/tests/python/python.inc"
+
+expect 0 "" "$python" "$src/tests/python/envs.py"
+expect 0 "dtrain" "$python" -m dtrain --version
+expect 0 "env_traffic" "$python" -m dtrain show env_traffic
+expect 0 "False" "$python" -c 'import sys, dtrain, dtrain.__main__; print("gymnasium" in sys.modules)'
+
+# the page of the package
+sed -n '/^```python$/,/^```$/p' "$src/docs/howto/python.md" | sed '/^```/d' >"$work/page.py"
+expect 0 "(16, 9)" "$python" "$work/page.py"
+
+finish python_envs
