@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dtrain for Python: environments (make, make_vec). Nothing heavy is imported before it is used."""
+"""dtrain for Python: environments (make, make_vec), trainings (run, load_run), policies (Policy). Nothing heavy is imported before it is used."""
 
 from ._build import __version__
 
 _WHERE = {
     "Error": "_native", "ConfigError": "_native", "NotFound": "_native", "environments": "_native",
+    "Policy": "policy", "run": "runs", "load_run": "runs", "Run": "runs", "load_weights": "runs",
+    "save_weights": "runs", "to_state_dict": "runs",
     "make": "envs", "make_vec": "envs", "Env": "envs", "VectorEnv": "envs",
 }
 __all__ = ["__version__", *_WHERE]

@@ -12,7 +12,7 @@ from ._build import LIBDIR, PLUGINDIR
 
 _ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_root")
 PLUGINS = os.path.join(_ROOT, PLUGINDIR)
-_MESSAGE = 8192
+MESSAGE = 8192
 _libraries = {}
 _lock = threading.Lock()
 
@@ -110,9 +110,9 @@ class Worlds:
         settings = [f"{k}={option_text(v)}".encode() for k, v in (options or {}).items()]
         texts = (C.c_char_p * (len(settings) + 1))(*settings, None)
         desc = _Desc(C.sizeof(_Desc), n, os.fsencode(env), texts, os.fsencode(PLUGINS), threads, 0)
-        self._message = C.create_string_buffer(_MESSAGE)
+        self._message = C.create_string_buffer(MESSAGE)
         handle = C.c_void_p()
-        self._check(self._lib.dt_worlds_create(C.byref(desc), C.byref(handle), self._message, _MESSAGE))
+        self._check(self._lib.dt_worlds_create(C.byref(desc), C.byref(handle), self._message, MESSAGE))
         self._handle, self._owner = handle, _Owner(self._lib, handle)
         self.n = n
         self.about = json.loads(self._lib.dt_worlds_describe(handle).decode())
@@ -137,7 +137,7 @@ class Worlds:
         which = None if which is None else np.ascontiguousarray(which, np.uint8)
         seed = None if seed is None else np.ascontiguousarray(seed, np.uint64)
         self._check(self._lib.dt_worlds_reset(self._handle, which if which is None else which.ctypes.data,
-                                              seed if seed is None else seed.ctypes.data, self._message, _MESSAGE))
+                                              seed if seed is None else seed.ctypes.data, self._message, MESSAGE))
 
     def step(self):
-        self._check(self._lib.dt_worlds_step(self._handle, self._message, _MESSAGE))
+        self._check(self._lib.dt_worlds_step(self._handle, self._message, MESSAGE))

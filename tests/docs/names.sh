@@ -116,7 +116,8 @@ while read -r page key; do
     esac
     case $key in
         vm.* | memory.max | pids.max | torch.compile) continue ;; # of the kernel, and of PyTorch
-        dtrain.*) ! grep -q "\"${key#dtrain.}\": \"" "$src/python/dtrain/__init__.py" || continue ;;
+        dtrain.*) # the Python package
+            ! grep -q "\"${key#dtrain.}\": \"" "$src/python/dtrain/__init__.py" || continue ;;
     esac
     grep -qxF -e "$key" "$work/keys" || fail "$page names the key $key, which is not known"
 done <"$work/named"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The Python package: environments with Gymnasium's API, the program on PATH.
+# The Python package: environments, trainings and policies, the program on PATH.
 set -u
 
 . "${DT_SRCDIR:-.}/tests/check.inc"
@@ -11,6 +11,9 @@ expect 0 "" "$python" "$src/tests/python/envs.py"
 expect 0 "dtrain" "$python" -m dtrain --version
 expect 0 "env_traffic" "$python" -m dtrain show env_traffic
 expect 0 "False" "$python" -c 'import sys, dtrain, dtrain.__main__; print("gymnasium" in sys.modules)'
+
+mkdir "$work/runs" && cd "$work/runs" || exit 1
+expect 0 "" "$python" "$src/tests/python/runs.py"
 
 # the page of the package
 sed -n '/^```python$/,/^```$/p' "$src/docs/howto/python.md" | sed '/^```/d' >"$work/page.py"

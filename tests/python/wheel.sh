@@ -16,5 +16,6 @@ cd "$work" || exit 1
 expect 0 "dtrain" "$work/venv/bin/dtrain" --version
 expect 0 "" "$work/venv/bin/dtrain" --plugin phase2_ppo --set env.id=cartpole --max-steps 2 --run-dir run -q
 expect 0 "" "$work/venv/bin/python" "$src/tests/python/envs.py"
+expect 0 "" "$work/venv/bin/python" "$src/tests/python/runs.py"
 
 finish python_wheel
