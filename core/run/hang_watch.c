@@ -44,14 +44,12 @@ static bool find_hung(const dt_hang_watch *w, uint32_t *rank_p)
 
 static void describe(const dt_hang_watch *w, uint32_t r, char *out, size_t bytes)
 {
-    const dt_call_slot *s = &w->d.rank[r].calls;
-    const char *culprit = atomic_load(&s->culprit), *call = atomic_load(&s->call);
-    char who[32] = "";
+    char who[32] = "", call[192] = "a callback";
     if (w->d.is_one_of_many) {
         snprintf(who, sizeof(who), "rank %u: ", w->d.rank[r].number);
     }
-    snprintf(out, bytes, "%s%s of %s has neither returned nor made progress for %.0f s", who,
-             call != NULL ? call : "a callback", culprit != NULL ? culprit : "a plugin", w->quiet_s);
+    (void)dt_call_describe(&w->d.rank[r].calls, call, sizeof(call));
+    snprintf(out, bytes, "%s%s has neither returned nor made progress for %.0f s", who, call, w->quiet_s);
 }
 
 /* Its exit code; 0: none has. */
@@ -66,13 +64,15 @@ static int find_failure(const dt_hang_watch *w)
 
 static void end_process(const dt_hang_watch *w, int failed)
 {
-    char text[256];
+    char text[320], why[64] = "the time of --max-time is over";
     describe(w, w->hung, text, sizeof(text));
     if (failed != 0) {
         dt_log(DT_LOG_ERROR, "%s, and another rank has failed: the run ends; its last checkpoint remains", text);
     } else {
-        dt_log(DT_LOG_ERROR, "%s; asked to stop (signal %d), the run ends without saving: its last checkpoint remains",
-               text, dt_signals_stop());
+        if (dt_signals_stop() != 0) {
+            snprintf(why, sizeof(why), "asked to stop (signal %d)", dt_signals_stop());
+        }
+        dt_log(DT_LOG_ERROR, "%s; %s, the run ends without saving: its last checkpoint remains", text, why);
     }
     _exit(w->d.end(w->d.user, failed));
 }
@@ -95,11 +95,11 @@ static void look(dt_hang_watch *w, double passed_s)
         end_process(w, failed);
     }
     if (!is_known) {
-        char text[256];
+        char text[320];
         describe(w, r, text, sizeof(text));
         dt_log(DT_LOG_ERROR, "%s: waiting for it; a signal to stop ends the run from now on without saving", text);
     }
-    if (dt_signals_stop() != 0) {
+    if (w->d.is_stopping(w->d.user)) {
         end_process(w, 0);
     }
 }

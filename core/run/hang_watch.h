@@ -2,8 +2,9 @@
  *
  * A thread that notices callbacks of plugins that never return, on any rank of this process. It reports the rank and
  * the callback after half of comm.timeout_s without any progress in the process, and then ends the process where a
- * signal asks it to stop. Where another rank has ended by a failure, as one that timed out, it ends the process after
- * 10 s. A thread cannot be ended from outside, so the process ends without cleaning up; what was saved remains.
+ * signal or --max-time asks it to stop. Where another rank has ended by a failure, as one that timed out, it ends the
+ * process after 10 s. A thread cannot be ended from outside, so the process ends without cleaning up; what was saved
+ * remains.
  * Threads: [main] begins and ends it.
  */
 #ifndef DTRAIN_CORE_RUN_HANG_WATCH_H
@@ -25,9 +26,11 @@ typedef struct dt_hang_watch dt_hang_watch;
 typedef struct dt_hang_desc {
     dt_hang_rank *rank; /* [n], of this process */
     uint32_t n;
-    bool is_one_of_many; /* the messages name ranks */
-    double timeout_s;    /* comm.timeout_s */
-    /* Records how the run ends, by a failure with this code or a signal (0). Returns the exit code of the process. */
+    bool is_one_of_many;             /* the messages name ranks */
+    double timeout_s;                /* comm.timeout_s */
+    bool (*is_stopping)(void *user); /* a signal came, or time is over */
+    /* Records how the run ends, by a failure with this code or because it is stopping (0). Returns the exit code of the
+     * process. */
     int (*end)(void *user, int failed);
     void *user;
 } dt_hang_desc;

@@ -18,6 +18,7 @@
 #include "telemetry/metrics/record.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 typedef struct dt_run_context { /* what all ranks of this process share */
     const dt_run_desc *d;
@@ -31,6 +32,7 @@ typedef struct dt_run_context { /* what all ranks of this process share */
     bool is_phase_ready;         /* the phase is ready to step, or has stepped */
     uint32_t retries;            /* of the phase so far */
     int64_t n_without_best;      /* evaluated phases of this process that do not report checkpoint.best_by */
+    atomic_bool has_saved;       /* this process; read by the watch of callbacks, too */
     bool cannot_save;            /* what was learned, now or soon: nothing is gained by doing it again */
     dt_profile_steps profile;
 } dt_run_context;

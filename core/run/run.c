@@ -14,7 +14,9 @@
 #include "telemetry/tensorboard/event_files.h"
 #include "run/rank.h"
 #include "base/signals.h"
+#include "comm/processes.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 static void *rank_thread_main(void *arg)
@@ -93,17 +95,31 @@ typedef struct hang_end {
     uint32_t n;
 } hang_end;
 
-/* A rank hangs, and the process ends: what the others failed with is reported, and how the run ended. After a signal a
- * run with a checkpoint continues from it, as one whose launcher lost a process. */
+/* After a signal a run with a checkpoint continues from it, as one whose launcher lost a process. A command that is
+ * repeated after 75 must not be so forever: without progress since it began, the code is that of a short --max-time. */
+static int stop_code(const dt_run_desc *d, bool has_saved)
+{
+    dt_ckpt_info info;
+    const bool has_checkpoint = dt_ckpt_inspect(dt_rundir_path(d->dir), &info) == DT_OK;
+    if (dt_signals_stop() != 0) {
+        return has_checkpoint ? DT_EXIT_INTERRUPTED : 128 + dt_signals_stop();
+    }
+    const bool has_advanced =
+        has_saved || (d->processes != NULL && dt_board_has_advanced(dt_processes_board(d->processes)));
+    return has_checkpoint && has_advanced ? DT_EXIT_INTERRUPTED : DT_EXIT_USAGE;
+}
+
+static bool is_stopping(void *user)
+{
+    return dt_run_is_stopping(((const hang_end *)user)->r);
+}
+
+/* A rank hangs, and the process ends: what the others failed with is reported, and how the run ended. */
 static int record_hang_end(void *user, int failed)
 {
     const hang_end *e = user;
     const dt_run_desc *d = e->r->d;
-    dt_ckpt_info info;
-    int code = failed;
-    if (failed == 0) {
-        code = dt_ckpt_inspect(dt_rundir_path(d->dir), &info) == DT_OK ? DT_EXIT_INTERRUPTED : 128 + dt_signals_stop();
-    }
+    const int code = failed != 0 ? failed : stop_code(d, atomic_load(&e->r->has_saved));
     for (uint32_t i = 0; i < e->n && failed != 0; i++) {
         if (atomic_load(&e->k[i].hang->failed) == failed) {
             dt_log(DT_LOG_ERROR, "%s", e->k[i].error.text);
@@ -122,6 +138,7 @@ static dt_status watch_ranks(hang_end *e, dt_hang_watch **out_p)
                             .n = e->n,
                             .is_one_of_many = dt_comm_size(e->k[0].comm) > 1,
                             .timeout_s = e->r->d->session->comm_timeout_s,
+                            .is_stopping = is_stopping,
                             .end = record_hang_end,
                             .user = e};
     return dt_hang_watch_begin(&d, out_p);

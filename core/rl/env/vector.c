@@ -39,6 +39,7 @@ struct dt_vector {
     group *group;
     uint32_t n_groups;
     bool is_async;
+    dt_call_slot *caller; /* of the thread that made it, for which the others work; NULL: it is not watched */
 
     /* where the kind has step_many, [n]: the instances of a chunk that are stepped in one call */
     void **stepped;
@@ -155,6 +156,7 @@ dt_status dt_vector_create(const dt_vector_desc *d, dt_vector **out_p)
     }
     v->d = *d;
     v->is_async = d->kind->async != NULL;
+    v->caller = dt_call_here;
     v->d.workers = v->is_async ? 0 : d->workers;
     pthread_mutex_init(&v->lock, NULL);
     pthread_cond_init(&v->go, NULL);
@@ -521,15 +523,18 @@ static bool step_chunk(dt_vector *v, group *g)
     dt_call_pulse(); /* instances in processes, too */
     const double from = dt_clock_s();
     if (v->batch != NULL && end - begin > 1) {
+        dt_call_instances_set(v->instance[begin].number, end - begin);
         step_batch(v, begin, end);
     }
     for (uint32_t i = begin; i < end; i++) {
+        dt_call_instances_set(v->instance[i].number, 1);
         begin_instance(v, i); /* unless that, or post, did */
         const dt_status st = finish_instance(v, i);
         if (st < 0) {
             record_error(v, g, i, st);
         }
     }
+    dt_call_instances_set(0, 0);
     v->instance[begin].env_s += dt_clock_s() - from;
     if (atomic_fetch_sub(&g->left, end - begin) == end - begin && atomic_load(&v->n_waiting) > 0) {
         pthread_mutex_lock(&v->lock);
@@ -562,7 +567,9 @@ static bool has_posted_work(const dt_vector *v)
 static void *worker_main(void *arg)
 {
     dt_vector *v = arg;
+    dt_call_slot calls = {.helper = NULL};
     dt_trace_thread("environments", 0);
+    dt_call_help_begin(&calls, v->caller);
     while (!atomic_load(&v->quit)) {
         bool found = step_any_group(v);
         for (int i = 0; i < SPINS && !found; i++) {
@@ -578,6 +585,7 @@ static void *worker_main(void *arg)
             pthread_mutex_unlock(&v->lock);
         }
     }
+    dt_call_help_end(v->caller);
     return NULL;
 }
 

@@ -17,7 +17,7 @@ tests/plugin/service/fitter.log: dtrain tests/plugin/service/fitter.la
 dt_scripts += tests/plugin/service/bars.sh
 tests/plugin/service/bars.log: dtrain examples/bars.la
 dt_scripts += tests/plugin/service/hang.sh
-tests/plugin/service/hang.log: dtrain tests/plugin/service/fitter.la
+tests/plugin/service/hang.log: dtrain tests/plugin/service/fitter.la tests/run/stubborn.la $(plugin_LTLIBRARIES)
 dt_scripts += tests/plugin/service/gumbel.sh
 tests/plugin/service/gumbel.log: dtrain $(plugin_LTLIBRARIES) examples/gumbel_softmax.la
 dt_scripts += tests/plugin/service/qmix.sh
