@@ -28,6 +28,7 @@ core_libdtcore_la_SOURCES += \
 	core/run/run.c core/run/run.h \
 	core/run/run_start.c core/run/run_start.h \
 	core/run/run_meta.c core/run/run_meta.h \
+	core/run/rundir_files.c core/run/rundir_files.h \
 	core/run/rundir.c core/run/rundir.h core/run/rundir_check.c core/run/rundir_check.h \
 	core/run/session.c core/run/session.h core/run/session_check.c core/run/session_device.c \
 	core/run/session_parts.h

@@ -233,6 +233,7 @@ void dt_rank_close_state(const dt_rank *k)
 dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must)
 {
     uint32_t is_due = phase_end || k->last_saved_step != dt_rank_global_step(k);
+    DT_TRY(dt_comm_agree(k->comm, dt_rank_is_first(k) ? dt_rundir_restore(k->r->d->dir) : DT_OK));
     DT_TRY(dt_rank_open_state(k, &is_due));
     dt_activity_set(DT_ACTIVITY_SAVE, 0, 0);
     const dt_status st = save_until_done(k, phase_end, must, is_due);

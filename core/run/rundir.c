@@ -18,6 +18,7 @@
 #include "telemetry/report/flat.h"
 #include "run/run_meta.h"
 #include "run/rundir_check.h"
+#include "run/rundir_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +35,7 @@ struct dt_rundir {
     dt_logfile *train_log, *error_log;
     int lock; /* of run.lock, -1: none */
     dt_run_meta meta;
+    dt_rundir_files files;
     bool is_new;    /* the folder was made by this process */
     bool is_again;  /* it has a run that ended before its first checkpoint */
     size_t n_there; /* bytes of its path that were a folder before: parents after that are new, too */
@@ -419,15 +421,6 @@ const char *dt_rundir_path(const dt_rundir *r)
     return r->path;
 }
 
-static dt_status write_file(const dt_rundir *r, const char *name, const dt_str *text)
-{
-    dt_str path = {0};
-    dt_str_addf(&path, "%s/%s", r->path, name);
-    const dt_status st = dt_fs_write_text(&path, text);
-    dt_str_fini(&path);
-    return st;
-}
-
 static const char *find_earlier_origin(void *user, const char *path)
 {
     char item[320];
@@ -454,12 +447,12 @@ static dt_status write_origins(const dt_rundir *r, const dt_config *c, dt_str *o
     return st;
 }
 
-static dt_status write_config(const dt_rundir *r, const dt_config *c)
+static dt_status write_config(dt_rundir *r, const dt_config *c)
 {
     dt_str text = {0};
     dt_status st = dt_config_write(c, &text);
     if (st == DT_OK) {
-        st = write_file(r, "config.cfg", &text);
+        st = dt_rundir_files_write(&r->files, r->path, "config.cfg", &text);
     }
     dt_str_clear(&text);
     if (st == DT_OK) {
@@ -467,7 +460,7 @@ static dt_status write_config(const dt_rundir *r, const dt_config *c)
     }
     if (st == DT_OK) {
         dt_str_add(&text, "\n");
-        st = write_file(r, "config.origin.json", &text);
+        st = dt_rundir_files_write(&r->files, r->path, "config.origin.json", &text);
     }
     dt_str_fini(&text);
     return st;
@@ -477,7 +470,7 @@ dt_status dt_rundir_write_meta(dt_rundir *r, const dt_session *session, int exit
 {
     dt_str text = {0};
     dt_run_meta_text(&r->meta, session, exit_code, &text);
-    const dt_status st = write_file(r, "meta.json", &text);
+    const dt_status st = dt_rundir_files_write(&r->files, r->path, "meta.json", &text);
     dt_str_fini(&text);
     return st;
 }
@@ -526,9 +519,49 @@ dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p)
     dt_json_i64(&o, "parameters_trained", p->trained);
     dt_json_end(&o, '}');
     dt_str_add(&text, "\n");
-    dt_status st = write_file(r, "progress.json", &text);
+    dt_status st = dt_rundir_files_write(&r->files, r->path, "progress.json", &text);
     dt_str_fini(&text);
     return st;
+}
+
+/* Of another process that trains there since the file of the lock was removed, nothing is overwritten. */
+static dt_status restore_lock(dt_rundir *r)
+{
+    dt_str path = {0};
+    struct stat held, now;
+    int fd = -1;
+    if (r->lock < 0 || fstat(r->lock, &held) != 0) {
+        return DT_OK;
+    }
+    dt_str_addf(&path, "%s/%s", r->path, LOCK_NAME);
+    dt_status st = dt_str_status(&path);
+    const bool is_there = st == DT_OK && dt_beneath_stat(dt_str_text(&path), &now) == 0;
+    if (st == DT_OK && !(is_there && now.st_dev == held.st_dev && now.st_ino == held.st_ino)) {
+        st = dt_lock_acquire(dt_str_text(&path), &fd);
+        if (st == DT_OK) {
+            dt_lock_release(r->lock);
+            r->lock = fd;
+            dt_log(DT_LOG_WARN, "%s was removed or replaced by another program during the run; it is locked again",
+                   dt_str_text(&path));
+        } else if (st == DT_AGAIN) {
+            st = DT_CONTEXT(DT_ECONFIG, "another training uses %s since its lock was removed", r->path);
+        } else {
+            dt_error_clear(); /* what is saved next meets the same */
+            st = DT_OK;
+        }
+    }
+    dt_str_fini(&path);
+    return st;
+}
+
+dt_status dt_rundir_restore(dt_rundir *r)
+{
+    if (!dt_fs_is_dir(r->path)) {
+        return DT_OK;
+    }
+    DT_TRY(restore_lock(r));
+    dt_rundir_files_restore(&r->files, r->path);
+    return DT_OK;
 }
 
 /* Not when it happens: a log line cannot log. The log itself reports it at once. */
@@ -625,6 +658,7 @@ void dt_rundir_close(dt_rundir *r)
     close_logs(r);
     dt_lock_release(r->lock);
     dt_fs_list_free(r->earlier, r->n_earlier);
+    dt_rundir_files_fini(&r->files);
     dt_free(r->path);
     dt_free(r);
 }

@@ -66,6 +66,9 @@ void dt_rundir_mark_irreproducible(dt_rundir *r, uint64_t step);
 void dt_rundir_rewind(dt_rundir *r, uint64_t step);
 /* progress.json, when a phase begins: with the last record of metrics.jsonl it shows how far the run is. */
 dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p) DT_NODISCARD;
+/* Before a save and at the end: what another program removed during the run is written again, with a warning, and
+ * the lock is taken again. Errors: DT_ECONFIG: another process trains there now. */
+dt_status dt_rundir_restore(dt_rundir *r) DT_NODISCARD;
 /* Files NAME.tmp.PID that a killed process left in a run, for the process that has the folder to itself; those of
  * checkpoints go when these are pruned. Errors: DT_EIO, DT_ENOMEM: a folder cannot be listed. */
 dt_status dt_rundir_remove_temporary(const char *run_dir) DT_NODISCARD;

@@ -226,6 +226,41 @@ static void assert_has(const char *file, const char *part, bool has)
     }
 }
 
+/* What other programs remove during a run is there again at the next save; what they changed stays. */
+static void test_removed_during_run(void **state)
+{
+    dt_rundir *r = open_run("thinned", false, DT_OK);
+    const dt_rundir_phase p = {.id = "phase_x", .n_phases = 1};
+    const dt_session session = {.seed = 11, .threads = 2, .ranks = 4, .device = {.text = "cpu"}};
+    char progress[512];
+    assert_int_equal(dt_rundir_write_meta(r, &session, -1), DT_OK);
+    assert_int_equal(dt_rundir_write_progress(r, &p), DT_OK);
+    snprintf(progress, sizeof(progress), "%s", get("thinned/progress.json"));
+    put("thinned/meta.json", "{}");
+    assert_int_equal(remove(at("thinned/progress.json")), 0);
+    assert_int_equal(remove(at("thinned/run.lock")), 0);
+    assert_int_equal(dt_rundir_restore(r), DT_OK);
+    assert_string_equal(get("thinned/progress.json"), progress);
+    assert_string_equal(get("thinned/meta.json"), "{}");
+    assert_has("thinned/error.log", "progress.json", true);
+    assert_has("thinned/error.log", "run.lock", true);
+    assert_has("thinned/error.log", "meta.json", false);
+    assert_true(dt_lock_is_held(at("thinned/run.lock")));
+    /* another process took the folder in the meantime: this one does not write into it */
+    int other = -1;
+    assert_int_equal(remove(at("thinned/run.lock")), 0);
+    assert_int_equal(dt_lock_acquire(at("thinned/run.lock"), &other), DT_OK);
+    assert_int_equal(remove(at("thinned/progress.json")), 0);
+    assert_int_equal(dt_rundir_restore(r), DT_ECONFIG);
+    assert_false(dt_fs_is_file(at("thinned/progress.json")));
+    dt_lock_release(other);
+    /* a folder that is gone does not come back */
+    assert_int_equal(rename(at("thinned"), at("moved")), 0);
+    assert_int_equal(dt_rundir_restore(r), DT_OK);
+    assert_false(dt_fs_is_dir(at("thinned")));
+    dt_rundir_close(r);
+}
+
 static void test_run(void **state)
 {
     dt_rundir *r = open_run("mine", false, DT_OK);
@@ -594,7 +629,7 @@ int main(void)
         OF(test_lost_log),    OF(test_newest_and_latest),
         OF(test_await),       OF(test_run_of),
         OF(test_resume),      OF(test_end_is_forgotten),
-        OF(test_leftovers),
+        OF(test_leftovers),   OF(test_removed_during_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
