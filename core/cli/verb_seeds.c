@@ -75,11 +75,14 @@ static dt_status next_training(void *user, dt_words *command, dt_str *output, ui
     dt_str run = {0};
     append_run(s, i, &run);
     dt_str_addf(output, "%s.log", dt_str_text(&run));
+    dt_status st = dt_str_status(&run);
     dt_study_command_begin(&s->command, command);
     dt_words_add(command, "--seed");
     dt_words_addf(command, "%llu", (unsigned long long)s->seed[i]);
     dt_study_command_end(&s->command, dt_str_text(&run), command);
-    const dt_status st = dt_str_status(&run);
+    if (st == DT_OK) {
+        st = dt_journal_check_run(dt_str_text(&run));
+    }
     dt_str_fini(&run);
     return st;
 }
@@ -127,6 +130,50 @@ typedef struct summary {
     double mean, least, most;
 } summary;
 
+static bool is_complete(const dt_outcome *r)
+{
+    return r->has_run && r->condition == DT_RUN_DONE;
+}
+
+/* That most complete runs are ranked by, of several the first: a run in which no episode ended is ranked by its loss.
+ */
+static const char *common_metric(const study *s)
+{
+    const char *best = "";
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < s->n; k++) {
+            n += is_complete(&s->result[k]) && strcmp(s->result[k].metric, s->result[i].metric) == 0;
+        }
+        if (is_complete(&s->result[i]) && s->result[i].metric[0] != '\0' && n > most) {
+            best = s->result[i].metric;
+            most = n;
+        }
+    }
+    return best;
+}
+
+/* Values of another metric are none of this one. */
+static void keep_common_metric(study *s)
+{
+    char metric[sizeof(s->result[0].metric)];
+    snprintf(metric, sizeof(metric), "%s", common_metric(s));
+    for (uint32_t i = 0; i < s->n; i++) {
+        dt_outcome *r = &s->result[i];
+        if (!is_complete(r) || (isfinite(r->value) && strcmp(r->metric, metric) == 0)) {
+            continue;
+        }
+        dt_log(DT_LOG_WARN, "seed %llu has no final value of %s: %s; it is left out of the summary",
+               (unsigned long long)s->seed[i], metric[0] != '\0' ? metric : "any metric",
+               r->metric[0] == '\0'             ? "it was not recorded"
+               : strcmp(r->metric, metric) != 0 ? "other metrics alone were recorded"
+                                                : "the last record is unknown");
+        r->value = NAN;
+        snprintf(r->metric, sizeof(r->metric), "%s", metric);
+    }
+}
+
 /* Complete runs alone count: the value of one that was stopped early is not that of the others. */
 static dt_status summarise(const study *s, summary *out)
 {
@@ -134,12 +181,11 @@ static dt_status summarise(const study *s, summary *out)
     if (v == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u results", s->n);
     }
-    *out = (summary){.metric = "", .mean = NAN, .least = NAN, .most = NAN};
+    *out = (summary){.metric = common_metric(s), .mean = NAN, .least = NAN, .most = NAN};
     double sum = 0;
     for (uint32_t i = 0; i < s->n; i++) {
         const dt_outcome *r = &s->result[i];
-        out->metric = out->metric[0] == '\0' ? r->metric : out->metric;
-        if (r->has_run && r->condition == DT_RUN_DONE && isfinite(r->value)) {
+        if (is_complete(r) && isfinite(r->value)) {
             v[out->n++] = r->value;
             sum += r->value;
             out->least = fmin(out->least, r->value);
@@ -160,13 +206,12 @@ static void write_json(const study *s, const summary *all, dt_json_out *o)
     dt_json_arr(o, "seeds");
     for (uint32_t i = 0; i < s->n; i++) {
         const dt_outcome *r = &s->result[i];
-        const bool is_done = r->has_run && r->condition == DT_RUN_DONE;
         dt_outcome_describe(r, text, sizeof(text));
         dt_json_obj(o, NULL);
         dt_json_i64(o, "seed", (int64_t)s->seed[i]);
         dt_json_str(o, "state", text);
         dt_json_i64(o, "step", (int64_t)r->step);
-        dt_json_f64(o, "value", is_done ? r->value : (double)NAN);
+        dt_json_f64(o, "value", is_complete(r) ? r->value : (double)NAN);
         if (r->error[0] != '\0') {
             dt_json_str(o, "error", r->error);
         }
@@ -191,7 +236,7 @@ static void print_table(const study *s, const summary *all)
         const dt_outcome *r = &s->result[i];
         dt_outcome_describe(r, state, sizeof(state));
         dt_print("%-10llu  %-12s  %10llu  ", (unsigned long long)s->seed[i], state, (unsigned long long)r->step);
-        if (r->has_run && r->condition == DT_RUN_DONE && isfinite(r->value)) {
+        if (is_complete(r) && isfinite(r->value)) {
             dt_print("%.6g\n", r->value);
         } else {
             dt_print("-  %.120s\n", r->error);
@@ -235,14 +280,13 @@ static dt_status check_metric(const study *s)
 {
     uint32_t n_done = 0, n_values = 0;
     for (uint32_t i = 0; i < s->n; i++) {
-        const bool is_done = s->result[i].has_run && s->result[i].condition == DT_RUN_DONE;
-        n_done += is_done;
-        n_values += is_done && s->result[i].metric[0] != '\0';
+        n_done += is_complete(&s->result[i]);
+        n_values += is_complete(&s->result[i]) && isfinite(s->result[i].value);
     }
     const char *near = dt_str_text(&s->near);
     return n_done == 0 || n_values > 0 || s->a->metric == NULL
                ? DT_OK
-               : DT_FAIL(DT_ECONFIG, "--metric %s: no run has recorded it%s%s%s", s->a->metric,
+               : DT_FAIL(DT_ECONFIG, "--metric %s: no run has recorded a final value of it%s%s%s", s->a->metric,
                          near[0] != '\0' ? "; did you mean " : "", near, near[0] != '\0' ? "?" : "");
 }
 
@@ -325,6 +369,7 @@ static dt_status run_study(study *s, int *code_p)
         return st;
     }
     dt_error_clear();
+    keep_common_metric(s);
     DT_TRY(report(s));
     if (is_interrupted) {
         dt_log(DT_LOG_INFO, "stopped, states saved; the same command continues");

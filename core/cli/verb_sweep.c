@@ -36,13 +36,13 @@ enum { MAX_ATTEMPTS = 3 }; /* of a training that a signal ended */
 typedef enum run_state { RUN_TODO, RUN_ACTIVE, RUN_DONE, RUN_FAILED } run_state;
 
 typedef struct trial {
-    uint32_t rung, job; /* the last one assigned */
-    bool is_active;     /* its job has no result */
-    bool has_failed;
-    double value;  /* of the last rung with a result */
-    uint64_t step; /* and where that was */
-    int exit_code; /* of a seed that failed */
-    uint8_t *run;  /* [n_seeds] run_state of the job */
+    uint32_t rung, job;          /* the last one assigned */
+    bool is_active;              /* its job has no result */
+    bool has_failed, is_unknown; /* a seed of the last rung with a result has no value */
+    double value;                /* of the last rung with a result */
+    uint64_t step;               /* and where that was */
+    int exit_code;               /* of a seed that failed */
+    uint8_t *run;                /* [n_seeds] run_state of the job */
     uint8_t *attempts;
 } trial;
 
@@ -52,8 +52,8 @@ typedef struct study {
     dt_study_command command;
     dt_str folder;
     dt_asha schedule;
-    trial *trial; /* [sweep.trials] */
-    uint32_t n_known, n_failed;
+    trial *trial;               /* [sweep.trials] */
+    uint32_t n_known, n_failed; /* failed: or unknown */
     int lock;
 } study;
 
@@ -100,7 +100,7 @@ static dt_status read_run(const study *s, uint32_t t, uint32_t k, uint32_t rung,
 static dt_status require_value(const study *s, uint32_t t, uint32_t k, const dt_outcome *o, const dt_str *near)
 {
     const char *text = dt_str_text(near);
-    if (isfinite(o->value)) {
+    if (isfinite(o->value) || o->is_unknown) {
         return DT_OK;
     }
     return DT_FAIL(DT_ECONFIG,
@@ -143,17 +143,19 @@ static dt_status finish_job(study *s, uint32_t t)
     for (uint32_t k = 0; k < s->sweep.n_seeds && st == DT_OK; k++) {
         dt_outcome o;
         r->has_failed = r->has_failed || r->run[k] == RUN_FAILED;
+        r->is_unknown = k > 0 && r->is_unknown;
         st = read_run(s, t, k, r->rung, &o, NULL);
         v[k] = o.value;
+        r->is_unknown = r->is_unknown || !isfinite(o.value);
     }
     if (st == DT_OK && !r->has_failed) {
-        r->value = dt_iqm_compute(v, s->sweep.n_seeds);
+        r->value = r->is_unknown ? (double)NAN : dt_iqm_compute(v, s->sweep.n_seeds);
         r->step = s->sweep.rung_steps[r->rung];
     }
     if (st == DT_OK) {
         r->is_active = false;
         s->n_known++;
-        s->n_failed += r->has_failed;
+        s->n_failed += r->has_failed || r->is_unknown;
         dt_asha_set_result(&s->schedule, r->job, r->has_failed ? (double)NAN : s->sweep.is_min ? -r->value : r->value);
     }
     dt_free(v);
@@ -209,6 +211,9 @@ static dt_status start_run(study *s, uint32_t t, uint32_t k, dt_words *command, 
     dt_status st = dt_str_status(&folder);
     if (st == DT_OK) {
         st = dt_fs_mkdirs(dt_str_text(&folder));
+    }
+    if (st == DT_OK) {
+        st = dt_journal_check_run(dt_str_text(&run));
     }
     dt_study_command_begin(&s->command, command);
     add_values(s, t, command);
@@ -268,6 +273,9 @@ static dt_status end_training(void *user, uint32_t id, int code, bool stops)
     DT_TRY(finish_job(s, t));
     if (r->has_failed) {
         dt_log(DT_LOG_WARN, "trial %u failed (%d)", t + 1, r->exit_code);
+    } else if (r->is_unknown) {
+        dt_log(DT_LOG_WARN, "trial %u: %s is unknown at step %llu, and the trial has no rank", t + 1, s->sweep.metric,
+               (unsigned long long)r->step);
     } else {
         dt_log(DT_LOG_INFO, "trial %u: %s %.6g%s", t + 1, s->sweep.metric, r->value,
                r->rung + 1 < s->sweep.n_rungs ? ", before it may continue" : "");
@@ -306,7 +314,7 @@ static void describe_trial(const trial *r, char *out, size_t bytes)
     if (r->has_failed) {
         snprintf(out, bytes, "failed (%d)", r->exit_code);
     } else {
-        snprintf(out, bytes, "%s", has_value(r) ? "done" : "waiting");
+        snprintf(out, bytes, "%s", has_value(r) ? "done" : r->is_unknown ? "unknown" : "waiting");
     }
 }
 

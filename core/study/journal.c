@@ -3,6 +3,7 @@
 
 #include "study/journal.h"
 
+#include "base/beneath.h"
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/lock.h"
@@ -99,6 +100,7 @@ dt_status dt_journal_claim(const char *folder, const char *kind, const dt_words 
     int lock = -1;
     DT_TRY(dt_words_status(identity));
     DT_TRY(dt_fs_mkdirs(folder));
+    DT_TRY(dt_beneath_guard(folder)); /* for good: a study that continues may have another author */
     DT_TRY(check_free(folder));
     dt_str_addf(&path, "%s/%s", folder, LOCK_NAME);
     dt_status st = dt_str_status(&path);
@@ -118,4 +120,12 @@ dt_status dt_journal_claim(const char *folder, const char *kind, const dt_words 
     }
     *lock_p = lock;
     return DT_OK;
+}
+
+dt_status dt_journal_check_run(const char *run)
+{
+    const dt_fs_kind kind = dt_fs_kind_of(run);
+    return kind == DT_FS_NOTHING || kind == DT_FS_FOLDER
+               ? DT_OK
+               : DT_FAIL(DT_EDATA, "%s is not a folder of this study, where its training would be; remove it", run);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a folder of trainings was begun with: study.json, written atomically, so that the same command continues it and
- * another one is rejected. One process works in a folder at a time. Threads: [main].
+ * another one is rejected. One process works in a folder at a time, and below it no link is followed. Threads: [main].
  */
 #ifndef DTRAIN_CORE_STUDY_JOURNAL_H
 #define DTRAIN_CORE_STUDY_JOURNAL_H
@@ -9,9 +9,11 @@
 #include "study/words.h"
 
 /* Takes the folder, which is created where it is missing: lock_p, to be released with dt_lock_release. kind:
- * "seeds" or * "sweep"; identity: what must not change. Errors: DT_ECONFIG: the folder is of another command (the
- * first difference is * named), or holds something else; DT_EIO: another process works in it, or it cannot be
- * written; DT_EDATA: study.json is * damaged; DT_ENOMEM. */
+ * "seeds" or "sweep"; identity: what must not change. Errors: DT_ECONFIG: the folder is of another command (the
+ * first difference is named), or holds something else; DT_EIO: another process works in it, or it cannot be
+ * written; DT_EDATA: study.json is damaged; DT_ENOMEM. */
 dt_status dt_journal_claim(const char *folder, const char *kind, const dt_words *identity, int *lock_p) DT_NODISCARD;
+/* May a training be started there? Not through a link, which leads out of the folder. DT_EDATA. */
+dt_status dt_journal_check_run(const char *run) DT_NODISCARD;
 
 #endif

@@ -32,15 +32,17 @@ static uint32_t find_record(const dt_records *r, uint64_t steps)
     return UINT32_MAX;
 }
 
-/* The last finite value up to a record. */
-static double value_at(const dt_series *s, uint32_t record)
+/* The last one up to a record. One that is unknown, as the return of an evaluation without a completed episode, stays
+ * so: an earlier one is another training's. */
+static void set_value(const dt_series *s, uint32_t record, dt_outcome *out)
 {
     for (uint32_t i = s->n; i-- > 0;) {
-        if (s->at[i] <= record && isfinite(s->value[i])) {
-            return s->value[i];
+        if (s->at[i] <= record) {
+            out->value = isfinite(s->value[i]) ? s->value[i] : (double)NAN;
+            out->is_unknown = isnan(out->value);
+            return;
         }
     }
-    return NAN;
 }
 
 /* The last phase that has it. */
@@ -88,15 +90,14 @@ static dt_status read_metric(const dt_logbook *l, const char *metric, uint64_t s
     if (metric == NULL) {
         snprintf(out->metric, sizeof(out->metric), "%s", l->state.best_name);
         out->is_min = l->state.best_is_min;
-        out->value = l->state.last;
-        return DT_OK;
+        metric = out->metric;
     }
-    const dt_series *s = find_metric(l->records, metric);
+    const dt_series *s = metric[0] != '\0' ? find_metric(l->records, metric) : NULL;
     if (s == NULL) {
-        return near != NULL ? suggest_metric(l->records, metric, near) : DT_OK;
+        return near != NULL && metric[0] != '\0' ? suggest_metric(l->records, metric, near) : DT_OK;
     }
     snprintf(out->metric, sizeof(out->metric), "%s", s->name);
-    out->value = value_at(s, record);
+    set_value(s, record, out);
     return DT_OK;
 }
 

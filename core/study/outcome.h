@@ -16,7 +16,8 @@ typedef struct dt_outcome {
     bool is_reached;  /* its records come to the steps that were asked for */
     char metric[128]; /* of value; "": none */
     bool is_min;      /* for the metric that runs are ranked by: smaller is better */
-    double value;     /* the last finite one, NAN: none was recorded */
+    double value;     /* the last one, NAN: unknown, or none was recorded */
+    bool is_unknown;  /* the last one was recorded as unknown */
     char error[256];  /* of a run that failed */
 } dt_outcome;
 

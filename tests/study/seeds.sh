@@ -22,6 +22,36 @@ cmp -s "$work/meta" "$work/one/seed-1/meta.json" || fail "a complete seed was tr
 [ -d "$work/one/seed-4" ] || fail "no seed 4"
 expect 0 'interquartile mean' seeds 1..4 --run-dir "$work/one" --metric return/mean
 
+# an unknown last value is none, in place of which no earlier one and no other metric counts; it is reported
+edited() { # SCRIPT: for sed, on the records of seed 1 of a copy
+    rm -rf "$work/edited"
+    cp -r "$work/two" "$work/edited"
+    sed -i "$1" "$work/edited/seed-1/metrics.jsonl"
+}
+edited '$ s/"eval\/return\/mean":[^,}]*/"eval\/return\/mean":null/'
+grep -q '"eval/return/mean":null' "$work/edited/seed-1/metrics.jsonl" || fail "the last record has no evaluation"
+expect 0 '"n":2' seeds 1..3 --run-dir "$work/edited" --metric return/mean --json
+grep -q 'seed 1 ' "$work/err" || fail "an unknown value is not reported"
+expect 0 '"n":2' seeds 1..3 --run-dir "$work/edited" --json
+edited 's/"\(eval\/return\|charts\/episodic_return\)[^,}]*,//g' # runs are ranked by their loss then
+expect 0 '"n":2' seeds 1..3 --run-dir "$work/edited" --json
+grep -q 'seed 1 ' "$work/err" || fail "another metric is not reported"
+for n in 2 3; do
+    sed -i 's/"eval\/return\/mean":[^,}]*/"eval\/return\/mean":null/' "$work/edited/seed-$n/metrics.jsonl"
+done
+expect 2 'return/mean' seeds 1..3 --run-dir "$work/edited" --metric return/mean
+
+# in a foreign folder what is started writes nothing outside
+cp -r "$work/one" "$work/theirs"
+echo mine >"$work/file"
+mkdir "$work/outside"
+ln -s "$work/outside" "$work/theirs/seed-5"
+expect 4 'seed-5' seeds 1,5 --run-dir "$work/theirs"
+[ -z "$(ls "$work/outside")" ] || fail "a training outside of the folder"
+ln -s "$work/file" "$work/theirs/seed-6.log"
+expect 4 'seed-6.log' seeds 1,6 --run-dir "$work/theirs"
+[ "$(cat "$work/file")" = mine ] || fail "a file outside of the folder was written"
+
 # a request to stop: 75, and the same command continues
 "$dtrain" seeds 1..3 --run-dir "$work/stopped" --json -- --config "$work/tiny.cfg" --set phase2_ppo.iterations=100000 \
     >"$work/out" 2>"$work/err" &

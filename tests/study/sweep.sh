@@ -51,6 +51,12 @@ search = "sobol"; trials = 2; seed = 9; $parameters
 END
 expect 0 '"trial":2' sweep sobol sobol --json
 
+# --- a last value that is unknown is none: no earlier one stands in for it ---
+sed -i '$ s/"eval\/return\/mean":[^,}]*/"eval\/return\/mean":null/' "$work/grid/trial-0002/seed-1/metrics.jsonl"
+expect 0 '"trial":2,"state":"unknown","steps":0,"value":null' sweep grid grid --json
+sed -i '$ s/"eval\/return\/mean":[^,}]*/"eval\/return\/mean":null/' "$work/grid/trial-0001/seed-1/metrics.jsonl"
+expect 1 '"trial":1,"state":"unknown"' sweep grid grid --json
+
 # --- trials that fail have no value ---
 file fails <<END
 search = "random"; trials = 2; $parameters
