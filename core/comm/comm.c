@@ -85,10 +85,11 @@ uint64_t dt_comm_sent_bytes(const dt_comm *c)
 
 const char *dt_comm_op_name(dt_comm_op op)
 {
-    static const char *const names[] = {
-        [DT_COMM_ALL_GATHER] = "all_gather", [DT_COMM_ALL_TO_ALL] = "all_to_all",
-        [DT_COMM_BROADCAST] = "broadcast",   [DT_COMM_BARRIER] = "barrier",
-        [DT_COMM_ALL_REDUCE] = "all_reduce", [DT_COMM_REDUCE_SCATTER] = "reduce_scatter"};
+    static const char *const names[] = {[DT_COMM_ALL_GATHER] = "all_gather",
+                                        [DT_COMM_ALL_TO_ALL] = "all_to_all",
+                                        [DT_COMM_BROADCAST] = "broadcast",
+                                        [DT_COMM_BARRIER] = "barrier",
+                                        [DT_COMM_REDUCE_SCATTER] = "reduce_scatter"};
     return names[op];
 }
 
@@ -122,8 +123,6 @@ static uint64_t count_sent(const dt_comm *c, const dt_comm_call *call)
         return sent;
     case DT_COMM_BROADCAST:
         return c->rank == call->root ? (uint64_t)call->bytes * (c->size - 1) : 0;
-    case DT_COMM_ALL_REDUCE:
-        return 2 * ((uint64_t)call->bytes / sizeof(float) * (c->size - 1) / c->size) * sizeof(float);
     case DT_COMM_REDUCE_SCATTER:
         return (uint64_t)call->bytes - call->n[c->rank] * sizeof(float);
     default:
@@ -235,19 +234,6 @@ dt_status dt_comm_start_barrier(dt_comm *c, dt_comm_request *out_p)
     return start_call(c, &(dt_comm_call){.op = DT_COMM_BARRIER}, out_p);
 }
 
-static dt_status check_sum_length(uint64_t n)
-{
-    return n <= DT_COMM_MOST_SUMMED ? DT_OK
-                                    : DT_FAIL(DT_EINVAL, "a sum of %llu floats, at most %d at a time are possible",
-                                              (unsigned long long)n, DT_COMM_MOST_SUMMED);
-}
-
-dt_status dt_comm_start_all_reduce(dt_comm *c, float *data, size_t n, dt_comm_request *out_p)
-{
-    DT_TRY(check_sum_length(n));
-    return start_call(c, &(dt_comm_call){.op = DT_COMM_ALL_REDUCE, .bytes = n * sizeof(float), .to = data}, out_p);
-}
-
 dt_status dt_comm_start_reduce_scatter(dt_comm *c, const float *all, const uint32_t *n, float *mine,
                                        dt_comm_request *out_p)
 {
@@ -255,7 +241,10 @@ dt_status dt_comm_start_reduce_scatter(dt_comm *c, const float *all, const uint3
     for (uint32_t r = 0; r < c->size; r++) {
         sum += n[r];
     }
-    DT_TRY(check_sum_length(sum));
+    if (sum > DT_COMM_MOST_SUMMED) {
+        return DT_FAIL(DT_EINVAL, "a sum of %llu floats, at most %d at a time are possible", (unsigned long long)sum,
+                       DT_COMM_MOST_SUMMED);
+    }
     return start_call(
         c,
         &(dt_comm_call){

@@ -73,11 +73,9 @@ dt_status dt_comm_start_all_to_all(dt_comm *c, const dt_comm_out *out, const dt_
 dt_status dt_comm_start_broadcast(dt_comm *c, uint32_t root, void *data, size_t bytes, dt_comm_request *out_p)
     DT_NODISCARD;
 dt_status dt_comm_start_barrier(dt_comm *c, dt_comm_request *out_p) DT_NODISCARD;
-/* Sums of floats in an order that is the library's (sim and null: rank order), so that bits may depend on the number of
- * ranks, and on the library. In place: data [n] becomes the sum on all ranks. */
-dt_status dt_comm_start_all_reduce(dt_comm *c, float *data, size_t n, dt_comm_request *out_p) DT_NODISCARD;
 /* The sum of all [n[0] + n[1] + ...], cut: rank r gets its n[r] floats in mine. n is [size], the same on all ranks; at
- * most DT_COMM_MOST_SUMMED floats in all. mine does not overlap all. */
+ * most DT_COMM_MOST_SUMMED floats in all. mine does not overlap all. The order of the sum is the library's (sim and
+ * null: rank order), so that bits may depend on the number of ranks, and on the library. */
 enum { DT_COMM_MOST_SUMMED = 0x7fffffff };
 dt_status dt_comm_start_reduce_scatter(dt_comm *c, const float *all, const uint32_t *n, float *mine,
                                        dt_comm_request *out_p) DT_NODISCARD;

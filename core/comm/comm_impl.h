@@ -13,7 +13,6 @@ typedef enum dt_comm_op {
     DT_COMM_ALL_TO_ALL,
     DT_COMM_BROADCAST,
     DT_COMM_BARRIER,
-    DT_COMM_ALL_REDUCE,
     DT_COMM_REDUCE_SCATTER
 } dt_comm_op;
 
@@ -22,7 +21,7 @@ typedef struct dt_comm_call {
     dt_comm_op op;
     uint32_t root;          /* broadcast */
     size_t bytes;           /* all_gather: of a rank; broadcast, sums: of all; else 0 */
-    const void *from;       /* all_gather, sums (all_reduce: to) */
+    const void *from;       /* all_gather, sums */
     void *to;               /* all_gather, broadcast, sums */
     const dt_comm_out *out; /* all_to_all: [size] */
     const dt_comm_in *in;

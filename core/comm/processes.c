@@ -402,9 +402,8 @@ static dt_status start_operation(process_comm *p, uint32_t slot)
     }
     DT_TRY(reserve_messages(f, 1));
     f->message[0] = (dt_transport_request){0};
-    DT_TRY(k->op == DT_COMM_ALL_GATHER   ? p->t->all_gather(k->from, k->bytes, k->to, f->message)
-           : k->op == DT_COMM_ALL_REDUCE ? p->t->all_reduce(k->to, k->bytes / sizeof(float), f->message)
-                                         : p->t->reduce_scatter(k->from, k->n, k->to, f->message));
+    DT_TRY(k->op == DT_COMM_ALL_GATHER ? p->t->all_gather(k->from, k->bytes, k->to, f->message)
+                                       : p->t->reduce_scatter(k->from, k->n, k->to, f->message));
     f->n = 1;
     return DT_OK;
 }

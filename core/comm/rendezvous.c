@@ -75,24 +75,11 @@ static void sum_ranks(const dt_rendezvous *m, size_t at, size_t n, float *sum)
 {
     for (uint32_t r = 0; r < m->size; r++) {
         const dt_comm_call *k = m->call[r];
-        const float *x = (const float *)(k->op == DT_COMM_ALL_REDUCE ? k->to : k->from) + at;
+        const float *x = (const float *)k->from + at;
         if (r == 0) {
             memcpy(sum, x, n * sizeof(*sum));
         } else {
             add_floats(sum, x, n);
-        }
-    }
-}
-
-static void execute_all_reduce(const dt_rendezvous *m)
-{
-    float sum[1024];
-    const size_t count = m->call[0]->bytes / sizeof(*sum), most = sizeof(sum) / sizeof(*sum);
-    for (size_t at = 0; at < count; at += most) {
-        const size_t n = count - at < most ? count - at : most;
-        sum_ranks(m, at, n, sum);
-        for (uint32_t r = 0; r < m->size; r++) {
-            memcpy((float *)m->call[r]->to + at, sum, n * sizeof(*sum));
         }
     }
 }
@@ -130,10 +117,6 @@ static void deliver_result_to(const dt_rendezvous *m, uint32_t rank)
 
 void dt_rendezvous_execute(const dt_rendezvous *m)
 {
-    if (m->call[0]->op == DT_COMM_ALL_REDUCE) {
-        execute_all_reduce(m);
-        return;
-    }
     for (uint32_t r = 0; r < m->size; r++) {
         deliver_result_to(m, r);
     }

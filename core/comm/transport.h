@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define DT_TRANSPORT_ENTRY "dt_transport_module" /* dt_transport_module_fn, the one symbol a module exports */
-enum { DT_TRANSPORT_VERSION = 2 };
+enum { DT_TRANSPORT_VERSION = 3 };
 enum { DT_TRANSPORT_PIECE = 1 << 30 /* bytes of a message at most */ };
 
 typedef struct dt_transport_info {
@@ -45,8 +45,7 @@ typedef struct dt_transport_ops {
     dt_status (*all_gather)(const void *mine, uint64_t bytes, void *all, dt_transport_request *out_p);
     dt_status (*broadcast)(uint32_t root, void *data, uint64_t bytes, dt_transport_request *out_p);
     dt_status (*barrier)(dt_transport_request *out_p);
-    /* Sums in the library's order; at most 2^31 - 1 floats. data: in place. n: [size], stays until it is done. */
-    dt_status (*all_reduce)(float *data, uint64_t n, dt_transport_request *out_p);
+    /* Sums in the library's order; at most 2^31 - 1 floats. n: [size], stays until it is done. */
     dt_status (*reduce_scatter)(const float *all, const uint32_t *n, float *mine, dt_transport_request *out_p);
     /* word[i] becomes the largest of all ranks'. A kind of its own: it may run in parallel with one of those above. */
     dt_status (*largest)(uint64_t word[2], dt_transport_request *out_p);

@@ -151,10 +151,6 @@ void dt_links_carry(dt_links *l, const dt_rendezvous *m, const double *begin, do
     case DT_COMM_BROADCAST:
         carry_tree(l, k->root, k->bytes);
         break;
-    case DT_COMM_ALL_REDUCE:
-        carry_ring(l, NULL, k->bytes / l->size);
-        carry_ring(l, NULL, k->bytes / l->size);
-        break;
     case DT_COMM_REDUCE_SCATTER:
         carry_ring(l, k->n, 0);
         break;

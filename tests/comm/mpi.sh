@@ -50,8 +50,8 @@ expect 6 3 "3:broadcast of 8 bytes from rank 0, rank 2 called broadcast of 8 byt
 expect 6 3 "1:DT_ECOMM rank 1 sent 8 bytes, expected 12" -- "$job" mismatch 4
 expect 6 3 "3:collective 2 does not match: rank 0 called reduce_scatter of 48 bytes, rank 2 called reduce_scatter of 48 " \
     "3:cut differently" -- "$job" mismatch 5
-expect 6 3 "3:rank 0 called all_reduce of 32 bytes, rank 2 called all_reduce of 36 bytes" -- "$job" mismatch 6
-expect 6 3 "3:collective 2 does not match: rank 0 called all_reduce of 32 bytes, rank 2 called barrier" -- "$job" mismatch 7
+expect 6 3 "3:rank 0 called reduce_scatter of 48 bytes, rank 2 called reduce_scatter of 52 bytes" -- "$job" mismatch 6
+expect 6 3 "3:collective 2 does not match: rank 0 called reduce_scatter of 48 bytes, rank 2 called barrier" -- "$job" mismatch 7
 expect 6 3 "1:DT_EDIVERGED the loss is not finite" "2:DT_EPEER rank 1 left: the loss is not finite" -- "$job" broken 0
 expect 6 3 "3:DT_EPEER rank 1 left: aborted: enough" -- "$job" broken 1
 expect 6 3 "3:DT_EPEER rank 1 left: aborted: enough" -- "$job" broken 2

@@ -123,7 +123,8 @@ static void test_null_is_a_single_rank(void **state)
     assert_int_equal(dt_comm_broadcast(c, 7, &x, 4), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "rank 7, there are ranks 0 to 0"));
     assert_true(dt_comm_sent_bytes(c) == 0);
-    assert_int_equal(dt_comm_start_all_reduce(c, NULL, (size_t)DT_COMM_MOST_SUMMED + 1, &r), DT_EINVAL);
+    assert_int_equal(dt_comm_start_reduce_scatter(c, NULL, &(uint32_t){(uint32_t)DT_COMM_MOST_SUMMED + 1}, NULL, &r),
+                     DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "2147483648"));
     dt_comm_abort(c, NULL);
     dt_comm_abandon(c, "over");
@@ -334,8 +335,8 @@ static void test_calls_that_do_not_match_are_named_on_every_rank(void **state)
         {"broadcast of 8 bytes from rank 0", "rank 2 called broadcast of 8 bytes from rank 1"},
         {"rank 1 sends rank 2 8 bytes", "which expects 12"},
         {"rank 0 called reduce_scatter of 48 bytes, rank 2 called reduce_scatter of 48 bytes", "cut differently"},
-        {"rank 0 called all_reduce of 32 bytes", "rank 2 called all_reduce of 36 bytes"},
-        {"rank 0 called all_reduce of 32 bytes", "rank 2 called barrier"},
+        {"rank 0 called reduce_scatter of 48 bytes", "rank 2 called reduce_scatter of 52 bytes"},
+        {"rank 0 called reduce_scatter of 48 bytes", "rank 2 called barrier"},
     };
     for (int kind = 0; kind < DT_CALLS_MISMATCHES; kind++) {
         int m = kind;

@@ -37,7 +37,7 @@ typedef struct dt_fate {
     double at_s;
 } dt_fate;
 
-enum { DT_WORLD_PHASES = 5, DT_WORLD_POINTS = DT_WORLD_PHASES * 6 };
+enum { DT_WORLD_PHASES = 5, DT_WORLD_POINTS = DT_WORLD_PHASES * 5 };
 const char *dt_world_point(uint32_t point); /* "all_gather.started" */
 
 typedef struct dt_world_desc {

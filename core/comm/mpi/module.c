@@ -133,13 +133,6 @@ static dt_status start_barrier(dt_transport_request *out_p)
     return make_request(MPI_Ibarrier(collectives, &r), "barrier", r, UINT64_MAX, out_p);
 }
 
-static dt_status start_all_reduce(float *data, uint64_t n, dt_transport_request *out_p)
-{
-    MPI_Request r = MPI_REQUEST_NULL;
-    const int code = MPI_Iallreduce(MPI_IN_PLACE, data, (int)n, MPI_FLOAT, MPI_SUM, collectives, &r);
-    return make_request(code, "all_reduce", r, UINT64_MAX, out_p);
-}
-
 static dt_status start_reduce_scatter(const float *all, const uint32_t *n, float *mine, dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
@@ -147,7 +140,7 @@ static dt_status start_reduce_scatter(const float *all, const uint32_t *n, float
     return make_request(code, "reduce_scatter", r, UINT64_MAX, out_p);
 }
 
-static dt_status start_all_reduce_max(uint64_t word[2], dt_transport_request *out_p)
+static dt_status start_largest(uint64_t word[2], dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Iallreduce(MPI_IN_PLACE, word, 2, MPI_UINT64_T, MPI_MAX, comparisons, &r);
@@ -236,9 +229,8 @@ const dt_transport_ops *dt_transport_module(const dt_transport_host *h)
                                          .all_gather = start_all_gather,
                                          .broadcast = start_broadcast,
                                          .barrier = start_barrier,
-                                         .all_reduce = start_all_reduce,
                                          .reduce_scatter = start_reduce_scatter,
-                                         .largest = start_all_reduce_max,
+                                         .largest = start_largest,
                                          .test = test_requests,
                                          .notify = send_notice,
                                          .received = receive_notice,
