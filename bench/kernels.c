@@ -470,7 +470,8 @@ static void optimizer(const char *filter)
                                  .grad_scale = 1,
                                  .step = (uint64_t)i + 1};
         double start = dt_clock_s();
-        dt_optim_update(&s, p, g, m, v, 0, n);
+        const dt_optim_consts k = dt_optim_constants(&s);
+        dt_optim_apply(s.kind, &k, p, g, m, v, n);
         t[0][i] = dt_clock_s() - start;
         start = dt_clock_s();
         sink += dt_optim_sum_squares(g, 0, n);

@@ -221,11 +221,6 @@ void dt_peers_announce_exit(dt_peers *p, const char *why)
     }
 }
 
-bool dt_peers_has_exited(const dt_peers *p)
-{
-    return p->has_left;
-}
-
 dt_status dt_peers_poll(dt_peers *p)
 {
     uint32_t from = 0;

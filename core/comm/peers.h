@@ -24,7 +24,6 @@ uint32_t dt_peers_n_hosts(const dt_peers *p); /* machines */
 
 /* This rank leaves, and sends the reason, once. */
 void dt_peers_announce_exit(dt_peers *p, const char *why);
-bool dt_peers_has_exited(const dt_peers *p);
 /* What came meanwhile; ranks that wait answer those that query which are there. DT_EPEER: a rank has left. */
 dt_status dt_peers_poll(dt_peers *p) DT_NODISCARD;
 /* DT_EPEER: a process of this machine ended without leaving. */

@@ -281,11 +281,6 @@ const double *dt_trainer_step_losses(const dt_trainer *t)
     return t->scratch.step_loss;
 }
 
-const dt_param_table *dt_trainer_param_table(const dt_trainer *t)
-{
-    return t->d.params;
-}
-
 void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out)
 {
     t->backend->memory_get(t, out);

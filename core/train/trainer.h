@@ -206,7 +206,6 @@ uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t);
 dt_sampling dt_trainer_sampling(const dt_trainer *t);
 uint64_t dt_trainer_samples(const dt_trainer *t); /* that a pass over the data draws from */
 uint64_t dt_trainer_batch(const dt_trainer *t);   /* samples of a step; what is left of a pass is less than one */
-const dt_param_table *dt_trainer_param_table(const dt_trainer *t);
 
 /* Where the trainer computes: all that it maps at most, on a device or in the host's arenas. */
 void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out);

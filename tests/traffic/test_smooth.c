@@ -160,15 +160,25 @@ static void test_models_see_nothing_of_the_future(void **state)
     dt_store_close(b);
 }
 
+static int count_risk(const dt_store *s, int state)
+{
+    const dt_store_view *v = dt_store_view_of(s);
+    int n = 0;
+    for (int64_t row = 0; row < v->n_rows; row++) {
+        n += v->risk[row] == state;
+    }
+    return n;
+}
+
 static void test_noise_is_no_danger(void **state)
 {
     track t;
     noisy(&t);
     dt_store *recorded = store_of("r", &t, 0), *smooth = store_of("s", &t, WIDTH_S);
     assert_null(dt_store_view_of(recorded)->accel_centred);
-    assert_int_equal(dt_store_risk_count(recorded, DT_RISK_NOW), 7);
-    assert_int_equal(dt_store_risk_count(smooth, DT_RISK_NOW), 0);
-    assert_int_equal(dt_store_risk_count(smooth, DT_RISK_POSITIVE), 0);
+    assert_int_equal(count_risk(recorded, DT_RISK_NOW), 7);
+    assert_int_equal(count_risk(smooth, DT_RISK_NOW), 0);
+    assert_int_equal(count_risk(smooth, DT_RISK_POSITIVE), 0);
     dt_store_close(recorded);
     dt_store_close(smooth);
     for (int f = 25; f < FRAMES; f++) { /* now it brakes, 5 m/s^2 for 1.5 s, and the tracker says nothing of it */
@@ -181,7 +191,7 @@ static void test_noise_is_no_danger(void **state)
         assert_int_equal(v->risk[v->frame_row[f]], DT_RISK_NOW);
     }
     assert_int_equal(v->risk[v->frame_row[10]], DT_RISK_POSITIVE);
-    assert_true(dt_store_risk_count(smooth, DT_RISK_NOW) <= 15);
+    assert_true(count_risk(smooth, DT_RISK_NOW) <= 15);
     dt_store_close(smooth);
 }
 

@@ -79,15 +79,6 @@ uint32_t dt_optim_n_moments(dt_optimizer kind)
     return 0;
 }
 
-void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end)
-{
-    if (end <= begin) {
-        return;
-    }
-    const dt_optim_consts k = dt_optim_constants(s);
-    dt_optim_apply(s->kind, &k, p + begin, g + begin, m + begin, v != NULL ? v + begin : NULL, end - begin);
-}
-
 double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end)
 {
     return end > begin ? select_loops()->sum_squares(g + begin, end - begin) : 0;

@@ -30,10 +30,8 @@ dt_optim_consts dt_optim_constants(const dt_optim_step *s);
 /* How many moments an optimizer keeps of a parameter: 1 or 2. */
 uint32_t dt_optim_n_moments(dt_optimizer kind);
 
-/* Update [begin, end) of the arenas. m, v: moments (v unused by SGD, may be NULL). g is read only. On x86-64 numbers
- * below the smallest normal float are taken, and stored, as 0. */
-void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end);
-/* The same of n elements, by numbers that were made before. */
+/* Update n elements. k: dt_optim_constants of the step. m, v: moments (v unused by SGD, may be NULL). g is read only.
+ * On x86-64 numbers below the smallest normal float are taken, and stored, as 0. */
 void dt_optim_apply(dt_optimizer kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v,
                     int64_t n);
 /* Sum of squares of one unit [begin, end) in double, fixed order. */

@@ -148,9 +148,6 @@ typedef struct dt_ckpt_keep {
 /* Delete what neither list keeps, except ends of phases and damaged ones; and what crashed saves left. */
 dt_status dt_ckpt_prune(const char *run_dir, const dt_ckpt_keep *keep) DT_NODISCARD;
 
-/* XXH64 of tensors' bytes in name order, names not included, as 16 hex digits. DT_ENOMEM. */
-dt_status dt_ckpt_hash_tensors(const dt_ckpt_tensor *t, uint32_t n, char out[17]) DT_NODISCARD;
-
 /* ---- loading ---- */
 
 typedef struct dt_ckpt dt_ckpt;
@@ -164,7 +161,7 @@ typedef struct dt_ckpt dt_ckpt;
 enum { DT_CKPT_MAX_SKIPS_LISTED = 8 };
 dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *skipped, dt_ckpt **out_p) DT_NODISCARD;
 /* The same, without quarantine, for its weights alone: model, state, configuration and the blob "normaliser". What else
- * is in it is not read; dt_ckpt_optim is NULL. */
+ * is in it is not read: of the optimizer there is nothing to load. */
 dt_status dt_ckpt_open_weights(const char *path, dt_str *skipped, dt_ckpt **out_p) DT_NODISCARD;
 /* One checkpoint, for what a policy acts with: the same, and the blobs of the phase and of its step inputs. */
 dt_status dt_ckpt_open_acting(const char *dir, dt_ckpt **out_p) DT_NODISCARD;
@@ -172,12 +169,10 @@ void dt_ckpt_close(dt_ckpt *c);
 
 const dt_ckpt_info *dt_ckpt_info_get(const dt_ckpt *c);
 const dt_safetensors *dt_ckpt_model(const dt_ckpt *c);
-const dt_safetensors *dt_ckpt_optim(const dt_ckpt *c);
 /* Into place, by name; see dt_safetensors_load. */
 dt_status dt_ckpt_load_model(const dt_ckpt *c, const dt_ckpt_tensor *want, uint32_t n, uint32_t flags) DT_NODISCARD;
 dt_status dt_ckpt_load_optim(const dt_ckpt *c, const dt_ckpt_tensor *want, uint32_t n, uint32_t flags) DT_NODISCARD;
-const char *dt_ckpt_state(const dt_ckpt *c, size_t *bytes_p);  /* not NUL-terminated */
-const char *dt_ckpt_config(const dt_ckpt *c, size_t *bytes_p); /* the same; NULL when it has none */
+const char *dt_ckpt_state(const dt_ckpt *c, size_t *bytes_p); /* not NUL-terminated */
 bool dt_ckpt_blob_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out_p);
 /* All parts of a blob, in order, into out [DT_CKPT_MAX_SHARDS]; hands back their number, 0: it lacks one of them. */
 uint32_t dt_ckpt_parts_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out);

@@ -530,11 +530,6 @@ const dt_safetensors *dt_ckpt_model(const dt_ckpt *c)
     return c->model;
 }
 
-const dt_safetensors *dt_ckpt_optim(const dt_ckpt *c)
-{
-    return c->optim;
-}
-
 dt_status dt_ckpt_load_model(const dt_ckpt *c, const dt_ckpt_tensor *want, uint32_t n, uint32_t flags)
 {
     return dt_safetensors_load(c->model, want, n, flags, NULL);
@@ -545,21 +540,11 @@ dt_status dt_ckpt_load_optim(const dt_ckpt *c, const dt_ckpt_tensor *want, uint3
     return dt_safetensors_load(c->optim, want, n, flags, NULL);
 }
 
-static const char *text_of_file(const dt_ckpt *c, const char *name, size_t *bytes_p)
-{
-    const mapped *map = find_mapped(c, name);
-    *bytes_p = map != NULL ? map->n : 0;
-    return map == NULL ? NULL : map->bytes != NULL ? map->bytes : "";
-}
-
 const char *dt_ckpt_state(const dt_ckpt *c, size_t *bytes_p)
 {
-    return text_of_file(c, "state.json", bytes_p);
-}
-
-const char *dt_ckpt_config(const dt_ckpt *c, size_t *bytes_p)
-{
-    return text_of_file(c, "config.cfg", bytes_p);
+    const mapped *map = find_mapped(c, "state.json");
+    *bytes_p = map != NULL ? map->n : 0;
+    return map == NULL ? NULL : map->bytes != NULL ? map->bytes : "";
 }
 
 static uint64_t read_little_endian(const uint8_t *p, int n)

@@ -70,14 +70,6 @@ static void print_hash(uint64_t hash, char out[17])
     snprintf(out, 17, "%016llx", (unsigned long long)hash);
 }
 
-dt_status dt_ckpt_hash_tensors(const dt_ckpt_tensor *t, uint32_t n, char out[17])
-{
-    uint64_t hash = 0;
-    DT_TRY(hash_tensors(t, n, &hash));
-    print_hash(hash, out);
-    return DT_OK;
-}
-
 static dt_status compute_hashes(const dt_ckpt_save_desc *d, dt_ckpt_info *info)
 {
     uint64_t hash = 0;

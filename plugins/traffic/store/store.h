@@ -168,7 +168,6 @@ void dt_store_release_pages(const dt_store *s); /* pages read so far go back to 
 void dt_store_advise_random(const dt_store *s);
 const char *dt_store_source(const dt_store *s);
 int64_t dt_store_unknown(const dt_store *s, int what); /* DT_UNKNOWN_*: how many rows */
-int64_t dt_store_risk_count(const dt_store *s, int state);
 
 typedef struct dt_feature_stat {
     double min, max, mean, std;

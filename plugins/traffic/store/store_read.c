@@ -126,11 +126,6 @@ int64_t dt_store_unknown(const dt_store *s, int what)
     return s->count.unknown[what];
 }
 
-int64_t dt_store_risk_count(const dt_store *s, int state)
-{
-    return s->count.risk[state];
-}
-
 const dt_feature_stat *dt_store_node_stat(const dt_store *s)
 {
     return s->node_stat;

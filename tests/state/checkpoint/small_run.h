@@ -29,6 +29,8 @@ extern small_run run;
 void small_run_fill(uint64_t step, small_run_state *r); /* with what is saved at this step */
 int small_run_begin(void **state);                      /* of a test, in a folder of its own */
 int small_run_end(void **state);
+/* What a save of the step writes, kept until the next. */
+const dt_ckpt_save_desc *small_run_describe(uint64_t step);
 dt_status small_run_save(uint64_t step, dt_ckpt_info *info_p);
 /* The same by run.n_shards processes, as each does its part: shard `failing` is not written, 0: all are. */
 dt_status small_run_save_apart(uint64_t step, uint32_t failing, dt_ckpt_info *info_p);
