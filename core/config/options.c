@@ -371,7 +371,7 @@ dt_status dt_section_normalise_one(dt_config *c, const dt_section *s, dt_node *v
     return o != NULL ? dt_option_normalise(c, o, own, value) : fail_unknown_key(c, s, value, own);
 }
 
-dt_status dt_section_normalise(dt_config *c, const dt_section *s, dt_node *group, const char *path)
+static dt_status normalise_section(dt_config *c, const dt_section *s, dt_node *group, const char *path)
 {
     for (dt_node *n = group != NULL ? group->first : NULL; n != NULL; n = n->next) {
         if (!s->is_phase || n->kind != DT_NODE_GROUP) {
@@ -619,9 +619,9 @@ dt_status dt_config_section(dt_config *c, int64_t phase, const char *section, co
             }
         }
     } else {
-        DT_TRY(dt_section_normalise(c, s, dt_node_find(&c->root, section), section));
+        DT_TRY(normalise_section(c, s, dt_node_find(&c->root, section), section));
         snprintf(path, sizeof(path), "phases.%lld.%s", (long long)phase, section);
-        DT_TRY(dt_section_normalise(c, s, dt_node_find(dt_config_phase_node(c, phase), section), path));
+        DT_TRY(normalise_section(c, s, dt_node_find(dt_config_phase_node(c, phase), section), path));
     }
     for (uint32_t i = 0; i < n_over; i++) {
         if (dt_option_find(s->table, over[i].key) == NULL) {

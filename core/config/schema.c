@@ -589,12 +589,12 @@ dt_status dt_config_env(dt_config *c, int64_t phase, dt_env_opts *out_p)
     return dt_config_section(c, phase, "env", NULL, 0, out_p, sizeof(*out_p));
 }
 
-dt_status dt_config_opponents(dt_config *c, int64_t phase, dt_opponents_opts *out_p)
+static dt_status read_opponents(dt_config *c, int64_t phase, dt_opponents_opts *out_p)
 {
     return dt_config_section(c, phase, "opponents", NULL, 0, out_p, sizeof(*out_p));
 }
 
-dt_status dt_config_rollouts(dt_config *c, int64_t phase, dt_rollouts_opts *out_p)
+static dt_status read_rollouts(dt_config *c, int64_t phase, dt_rollouts_opts *out_p)
 {
     return dt_config_section(c, phase, "rollouts", NULL, 0, out_p, sizeof(*out_p));
 }
@@ -674,8 +674,8 @@ dt_status dt_config_sections(dt_config *c, int64_t phase, dt_sections *out_p)
     DT_TRY(dt_config_memory(c, phase, &out_p->memory));
     DT_TRY(dt_config_comm(c, phase, &out_p->comm));
     DT_TRY(dt_config_env(c, phase, &out_p->env));
-    DT_TRY(dt_config_opponents(c, phase, &out_p->opponents));
-    DT_TRY(dt_config_rollouts(c, phase, &out_p->rollouts));
+    DT_TRY(read_opponents(c, phase, &out_p->opponents));
+    DT_TRY(read_rollouts(c, phase, &out_p->rollouts));
     DT_TRY(dt_config_evaluation(c, phase, &out_p->evaluation));
     DT_TRY(dt_config_checkpoint(c, phase, &out_p->checkpoint));
     return dt_config_phase(c, phase, &out_p->phase, &out_p->stop);
@@ -694,7 +694,7 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     DT_TRY(dt_config_collect_error(c, dt_config_checkpoint(c, phase, &o.checkpoint)));
     DT_TRY(group != NULL ? check_entry(c, group, phase) : DT_OK);
     DT_TRY(dt_config_collect_error(c, dt_config_evaluation(c, phase, &o.evaluation)));
-    DT_TRY(dt_config_collect_error(c, dt_config_opponents(c, phase, &o.opponents)));
-    DT_TRY(dt_config_collect_error(c, dt_config_rollouts(c, phase, &o.rollouts)));
+    DT_TRY(dt_config_collect_error(c, read_opponents(c, phase, &o.opponents)));
+    DT_TRY(dt_config_collect_error(c, read_rollouts(c, phase, &o.rollouts)));
     return dt_config_collect_error(c, dt_config_env(c, phase, &o.env));
 }

@@ -187,8 +187,6 @@ dt_status dt_config_checkpoint(dt_config *c, int64_t phase, dt_checkpoint_opts *
 dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p) DT_NODISCARD;
 dt_status dt_config_memory(dt_config *c, int64_t phase, dt_memory_opts *out_p) DT_NODISCARD;
 dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p) DT_NODISCARD;
-dt_status dt_config_opponents(dt_config *c, int64_t phase, dt_opponents_opts *out_p) DT_NODISCARD;
-dt_status dt_config_rollouts(dt_config *c, int64_t phase, dt_rollouts_opts *out_p) DT_NODISCARD;
 dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *out_p) DT_NODISCARD;
 /* Of the run: no phase has its own. */
 dt_status dt_config_metrics(dt_config *c, dt_metrics_opts *out_p) DT_NODISCARD;

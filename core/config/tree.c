@@ -370,7 +370,8 @@ void dt_origin_text(const dt_origin *o, dt_str *out)
     }
 }
 
-void dt_node_describe(const dt_node *n, const char *path, dt_str *out)
+/* training.epochs = "ten" at run.cfg:7 */
+static void describe_node(const dt_node *n, const char *path, dt_str *out)
 {
     dt_str_add(out, path);
     if (n->kind == DT_NODE_TEXT || n->kind == DT_NODE_PLAIN) {
@@ -406,7 +407,7 @@ void dt_node_describe(const dt_node *n, const char *path, dt_str *out)
 dt_status dt_node_fail(const dt_node *n, const char *path, const char *fmt, ...)
 {
     dt_str text = {0};
-    dt_node_describe(n, path, &text);
+    describe_node(n, path, &text);
     dt_str_add(&text, ": ");
     va_list ap;
     va_start(ap, fmt);

@@ -80,9 +80,8 @@ dt_status dt_reader_value(dt_config *c, const char *text, const char *path, cons
 
 /* Check a value against its option and bring it to its canonical form (typed, path absolute). Twice is fine. */
 dt_status dt_option_normalise(dt_config *c, const dt_option *o, const char *path, dt_node *value) DT_NODISCARD;
-/* One value of a section, or all of a group (or NULL); what its table lacks is refused. path: the group's. */
+/* One value of a section; what its table lacks is refused. path: the group's. */
 dt_status dt_section_normalise_one(dt_config *c, const dt_section *s, dt_node *value, const char *path) DT_NODISCARD;
-dt_status dt_section_normalise(dt_config *c, const dt_section *s, dt_node *group, const char *path) DT_NODISCARD;
 
 /* A group that is no section (an entry of phases, its stop) into a struct; group may be NULL: all defaults. */
 dt_status dt_group_read(dt_config *c, const dt_option *table, const dt_node *group, const char *path, void *out,
@@ -98,8 +97,6 @@ dt_node *dt_node_select_stronger(dt_node *common, dt_node *own);
 /* The value that holds in a phase: the stronger of the one for all phases and the phase's own; NULL when none. */
 dt_node *dt_config_effective(const dt_config *c, int64_t phase, const char *section, const char *key);
 
-/* training.epochs = "ten" at run.cfg:7 */
-void dt_node_describe(const dt_node *n, const char *path, dt_str *out);
 void dt_format_f64(double v, char out[32]); /* shortest text that reads back equal, with a point or an exponent */
 
 /* Every value that influences results, as dt_config_hash has them; o: its option, NULL where none is declared. */

@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-void dt_run_start_fresh(const dt_session *s, dt_run_start *out)
+/* A run from its beginning. */
+static void start_fresh(const dt_session *s, dt_run_start *out)
 {
     *out = (dt_run_start){.begin = s->first};
 }
@@ -183,7 +184,7 @@ static dt_status continue_from_checkpoint(const dt_session *s, dt_run_start *c)
 dt_status dt_run_start_find(const dt_session *s, const char *resume, bool is_plan, dt_run_start *out)
 {
     if (resume == NULL) {
-        dt_run_start_fresh(s, out);
+        start_fresh(s, out);
         return DT_OK;
     }
     const dt_status st = dt_run_start_resume(s, resume, is_plan, out);

@@ -20,8 +20,6 @@ typedef struct dt_run_start {
     uint32_t pending;   /* DT_PENDING_* of the first phase, before it continues */
 } dt_run_start;
 
-/* A run from its beginning. */
-void dt_run_start_fresh(const dt_session *s, dt_run_start *out);
 /* From a checkpoint or a run's newest one, within the phases that were asked for (--phase). A phase that is over, by a
  * checkpoint of its end, is not entered again unless its configuration changed, or its baselines were not finished.
  * Errors: DT_ENOTFOUND (no checkpoint), DT_EDATA (none that is valid), DT_ECONFIG (of other phases than those asked

@@ -51,8 +51,6 @@ typedef struct dt_session {
 dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt_comm *processes, dt_session *out)
     DT_NODISCARD;
 void dt_session_close(dt_session *s);
-/* Cores for the workers of this process: those it may use, shared with the others on this machine. */
-uint32_t dt_session_count_cores(const dt_session *s);
 /* Workers and device of one phase: a device that it does not need is released, another one is opened. When a session
  * opens it has entered the first phase. Errors: those of the device. */
 dt_status dt_session_enter_phase(dt_session *s, int64_t phase) DT_NODISCARD;

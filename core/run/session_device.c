@@ -109,7 +109,8 @@ void dt_session_device_close(dt_session_device *d)
     *d = (dt_session_device){.ops = NULL};
 }
 
-uint32_t dt_session_count_cores(const dt_session *s)
+/* Cores for the workers of this process: those it may use, shared with the others on this machine. */
+static uint32_t count_cores(const dt_session *s)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const uint32_t mine = dt_limits_count_cores("");
@@ -121,7 +122,7 @@ uint32_t dt_session_count_cores(const dt_session *s)
 dt_status dt_session_enter_phase(dt_session *s, int64_t phase)
 {
     const dt_engine_opts *engine = &s->opts[phase].engine;
-    s->threads = engine->threads > 0 ? (uint32_t)engine->threads : dt_session_count_cores(s);
+    s->threads = engine->threads > 0 ? (uint32_t)engine->threads : count_cores(s);
     if (strcmp(s->device.chosen_by, engine->device) == 0) {
         return DT_OK;
     }

@@ -13,6 +13,38 @@
 #include <math.h>
 #include <string.h>
 
+static dt_status create_moments(dt_trainer *t)
+{
+    const int64_t n = dt_comm_size(t->d.comm) == 1 ? t->d.params->base_total : t->reduce.n_own;
+    t->state.moment_bytes = (size_t)(n > 0 ? n : 1) * sizeof(float);
+    for (uint32_t i = 0; i < dt_trainer_n_moments(t); i++) {
+        void *p = NULL;
+        DT_TRY(dt_arena_map(t->state.moment_bytes, &p));
+        t->state.moment[i] = p;
+    }
+    return DT_OK;
+}
+
+static void release_whole_moments(dt_trainer *t)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        if (t->state.is_whole_mapped[i]) {
+            dt_arena_unmap(t->state.whole[i], t->state.grad_bytes);
+        }
+        t->state.whole[i] = NULL;
+        t->state.is_whole_mapped[i] = false;
+    }
+}
+
+static void destroy_moments(dt_trainer *t)
+{
+    release_whole_moments(t);
+    for (uint32_t i = 0; i < 2; i++) {
+        dt_arena_unmap(t->state.moment[i], t->state.moment_bytes);
+        t->state.moment[i] = NULL;
+    }
+}
+
 dt_status dt_trainer_create_arenas(dt_trainer *t)
 {
     const dt_param_table *p = t->d.params;
@@ -20,7 +52,7 @@ dt_status dt_trainer_create_arenas(dt_trainer *t)
     t->state.grad_bytes = (size_t)(p->base_total > 0 ? p->base_total : 1) * sizeof(float);
     DT_TRY(dt_map_float_arena(t->state.arena_bytes, &t->state.params));
     DT_TRY(dt_reduce_create(t));
-    DT_TRY(dt_moments_create(t));
+    DT_TRY(create_moments(t));
     DT_TRY(dt_param_table_init(t->d.params, t->c.seed, t->state.params));
     t->scratch.shard_loss = dt_alloc_n(t->workers.shard_end - t->workers.shard_begin, sizeof(*t->scratch.shard_loss));
     t->workers.waited = dt_alloc_n(t->c.threads, sizeof(double));
@@ -45,7 +77,7 @@ void dt_trainer_destroy_arenas(dt_trainer *t)
     dt_compiled_fini(&t->train);
     dt_arena_unmap(t->state.params, t->state.arena_bytes);
     t->state.params = NULL;
-    dt_moments_destroy(t);
+    destroy_moments(t);
     dt_grads_destroy(t, 0);
     dt_reduce_destroy(t);
     dt_free(t->scratch.shard_loss);
@@ -145,38 +177,6 @@ float *dt_trainer_moment(dt_trainer *t, uint32_t which)
         return NULL;
     }
     return dt_comm_size(t->d.comm) == 1 ? t->state.moment[which] : t->state.whole[which];
-}
-
-dt_status dt_moments_create(dt_trainer *t)
-{
-    const int64_t n = dt_comm_size(t->d.comm) == 1 ? t->d.params->base_total : t->reduce.n_own;
-    t->state.moment_bytes = (size_t)(n > 0 ? n : 1) * sizeof(float);
-    for (uint32_t i = 0; i < dt_trainer_n_moments(t); i++) {
-        void *p = NULL;
-        DT_TRY(dt_arena_map(t->state.moment_bytes, &p));
-        t->state.moment[i] = p;
-    }
-    return DT_OK;
-}
-
-static void release_whole_moments(dt_trainer *t)
-{
-    for (uint32_t i = 0; i < 2; i++) {
-        if (t->state.is_whole_mapped[i]) {
-            dt_arena_unmap(t->state.whole[i], t->state.grad_bytes);
-        }
-        t->state.whole[i] = NULL;
-        t->state.is_whole_mapped[i] = false;
-    }
-}
-
-void dt_moments_destroy(dt_trainer *t)
-{
-    release_whole_moments(t);
-    for (uint32_t i = 0; i < 2; i++) {
-        dt_arena_unmap(t->state.moment[i], t->state.moment_bytes);
-        t->state.moment[i] = NULL;
-    }
 }
 
 /* ---- whole ------------------------------------------------------------------------------------------------------- */

@@ -138,7 +138,7 @@ static dt_status acquire_shard(dt_trainer *t, uint32_t worker, uint32_t i, uint6
 static dt_status read_and_run_shard(void *user, uint32_t worker, uint32_t i)
 {
     dt_trainer *t = user;
-    dt_grad *grad = dt_grad_acquire(t); /* dt_count_live_grads made enough of them for every schedule */
+    dt_grad *grad = dt_grad_acquire(t); /* count_live_grads made enough of them for every schedule */
     const uint64_t number = dt_feed_number(t, i);
     const dt_feed_shard *in = NULL;
     dt_status st = acquire_shard(t, worker, i, number, &in);

@@ -24,7 +24,7 @@ dt_status dt_map_float_arena(size_t bytes, float **out)
 
 /* As many gradient buffers as can be alive at once: one per worker in work, and pending nodes, which are siblings of
  * nodes on the path of an unfinished shard: those in work and the next one. */
-uint32_t dt_count_live_grads(const dt_trainer *t)
+static uint32_t count_live_grads(const dt_trainer *t)
 {
     const uint32_t own = t->workers.shard_end - t->workers.shard_begin;
     uint32_t levels = 0;
@@ -40,7 +40,7 @@ dt_status dt_grads_create(dt_trainer *t)
     if (t->workers.n_grads > 0) {
         return DT_OK;
     }
-    const uint32_t n = dt_count_live_grads(t);
+    const uint32_t n = count_live_grads(t);
     t->workers.grad = dt_alloc_n(n, sizeof(*t->workers.grad));
     t->workers.grad_free = dt_alloc_n(n, sizeof(*t->workers.grad_free));
     if (t->workers.grad == NULL || t->workers.grad_free == NULL) {
@@ -179,7 +179,7 @@ void dt_trainer_limit_workers(dt_trainer *t, uint32_t n)
     }
     t->workers.active = n;
     if (t->workers.n_grads > 0) {
-        dt_grads_destroy(t, dt_count_live_grads(t));
+        dt_grads_destroy(t, count_live_grads(t));
     }
     t->scratch.gradient = NULL;
 }

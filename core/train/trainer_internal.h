@@ -251,11 +251,6 @@ static inline bool dt_group_is_updated(const dt_trainer *t, uint32_t group) /* b
 {
     return group < t->state.n_groups && (t->scratch.groups >> group & 1) != 0;
 }
-/* arenas.c */
-dt_status dt_moments_create(dt_trainer *t);
-void dt_moments_destroy(dt_trainer *t);
-/* update.c: [main] after an update of parameters that are whole on this rank. */
-dt_status dt_targets_update(dt_trainer *t);
 /* update.c. [collective] Norm, decision, update, and the parameters of all. */
 dt_status dt_apply_update(dt_trainer *t, dt_step_report *out);
 /* [collective] Sums of squares of this rank's units, in reduce.unit_sum, to all ranks. */
@@ -277,9 +272,8 @@ uint64_t dt_compute_input_bytes(const dt_samples *s, const double *mean, uint64_
 bool dt_trainer_shrink_on_enomem(dt_trainer *t, dt_status st);
 /* Adds to DT_ENOMEM what to do. */
 dt_status dt_trainer_explain_memory(const dt_trainer *t, dt_status st);
-/* state.c: an arena; how many gradient buffers can be alive at once. */
+/* state.c: an arena. */
 dt_status dt_map_float_arena(size_t bytes, float **out);
-uint32_t dt_count_live_grads(const dt_trainer *t);
 /* state.c: workers from n on run no shards any more. Between steps; what the feed read ahead is forgotten. */
 void dt_trainer_limit_workers(dt_trainer *t, uint32_t n);
 /* That memory ran out with `before` shards at once, and fewer are tried; takes the error back. */

@@ -250,31 +250,6 @@ static void prepare_updates(dt_trainer *t, double scale)
     }
 }
 
-/* Every rank has the same norm, so all of them skip or none. */
-dt_status dt_apply_update(dt_trainer *t, dt_step_report *out)
-{
-    double sum = 0, of_group[DT_TRAIN_MAX_GROUPS];
-    int64_t bad = -1;
-    DT_TRACE("step", "optimizer");
-    DT_TRY(compute_norms(t, &sum, of_group));
-    const double scale = t->state.scaler.scale;
-    const bool is_finite = isfinite(sum) && isfinite(out->loss);
-    out->grad_norm = sqrt(sum) / scale;
-    report_groups(t, of_group, scale, out);
-    dt_scaler_update(&t->state.scaler, &t->c.scaling, is_finite);
-    DT_TRY(is_finite ? DT_OK : dt_find_first_not_finite(t, &bad));
-    DT_TRY(dt_trainer_check_divergence(t, t->state.step + 1, is_finite, out, bad));
-    if (!is_finite) {
-        return DT_OK; /* skipped */
-    }
-    prepare_updates(t, scale);
-    DT_TRY(run_pieces(t, update_job));
-    const double begin = dt_clock_s();
-    DT_TRY(dt_reduce_all_gather(t, t->state.params, false));
-    t->times.share = dt_clock_s() - begin;
-    return dt_targets_update(t);
-}
-
 /* ---- target networks --------------------------------------------------------------------------------------------- */
 
 /* Copies of parameters that follow them (Polyak averaging), or that are set when asked for. Every rank
@@ -319,7 +294,8 @@ static dt_status update_targets_job(void *user, uint32_t worker)
     }
 }
 
-dt_status dt_targets_update(dt_trainer *t)
+/* [main] after an update of parameters that are whole on this rank. */
+static dt_status update_targets(dt_trainer *t)
 {
     bool any = false;
     for (uint32_t i = 0; i < t->d.params->n_targets; i++) {
@@ -331,6 +307,31 @@ dt_status dt_targets_update(dt_trainer *t)
     atomic_store(&t->scratch.next_piece, 0);
     const bool is_small = t->d.params->total - t->d.params->base_total <= PIECE;
     return is_small ? update_targets_job(t, 0) : dt_pool_run(t->workers.pool, update_targets_job, t);
+}
+
+/* Every rank has the same norm, so all of them skip or none. */
+dt_status dt_apply_update(dt_trainer *t, dt_step_report *out)
+{
+    double sum = 0, of_group[DT_TRAIN_MAX_GROUPS];
+    int64_t bad = -1;
+    DT_TRACE("step", "optimizer");
+    DT_TRY(compute_norms(t, &sum, of_group));
+    const double scale = t->state.scaler.scale;
+    const bool is_finite = isfinite(sum) && isfinite(out->loss);
+    out->grad_norm = sqrt(sum) / scale;
+    report_groups(t, of_group, scale, out);
+    dt_scaler_update(&t->state.scaler, &t->c.scaling, is_finite);
+    DT_TRY(is_finite ? DT_OK : dt_find_first_not_finite(t, &bad));
+    DT_TRY(dt_trainer_check_divergence(t, t->state.step + 1, is_finite, out, bad));
+    if (!is_finite) {
+        return DT_OK; /* skipped */
+    }
+    prepare_updates(t, scale);
+    DT_TRY(run_pieces(t, update_job));
+    const double begin = dt_clock_s();
+    DT_TRY(dt_reduce_all_gather(t, t->state.params, false));
+    t->times.share = dt_clock_s() - begin;
+    return update_targets(t);
 }
 
 static dt_status check_name(const dt_param_table *table, const char *name)

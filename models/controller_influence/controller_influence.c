@@ -38,7 +38,8 @@ static const dt_option options[] = {
 
 /* ---- shared by both nets ----------------------------------------------------------------------------------------- */
 
-dt_tensor *influence_concat(dt_graph *g, dt_tensor **part, uint32_t n)
+/* any number of tensors concatenated; part is overwritten */
+static dt_tensor *concat_all(dt_graph *g, dt_tensor **part, uint32_t n)
 {
     enum { MOST = 8 }; /* that one concat takes */
     while (n > 1) {
@@ -58,7 +59,7 @@ dt_tensor *influence_scale_inputs(dt_graph *g, dt_tensor *x, const influence_run
         part[n++] = dt_affine(g, dt_slice(g, x, at, width), run->scale, 0.0);
         at += width;
     }
-    return dt_clamp(g, influence_concat(g, part, n), -INFLUENCE_MOST, INFLUENCE_MOST);
+    return dt_clamp(g, concat_all(g, part, n), -INFLUENCE_MOST, INFLUENCE_MOST);
 }
 
 const char *influence_param_name(char *text, const char *trunk, const char *name, int64_t i)

@@ -33,8 +33,6 @@ typedef struct influence_run { /* n columns that are multiplied by one constant;
 
 /* x [.., columns] times the constants of its columns, within +-INFLUENCE_MOST: no normaliser spans several nets. */
 dt_tensor *influence_scale_inputs(dt_graph *g, dt_tensor *x, const influence_run *run, int64_t columns);
-/* any number of tensors concatenated; part is overwritten */
-dt_tensor *influence_concat(dt_graph *g, dt_tensor **part, uint32_t n);
 /* <trunk>.<name>, <trunk>.<name>.<i> for i >= 0; text [CONTROLLER_TEXT] */
 const char *influence_param_name(char *text, const char *trunk, const char *name, int64_t i);
 

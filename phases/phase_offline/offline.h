@@ -73,9 +73,6 @@ static inline double offline_rate(const offline_state *s)
     return 1 - s->config.gamma * (1 - (double)s->stats.terminated / (double)s->stats.rows);
 }
 
-/* Reports <group>/<cost of head i>. */
-void offline_report(const offline_state *s, const char *group, uint32_t i, double value);
-
 /* check.c: Errors: DT_ECONFIG: limits without effect. */
 dt_status offline_check(const dt_host *h, const offline_config *c);
 /* table: the phase's options with their defaults. Errors: DT_ECONFIG names an option that is not at its default

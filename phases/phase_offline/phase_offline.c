@@ -243,7 +243,8 @@ static dt_status update_estimates(offline_state *s, uint64_t round)
     return DT_OK;
 }
 
-void offline_report(const offline_state *s, const char *group, uint32_t i, double value)
+/* Reports <group>/<cost of head i>. */
+static void offline_report(const offline_state *s, const char *group, uint32_t i, double value)
 {
     char name[96];
     snprintf(name, sizeof(name), "%s/%s", group, s->models.spec->costs[s->cost_of[i]]);

@@ -62,8 +62,6 @@ void python_release(python *p, uint32_t slot);
 /* A call: request begins with kind and n. The answer is in reply. Errors: DT_EBROKEN (it ended or is late; killed). */
 dt_status python_send(python *p, uint32_t kind, uint32_t n, const void *payload, size_t bytes);
 dt_status python_receive(python *p, double timeout_s, const char *what);
-/* The next text of the reply after at (NULL: the first); NULL: none is left. */
-const char *python_text(const python *p, const char *at);
 /* Why the call of an instance failed, by the reply, as this thread's error. */
 dt_status python_error(const dt_host *h, const python *p, uint32_t slot);
 void python_log_notes(const python *p); /* other notes of the reply, to the log */

@@ -320,7 +320,8 @@ dt_status python_receive(python *p, double timeout_s, const char *what)
     }
 }
 
-const char *python_text(const python *p, const char *at)
+/* The next text of the reply after at (NULL: the first); NULL: none is left. */
+static const char *python_text(const python *p, const char *at)
 {
     const char *next = at == NULL ? p->reply : at + strlen(at) + 1;
     return next < p->reply + p->reply_bytes ? next : NULL;

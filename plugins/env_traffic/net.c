@@ -343,7 +343,9 @@ int net_merge(const net *n, const net_junction *j, int32_t a, int32_t b)
     return n->link[j->link + a].to == n->link[j->link + b].to;
 }
 
-int32_t net_conflicts(const net *n, const net_junction *j, const net_show *show)
+/* Pairs of links from several lanes that a phase gives priority simultaneously though their ways cross; or though they
+ * merge and the net does not determine which one of the two yields. */
+static int32_t net_conflicts(const net *n, const net_junction *j, const net_show *show)
 {
     int32_t count = 0;
     for (int32_t a = 0; a < j->n_links; a++) {

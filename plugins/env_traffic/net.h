@@ -252,9 +252,6 @@ int net_letter(const net *n, const net_junction *j, const net_show *show, int32_
 void net_finish_signals(net *n);
 /* Do the ways of two links come together in one lane? Else those of foes cross. */
 int net_merge(const net *n, const net_junction *j, int32_t a, int32_t b);
-/* Pairs of links from several lanes that a phase gives priority simultaneously though their ways cross; or though they
- * merge and the net does not determine which one of the two yields. */
-int32_t net_conflicts(const net *n, const net_junction *j, const net_show *show);
 /* net_letter of phase p, once the signals are finished. */
 static inline int net_letter_of(const net_junction *j, int32_t p, int32_t bit)
 {

@@ -61,7 +61,8 @@ static int has_word(const char *text, const char *word)
     return 0;
 }
 
-int file_is_for_cars(const xml *x)
+/* May cars go where these attributes are? */
+static int file_is_for_cars(const xml *x)
 {
     const char *allow = xml_get(x, "allow"), *disallow = xml_get(x, "disallow");
     if (allow != NULL && allow[0] != '\0') {

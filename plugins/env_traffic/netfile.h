@@ -90,8 +90,6 @@ void netfile_fini(netfile *f);
 dt_status file_leave_out(list *notes, const xml *x, const char *what);
 /* Logs what was left out. */
 void file_report_notes(const dt_host *h, const list *notes);
-/* May cars go where these attributes are? */
-int file_is_for_cars(const xml *x);
 
 #define FILE_ITEM(f, kind, k) (&((file_##kind *)(f)->kind##s.items)[k])
 

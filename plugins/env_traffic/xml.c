@@ -390,7 +390,10 @@ int xml_flag(const xml *x, const char *attribute)
     return 0;
 }
 
-dt_status xml_number_of(const xml *x, const char *what, const char *text, double low, double high, double *value_p)
+/* A text as a finite number within [low, high]: the only way by which numbers come out of a file, so that each has its
+ * bounds. what: its attribute, for messages. Errors: DT_EDATA. */
+static dt_status xml_number_of(const xml *x, const char *what, const char *text, double low, double high,
+                               double *value_p)
 {
     const char *rest;
     double value;

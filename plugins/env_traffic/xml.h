@@ -76,9 +76,6 @@ dt_status xml_need(const xml *x, const char *attribute, const char **text_p);
 int xml_parse_number(const char *text, const char **rest_p, double *value_p);
 /* Is it there and true, in any way in which SUMO reads that? */
 int xml_flag(const xml *x, const char *attribute);
-/* A text as a finite number within [low, high]: the only way by which numbers come out of a file, so that each has its
- * bounds. what: its attribute, for messages. Errors: DT_EDATA. */
-dt_status xml_number_of(const xml *x, const char *what, const char *text, double low, double high, double *value_p);
 /* The same of an attribute; `other` where it is not there. Errors: DT_EDATA. */
 dt_status xml_number(const xml *x, const char *attribute, double other, double low, double high, double *value_p);
 dt_status xml_count(const xml *x, const char *attribute, int32_t other, int32_t low, int32_t high, int32_t *value_p);

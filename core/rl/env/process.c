@@ -79,7 +79,7 @@ uint64_t dt_process_bytes(const dt_process_instance *x, uint64_t *shared_p)
 /* ---- starting and ending a worker -------------------------------------------------------------------------------- */
 
 /* Keeps the end of what the worker wrote. */
-void dt_process_read_output(dt_process *p)
+static void read_output(dt_process *p)
 {
     char text[1024];
     ssize_t n = 0;
@@ -127,7 +127,7 @@ int dt_process_kill(dt_process *p)
 void dt_process_close(dt_process *p)
 {
     dt_process_kill(p);
-    dt_process_read_output(p);
+    read_output(p);
     if (p->map != NULL) {
         munmap(p->map, p->m.bytes);
     }
@@ -199,9 +199,9 @@ static dt_status open_worker(dt_process *p)
 }
 
 /* Why the worker is no more, with what it wrote last. */
-dt_status dt_process_report_lost(dt_process *p, const char *how)
+static dt_status report_lost(dt_process *p, const char *how)
 {
-    dt_process_read_output(p);
+    read_output(p);
     return DT_FAIL(DT_EIO, "its process %s%s%s", how, p->tail_bytes > 0 ? "; it wrote: " : "", p->tail);
 }
 
@@ -225,13 +225,13 @@ dt_status dt_process_died(dt_process *p)
             snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
         }
     }
-    return dt_process_report_lost(p, how);
+    return report_lost(p, how);
 }
 
 dt_status dt_process_overwritten(dt_process *p)
 {
     dt_process_kill(p);
-    return dt_process_report_lost(p, "wrote over the memory that it shares with the host");
+    return report_lost(p, "wrote over the memory that it shares with the host");
 }
 
 dt_status dt_process_interrupt(dt_process *p)
@@ -244,7 +244,7 @@ dt_status dt_process_interrupt(dt_process *p)
 bool dt_process_goes_on(void *user)
 {
     dt_process *p = user;
-    dt_process_read_output(p); /* it is never full for long */
+    read_output(p); /* it is never full for long */
     return p->d.stops == NULL || !p->d.stops(p->d.stops_user);
 }
 
@@ -266,12 +266,12 @@ dt_status dt_process_missing_message(dt_process *p, dt_wire_result r, const char
         return DT_FAIL(DT_ENOMEM, "out of memory for the output of the process of environment %s", p->d.id);
     case DT_WIRE_NONSENSE:
         dt_process_kill(p);
-        return dt_process_report_lost(p, "wrote over the connection that it has to the host");
+        return report_lost(p, "wrote over the connection that it has to the host");
     case DT_WIRE_LATE:
         dt_process_kill(p);
         snprintf(how, sizeof(how), "did not %s within %g s (%s)", what, p->timeout_s,
                  p->timeout_s == p->d.timeout_s ? "env.timeout_s" : "env.startup_timeout_s");
-        return dt_process_report_lost(p, how);
+        return report_lost(p, how);
     default:
         return dt_process_died(p);
     }
@@ -309,7 +309,7 @@ dt_status dt_process_take_spec(dt_process *p)
     if (r != DT_WIRE_OK) {
         return dt_process_missing_message(p, r, "describe itself");
     }
-    dt_process_read_output(p);
+    read_output(p);
     if (status < 0) {
         return DT_FAIL(dt_process_check_status(status), "%s", p->spec);
     }

@@ -73,9 +73,7 @@ dt_status dt_process_map(dt_process *p, const dt_layout *l) DT_NODISCARD;
 bool dt_process_has_ended(const dt_process *p); /* by itself; it is left as it is */
 int dt_process_kill(dt_process *p);             /* and all that it started and left in its group; as waitpid */
 void dt_process_close(dt_process *p);
-void dt_process_read_output(dt_process *p);
 /* Why the worker is no more, with what it wrote last: DT_EIO. died: it does not answer any more, or has ended. */
-dt_status dt_process_report_lost(dt_process *p, const char *how) DT_NODISCARD;
 dt_status dt_process_died(dt_process *p) DT_NODISCARD;
 dt_status dt_process_overwritten(dt_process *p) DT_NODISCARD; /* it wrote what cannot be into the shared memory */
 dt_status dt_process_interrupt(dt_process *p) DT_NODISCARD;

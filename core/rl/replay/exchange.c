@@ -14,34 +14,6 @@
 
 #include <string.h>
 
-dt_status dt_replay_exchange_init(dt_replay *p)
-{
-    if (p->ranks == 1) {
-        return DT_OK;
-    }
-    const size_t samples = (size_t)p->r->d.steps * p->r->split.instances;
-    p->data.source.bring = dt_replay_exchange_samples;
-    p->wanted = dt_alloc_n(samples * p->ranks, sizeof(*p->wanted));
-    p->mark = dt_alloc_n(samples, sizeof(*p->mark));
-    p->to = dt_alloc_n(p->ranks, sizeof(*p->to));
-    p->from = dt_alloc_n(p->ranks, sizeof(*p->from));
-    p->part = dt_alloc_n(p->ranks, sizeof(*p->part));
-    return p->wanted != NULL && p->mark != NULL && p->to != NULL && p->from != NULL && p->part != NULL
-               ? DT_OK
-               : DT_FAIL(DT_ENOMEM, "out of memory for the replay of %u ranks", p->ranks);
-}
-
-void dt_replay_exchange_fini(dt_replay *p)
-{
-    dt_arena_unmap(p->in, p->in_bytes);
-    dt_arena_unmap(p->out, p->out_bytes);
-    dt_free(p->wanted);
-    dt_free(p->mark);
-    dt_free(p->to);
-    dt_free(p->from);
-    dt_free(p->part);
-}
-
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t request_sample(dt_replay *p, uint32_t rank, uint64_t sample, uint64_t *list, uint64_t n)
@@ -195,7 +167,7 @@ static void lay_out_received(dt_replay *p, const dt_samples_part *mine)
     }
 }
 
-dt_status dt_replay_exchange_samples(void *self, uint64_t skipped, const dt_samples_part *part)
+static dt_status exchange_samples(void *self, uint64_t skipped, const dt_samples_part *part)
 {
     dt_replay *p = self;
     dt_comm *comm = p->r->stage->d.comm;
@@ -210,4 +182,34 @@ dt_status dt_replay_exchange_samples(void *self, uint64_t skipped, const dt_samp
     pack_records(p, part);
     lay_out_received(p, &part[p->rank]);
     return dt_comm_all_to_all(comm, p->to, p->from);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+dt_status dt_replay_exchange_init(dt_replay *p)
+{
+    if (p->ranks == 1) {
+        return DT_OK;
+    }
+    const size_t samples = (size_t)p->r->d.steps * p->r->split.instances;
+    p->data.source.bring = exchange_samples;
+    p->wanted = dt_alloc_n(samples * p->ranks, sizeof(*p->wanted));
+    p->mark = dt_alloc_n(samples, sizeof(*p->mark));
+    p->to = dt_alloc_n(p->ranks, sizeof(*p->to));
+    p->from = dt_alloc_n(p->ranks, sizeof(*p->from));
+    p->part = dt_alloc_n(p->ranks, sizeof(*p->part));
+    return p->wanted != NULL && p->mark != NULL && p->to != NULL && p->from != NULL && p->part != NULL
+               ? DT_OK
+               : DT_FAIL(DT_ENOMEM, "out of memory for the replay of %u ranks", p->ranks);
+}
+
+void dt_replay_exchange_fini(dt_replay *p)
+{
+    dt_arena_unmap(p->in, p->in_bytes);
+    dt_arena_unmap(p->out, p->out_bytes);
+    dt_free(p->wanted);
+    dt_free(p->mark);
+    dt_free(p->to);
+    dt_free(p->from);
+    dt_free(p->part);
 }

@@ -117,7 +117,7 @@ static dt_status compute_ring_bytes(dt_replay *p)
 
 /* Each rank compares what all of its machine take with what there is, and finds the same: no rank has taken any yet.
  * Files end with a page, and a first checkpoint fits next to them. */
-dt_status dt_replay_check_room(const dt_replay *p)
+static dt_status check_file_fits(const dt_replay *p)
 {
     const dt_stage_desc *s = &p->r->stage->d;
     if (!p->is_in_file) {
@@ -146,7 +146,7 @@ static dt_status map_ring(dt_replay *p)
     return DT_OK;
 }
 
-dt_status dt_replay_allocate_file(dt_replay *p)
+static dt_status allocate_file(dt_replay *p)
 {
     void *ring = NULL;
     if (!p->is_in_file) {
@@ -452,7 +452,7 @@ static void draw_by_priority(dt_replay *p, const dt_rng_stream *stream)
     }
 }
 
-dt_status dt_replay_check_drawn(const dt_replay *p)
+static dt_status check_drawn(const dt_replay *p)
 {
     for (uint64_t i = 0; i < p->d.draw && p->crc != NULL; i++) {
         DT_TRY(p->record[i] != NULL ? dt_replay_check_seal(p, p->slot[i]) : DT_OK);
@@ -463,7 +463,7 @@ dt_status dt_replay_check_drawn(const dt_replay *p)
 static dt_status read_sizes(dt_replay *p)
 {
     dt_replay_find_records(p);
-    const dt_status whole = dt_replay_check_drawn(p);
+    const dt_status whole = check_drawn(p);
     DT_TRY(p->is_in_file && p->ranks > 1 ? dt_comm_agree(p->r->stage->d.comm, whole) : whole);
     for (uint64_t i = 0; i < p->d.draw && p->is_stored; i++) {
         memcpy(p->size + i * p->n_sizes, p->stored_size + p->slot[i] * p->n_sizes, p->n_sizes * sizeof(*p->size));
@@ -635,12 +635,12 @@ void dt_rollout_replay_plan(const dt_rollout *r, const double *mean, dt_replay_n
 
 dt_status dt_rollout_check_room(const dt_rollout *r)
 {
-    return r != NULL && r->replay != NULL ? dt_replay_check_room(r->replay) : DT_OK;
+    return r != NULL && r->replay != NULL ? check_file_fits(r->replay) : DT_OK;
 }
 
 dt_status dt_rollout_allocate_replay(dt_rollout *r)
 {
-    return r != NULL && r->replay != NULL ? dt_replay_allocate_file(r->replay) : DT_OK;
+    return r != NULL && r->replay != NULL ? allocate_file(r->replay) : DT_OK;
 }
 
 bool dt_rollout_has_replay(const dt_rollout *r)

@@ -140,15 +140,10 @@ typedef struct dt_replay_store { /* stored rollouts, for dt_replay_desc.stored; 
 void dt_replay_destroy(dt_replay *p);
 dt_status dt_replay_create(const dt_host *h, dt_rollout *r, const dt_replay_desc *d, const dt_replay_store *store,
                            dt_replay **out) DT_NODISCARD;
-/* If it is in a file: is there room for those of all ranks of the machine; and, once all ranks have looked, the
- * file. Errors: DT_ECONFIG; DT_EIO. */
-dt_status dt_replay_check_room(const dt_replay *p) DT_NODISCARD;
-dt_status dt_replay_allocate_file(dt_replay *p) DT_NODISCARD;
 /* After a record was written to a slot of this rank, and before it is read: what is in a file is what was written.
  * Errors: DT_EDATA. */
 void dt_replay_seal_slot(dt_replay *p, uint64_t slot);
 dt_status dt_replay_check_seal(const dt_replay *p, uint64_t slot) DT_NODISCARD;
-dt_status dt_replay_check_drawn(const dt_replay *p) DT_NODISCARD; /* of all that this rank has of what was drawn */
 dt_data *dt_replay_data(dt_replay *p);
 dt_status dt_replay_add_round(dt_replay *p);
 dt_status dt_replay_draw_samples(dt_replay *p);
@@ -175,8 +170,7 @@ extern const dt_data_ops dt_replay_data_ops; /* self is the replay */
 /* exchange.c */
 dt_status dt_replay_exchange_init(dt_replay *p) DT_NODISCARD;
 void dt_replay_exchange_fini(dt_replay *p);
-void dt_replay_find_records(dt_replay *p); /* the records that this rank has of what was drawn */
-dt_status dt_replay_exchange_samples(void *self, uint64_t skipped, const dt_samples_part *part) DT_NODISCARD;
+void dt_replay_find_records(dt_replay *p);                     /* the records that this rank has of what was drawn */
 dt_status dt_replay_exchange_sizes(dt_replay *p) DT_NODISCARD; /* [collective] of what was drawn, to all */
 /* [collective] Samples of the round, numbered from `number` on, to where they will be, with those that their agents'
  * steps end in. */

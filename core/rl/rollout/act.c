@@ -32,7 +32,7 @@ static uint64_t seed_of_episode(void *user, uint32_t number, uint64_t episode)
     return (uint64_t)w[0] << 32 | w[1];
 }
 
-dt_status dt_acting_make_instances(dt_rollout *r)
+static dt_status make_instances(dt_rollout *r)
 {
     if (r->env->n_mix > 0 && r->split.first % r->env->n_mix != r->env->number) {
         DT_TRY(dt_env_recreate_first(r->env, &r->env->training, r->split.first));
@@ -127,7 +127,7 @@ static void restore_acting_policy(dt_rollout *r)
 dt_status dt_acting_collect(dt_rollout *r, dt_trainer *t)
 {
     restore_acting_policy(r);
-    DT_TRY(r->acting.vector == NULL ? dt_acting_make_instances(r) : DT_OK);
+    DT_TRY(r->acting.vector == NULL ? make_instances(r) : DT_OK);
     DT_TRY(r->opponents != NULL ? dt_opponents_begin_round(r->opponents) : DT_OK);
     dt_acting_begin_round(r, &r->buffer, r->stage->d.stops, r->stage->d.stops_user);
     r->acting.track[0].collector.reports_activity = true; /* the main thread's */

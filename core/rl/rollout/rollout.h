@@ -121,9 +121,8 @@ void dt_rollout_release_trainer(dt_rollout *r); /* no round is acted any more, a
 dt_status dt_acting_create_policy(dt_rollout *r, dt_trainer *t) DT_NODISCARD;
 void dt_acting_destroy_policy(dt_rollout *r);
 uint32_t dt_acting_groups(const dt_rollout *r, uint32_t n); /* into which n instances are divided */
-/* act.c: instances are made once; a round is begun into b, and run. pool: of a round ahead; NULL: the trainer's threads
+/* act.c: a round is begun into b, and run. pool: of a round ahead; NULL: the trainer's threads
  * act. Errors: those of environments and the policy; of several the one of the earliest step, as one track would. */
-dt_status dt_acting_make_instances(dt_rollout *r) DT_NODISCARD;
 void dt_acting_begin_round(dt_rollout *r, dt_buffer *b, bool (*stops)(void *user), void *stops_user);
 dt_status dt_acting_run_round(dt_rollout *r, dt_trainer *t, dt_pool *pool) DT_NODISCARD;
 dt_status dt_acting_collect(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* a round into buffer */

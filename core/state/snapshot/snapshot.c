@@ -19,6 +19,98 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- tensors of a stage ------------------------------------------------------------------------------------------ */
+
+/* The tensors of a stage as a checkpoint names them: parameters, and the optimizer's moments of them ("m.", "v.").
+ * Their values stay where the trainer has them. */
+typedef struct tensor_list { /* list_fini, whatever became of it */
+    dt_ckpt_tensor *t;
+    dt_str *name; /* [cap] owns the names with a prefix */
+    uint32_t n, cap;
+} tensor_list;
+
+static void list_fini(tensor_list *l)
+{
+    if (l->name != NULL) {
+        for (uint32_t i = 0; i < l->cap; i++) {
+            dt_str_fini(&l->name[i]);
+        }
+    }
+    dt_free(l->name);
+    dt_free(l->t);
+}
+
+/* Of target networks there are values alone. */
+static dt_status add_arena(tensor_list *l, const dt_param_table *table, const char *prefix, float *arena)
+{
+    const bool are_moments = prefix[0] != '\0';
+    if (arena != NULL) {
+        for (uint32_t i = 0; i < table->n; i++) {
+            const dt_param *p = &table->param[i];
+            if (p->is_target && are_moments) {
+                continue;
+            }
+            dt_str_addf(&l->name[l->n], "%s%s", prefix, p->name);
+            DT_TRY(dt_str_status(&l->name[l->n]));
+            l->t[l->n] = (dt_ckpt_tensor){
+                .name = dt_str_text(&l->name[l->n]), .dim = p->dim, .n_dims = p->n_dims, .data = arena + p->offset};
+            l->n++;
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status list_init(tensor_list *l, uint32_t cap)
+{
+    memset(l, 0, sizeof(*l));
+    l->cap = cap;
+    l->t = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->t));
+    l->name = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->name));
+    return l->t != NULL && l->name != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint's tensors");
+}
+
+static dt_status list_model(dt_stage *s, tensor_list *l)
+{
+    DT_TRY(list_init(l, dt_stage_n_params(s)));
+    DT_TRY(dt_stage_synchronize(s));
+    for (uint32_t i = 0; i < s->n_trains; i++) {
+        DT_TRY(add_arena(l, s->train[i].params, "", dt_trainer_params(s->train[i].trainer)));
+    }
+    return DT_OK;
+}
+
+static dt_status list_optim(dt_stage *s, tensor_list *l)
+{
+    DT_TRY(list_init(l, 2 * dt_stage_n_params(s)));
+    DT_TRY(dt_stage_synchronize(s));
+    for (uint32_t i = 0; i < s->n_trains; i++) {
+        const struct dt_train *t = &s->train[i];
+        DT_TRY(add_arena(l, t->params, "m.", dt_trainer_moment(t->trainer, 0)));
+        DT_TRY(add_arena(l, t->params, "v.", dt_trainer_moment(t->trainer, 1)));
+    }
+    return DT_OK;
+}
+
+/* DT_EDIVERGED: a value is not finite. */
+static dt_status check_finite(const tensor_list *l)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        int64_t count = 1;
+        for (uint32_t k = 0; k < l->t[i].n_dims; k++) {
+            count *= l->t[i].dim[k];
+        }
+        for (int64_t k = 0; k < count; k++) {
+            if (!isfinite(l->t[i].data[k])) {
+                return DT_FAIL(DT_EDIVERGED, "%s is %g at element %lld: nothing of it is saved", l->t[i].name,
+                               (double)l->t[i].data[k], (long long)k);
+            }
+        }
+    }
+    return DT_OK;
+}
+
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
+
 static bool has_replay(const dt_stage *s)
 {
     return s->rollout != NULL && dt_rollout_has_replay(s->rollout);
@@ -145,7 +237,7 @@ static dt_ckpt_part replay_part_of(const dt_stage *s, const dt_snapshot_desc *d)
 }
 
 typedef struct package { /* what a checkpoint is made of */
-    dt_tensor_list model, optim;
+    tensor_list model, optim;
     dt_str state, config;
     dt_snapshot_backup now;
     dt_ckpt_blob blobs[DT_CKPT_BLOBS];
@@ -155,10 +247,10 @@ typedef struct package { /* what a checkpoint is made of */
 static dt_status fill_package(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, package *p)
 {
     DT_TRY(fill_checkpoint_info(s, d, &p->save.info));
-    DT_TRY(dt_tensors_list_model(s, &p->model));
-    DT_TRY(dt_tensors_list_optim(s, &p->optim));
-    DT_TRY(dt_tensors_check_finite(&p->model));
-    DT_TRY(dt_tensors_check_finite(&p->optim));
+    DT_TRY(list_model(s, &p->model));
+    DT_TRY(list_optim(s, &p->optim));
+    DT_TRY(check_finite(&p->model));
+    DT_TRY(check_finite(&p->optim));
     DT_TRY(dt_config_write(s->d.config, &p->config));
     dt_state_write(s, d, backup, &p->state);
     return dt_str_status(&p->state);
@@ -205,8 +297,8 @@ static dt_status prepare_package(dt_stage *s, const dt_snapshot_desc *d, package
 static void package_destroy(package *p)
 {
     if (p != NULL) {
-        dt_tensor_list_fini(&p->model);
-        dt_tensor_list_fini(&p->optim);
+        list_fini(&p->model);
+        list_fini(&p->optim);
         dt_str_fini(&p->state);
         dt_str_fini(&p->config);
         dt_snapshot_backup_fini(&p->now);
@@ -230,15 +322,15 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     return st;
 }
 
-static dt_status list_all_tensors(dt_stage *s, dt_tensor_list *model, dt_tensor_list *optim)
+static dt_status list_all_tensors(dt_stage *s, tensor_list *model, tensor_list *optim)
 {
-    DT_TRY(dt_tensors_list_model(s, model));
-    return dt_tensors_list_optim(s, optim);
+    DT_TRY(list_model(s, model));
+    return list_optim(s, optim);
 }
 
 dt_status dt_snapshot_save_shard(dt_stage *s, const dt_snapshot_desc *d)
 {
-    dt_tensor_list model = {0}, optim = {0};
+    tensor_list model = {0}, optim = {0};
     dt_ckpt_save_desc *save = dt_alloc(sizeof(*save)); /* info is large */
     dt_status st =
         save != NULL ? list_all_tensors(s, &model, &optim) : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
@@ -255,8 +347,8 @@ dt_status dt_snapshot_save_shard(dt_stage *s, const dt_snapshot_desc *d)
         }
     }
     st = dt_shards_save_other(d->comm, st, save);
-    dt_tensor_list_fini(&model);
-    dt_tensor_list_fini(&optim);
+    list_fini(&model);
+    list_fini(&optim);
     dt_free(save);
     return st;
 }
@@ -278,7 +370,7 @@ dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir)
 
 /* ---- loading into a stage ---------------------------------------------------------------------------------------- */
 
-static dt_status load_model(dt_stage *s, const dt_ckpt *c, const dt_tensor_list *l)
+static dt_status load_model(dt_stage *s, const dt_ckpt *c, const tensor_list *l)
 {
     for (uint32_t i = 0; i < s->n_models; i++) {
         DT_TRY(dt_mismatch_check_constants(s, &s->model[i], dt_ckpt_model(c), dt_ckpt_info_get(c)->path, c, ""));
@@ -289,13 +381,13 @@ static dt_status load_model(dt_stage *s, const dt_ckpt *c, const dt_tensor_list 
 
 static dt_status load_tensors(dt_stage *s, const dt_ckpt *c)
 {
-    dt_tensor_list model = {0}, optim = {0};
+    tensor_list model = {0}, optim = {0};
     dt_status st = dt_stage_open_moments(s, false);
     if (st == DT_OK) {
-        st = dt_tensors_list_model(s, &model);
+        st = list_model(s, &model);
     }
     if (st == DT_OK) {
-        st = dt_tensors_list_optim(s, &optim);
+        st = list_optim(s, &optim);
     }
     if (st == DT_OK) {
         st = load_model(s, c, &model);
@@ -304,8 +396,8 @@ static dt_status load_tensors(dt_stage *s, const dt_ckpt *c)
         st = dt_ckpt_load_optim(c, optim.t, optim.n, DT_LOAD_EXACT);
     }
     dt_stage_close_moments(s, st == DT_OK);
-    dt_tensor_list_fini(&model);
-    dt_tensor_list_fini(&optim);
+    list_fini(&model);
+    list_fini(&optim);
     return st;
 }
 
@@ -350,85 +442,4 @@ dt_status dt_snapshot_load_acting(dt_stage *s, const char *dir)
     const dt_status st = is_same && s->trainer != NULL ? load_acting(s, c) : DT_OK;
     dt_ckpt_close(c);
     return st < 0 ? DT_CONTEXT(st, "state of %s in %s", s->d.phase->desc.id, dir) : st;
-}
-
-/* ---- tensors of a stage ------------------------------------------------------------------------------------------ */
-
-void dt_tensor_list_fini(dt_tensor_list *l)
-{
-    if (l->name != NULL) {
-        for (uint32_t i = 0; i < l->cap; i++) {
-            dt_str_fini(&l->name[i]);
-        }
-    }
-    dt_free(l->name);
-    dt_free(l->t);
-}
-
-/* Of target networks there are values alone. */
-static dt_status add_arena(dt_tensor_list *l, const dt_param_table *table, const char *prefix, float *arena)
-{
-    const bool are_moments = prefix[0] != '\0';
-    if (arena != NULL) {
-        for (uint32_t i = 0; i < table->n; i++) {
-            const dt_param *p = &table->param[i];
-            if (p->is_target && are_moments) {
-                continue;
-            }
-            dt_str_addf(&l->name[l->n], "%s%s", prefix, p->name);
-            DT_TRY(dt_str_status(&l->name[l->n]));
-            l->t[l->n] = (dt_ckpt_tensor){
-                .name = dt_str_text(&l->name[l->n]), .dim = p->dim, .n_dims = p->n_dims, .data = arena + p->offset};
-            l->n++;
-        }
-    }
-    return DT_OK;
-}
-
-static dt_status list_init(dt_tensor_list *l, uint32_t cap)
-{
-    memset(l, 0, sizeof(*l));
-    l->cap = cap;
-    l->t = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->t));
-    l->name = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->name));
-    return l->t != NULL && l->name != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint's tensors");
-}
-
-dt_status dt_tensors_list_model(dt_stage *s, dt_tensor_list *l)
-{
-    DT_TRY(list_init(l, dt_stage_n_params(s)));
-    DT_TRY(dt_stage_synchronize(s));
-    for (uint32_t i = 0; i < s->n_trains; i++) {
-        DT_TRY(add_arena(l, s->train[i].params, "", dt_trainer_params(s->train[i].trainer)));
-    }
-    return DT_OK;
-}
-
-dt_status dt_tensors_list_optim(dt_stage *s, dt_tensor_list *l)
-{
-    DT_TRY(list_init(l, 2 * dt_stage_n_params(s)));
-    DT_TRY(dt_stage_synchronize(s));
-    for (uint32_t i = 0; i < s->n_trains; i++) {
-        const struct dt_train *t = &s->train[i];
-        DT_TRY(add_arena(l, t->params, "m.", dt_trainer_moment(t->trainer, 0)));
-        DT_TRY(add_arena(l, t->params, "v.", dt_trainer_moment(t->trainer, 1)));
-    }
-    return DT_OK;
-}
-
-dt_status dt_tensors_check_finite(const dt_tensor_list *l)
-{
-    for (uint32_t i = 0; i < l->n; i++) {
-        int64_t count = 1;
-        for (uint32_t k = 0; k < l->t[i].n_dims; k++) {
-            count *= l->t[i].dim[k];
-        }
-        for (int64_t k = 0; k < count; k++) {
-            if (!isfinite(l->t[i].data[k])) {
-                return DT_FAIL(DT_EDIVERGED, "%s is %g at element %lld: nothing of it is saved", l->t[i].name,
-                               (double)l->t[i].data[k], (long long)k);
-            }
-        }
-    }
-    return DT_OK;
 }

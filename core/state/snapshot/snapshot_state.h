@@ -60,19 +60,4 @@ dt_status dt_shards_save_first(dt_comm *c, dt_status st, const dt_ckpt_save_desc
 /* The others; st: the same. Errors: DT_EPEER, DT_ECOMM; rank 0 reports errors of shards. */
 dt_status dt_shards_save_other(dt_comm *c, dt_status st, const dt_ckpt_save_desc *d) DT_NODISCARD;
 
-/* The tensors of a stage as a checkpoint names them: parameters, and the optimizer's moments of them ("m.", "v.").
- * Their values stay where the trainer has them. Threads: [main]. */
-typedef struct dt_tensor_list { /* dt_tensor_list_fini, whatever became of it */
-    dt_ckpt_tensor *t;
-    dt_str *name; /* [cap] owns the names with a prefix */
-    uint32_t n, cap;
-} dt_tensor_list;
-
-void dt_tensor_list_fini(dt_tensor_list *l);
-/* Errors: DT_ENOMEM, those of the device that has them. */
-dt_status dt_tensors_list_model(dt_stage *s, dt_tensor_list *l) DT_NODISCARD;
-dt_status dt_tensors_list_optim(dt_stage *s, dt_tensor_list *l) DT_NODISCARD;
-/* DT_EDIVERGED: a value is not finite. */
-dt_status dt_tensors_check_finite(const dt_tensor_list *l) DT_NODISCARD;
-
 #endif

@@ -418,7 +418,7 @@ static dt_status open_runs(const char *const *dir, uint32_t n, dt_logbook *run, 
     return DT_OK;
 }
 
-dt_status dt_page_build(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, dt_str *out)
+static dt_status build_page(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, dt_str *out)
 {
     uint32_t n_open = 0;
     if (n < 1 || n > DT_PAGE_MAX_RUNS) {
@@ -450,7 +450,7 @@ dt_status dt_page_build(const char *const *dir, uint32_t n, const dt_plugin_pane
 dt_status dt_page_write(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, const char *path)
 {
     dt_str page = {0};
-    dt_status st = dt_page_build(dir, n, plugins, &page);
+    dt_status st = build_page(dir, n, plugins, &page);
     if (st == DT_OK) {
         st = dt_fs_write_atomic(path, dt_str_text(&page), page.bytes);
     }

@@ -10,11 +10,9 @@
 
 typedef struct dt_plugin_panels dt_plugin_panels; /* plugin_panels.h */
 
-/* The page of the runs in these directories; plugins draw parts of it, NULL: none. Errors: DT_ENOTFOUND (no such run),
- * DT_EDATA (a damaged file, or a run that made no step), DT_EINVAL (none, or more than DT_PAGE_MAX_RUNS), DT_EIO,
- * DT_ENOMEM. */
-dt_status dt_page_build(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, dt_str *out) DT_NODISCARD;
-/* The same into a file: whole, or not at all. Lines of metrics.jsonl that could not be read are logged as a warning. */
+/* The page of the runs in these directories into a file: whole, or not at all; plugins draw parts of it, NULL: none.
+ * Lines of metrics.jsonl that could not be read are logged as a warning. Errors: DT_ENOTFOUND (no such run), DT_EDATA
+ * (a damaged file, or a run that made no step), DT_EINVAL (none, or more than DT_PAGE_MAX_RUNS), DT_EIO, DT_ENOMEM. */
 dt_status dt_page_write(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, const char *path)
     DT_NODISCARD;
 
