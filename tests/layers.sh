@@ -169,6 +169,27 @@ check() { # tree
     END { exit n_bad > 0 }'
 }
 
+# A function that a header of core declares is called by several files; templates of CUDA kernels are defined there.
+check_declared() { # tree
+    (cd "$1" && find . \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' -o -name '*.cpp' \) ! -path './build*' ! -path './.git/*' \
+        -exec awk '
+    function count_words(line,  w) {
+        while (match(line, /[a-z_][a-z0-9_]*/)) {
+            w = substr(line, RSTART, RLENGTH)
+            if (index(w, "dt_") == 1 && !((w, FILENAME) in seen)) { seen[w, FILENAME] = 1; print "use " w }
+            line = substr(line, RSTART + RLENGTH)
+        }
+    }
+    FILENAME ~ /\.h$/ && FILENAME ~ /^\.\/core\// && FILENAME !~ /backend\/cuda/ && /^[a-z].*[ *]dt_[a-z0-9_]*\(/ &&
+        !/^(typedef|static|extern)/ && match($0, /[ *]dt_[a-z0-9_]*\(/) {
+        print "declared " substr($0, RSTART + 1, RLENGTH - 2) " " FILENAME ":" FNR
+    }
+    /dt_/ && (FILENAME !~ /\.h$/ || /^(    |#)/) { count_words($0) }' {} +) | awk '
+    $1 == "use" { uses[$2]++ }
+    $1 == "declared" { at[$2] = $3 }
+    END { for (f in at) if (uses[f] < 2) { print at[f] ": " f ": at most one file calls it; make it static"; n++ } exit n > 0 }'
+}
+
 # Core is for any environment and data: words of traffic belong in plugins, except NVML's POWER_BRAKE. Names of files
 # of core that still have some; the list may only become shorter. Lanes and signals also have other meanings and are not
 # checked.
@@ -193,6 +214,7 @@ check_traffic() { # tree, names of files that may have such words
 
 if [ $# -gt 0 ]; then
     check "$1"
+    check_declared "$1"
     exit
 fi
 
@@ -250,5 +272,14 @@ for line in 'int n_vehicles;' '/* Cars brake. */' 'int cart, carry, broad, roadm
     check_traffic "$tmp/words" '' >"$tmp/out" || code=$?
     [ $code -eq $want ] || { echo "layers: code $code for the words of: $line"; exit 1; }
 done
+# a function of one file, then of two
+mkdir -p "$tmp/own/core/base"
+echo 'int dt_x(int a);' >"$tmp/own/core/base/x.h"
+echo 'int dt_x(int a)' >"$tmp/own/core/base/x.c"
+! check_declared "$tmp/own" >"$tmp/out" || { echo "layers: does not see a function of one file"; exit 1; }
+echo '    return dt_x(1);' >"$tmp/own/core/base/y.c"
+check_declared "$tmp/own" || { echo "layers: refuses a function of two files"; exit 1; }
+
 check "${DT_SRCDIR:-$(dirname "$0")/..}"
+check_declared "${DT_SRCDIR:-$(dirname "$0")/..}"
 check_traffic "${DT_SRCDIR:-$(dirname "$0")/..}" "$files_with_words"
