@@ -39,6 +39,7 @@ libdtrain_policy_la_SOURCES = \
 	core/base/text.c \
 	core/base/trace.c \
 	core/state/checkpoint/safetensors.c \
+	core/state/checkpoint/safetensors_load.c \
 	plugins/traffic/features/features.c \
 	plugins/traffic/features/features_graph.c plugins/traffic/features/nearby.c \
 	plugins/traffic/features/pairs.c \

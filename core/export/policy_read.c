@@ -583,7 +583,7 @@ static dt_status read_bounds(reader *r)
     f->high = f->low + C;
     const dt_ckpt_tensor want[] = {{"actions.low", (const int64_t[]){(int64_t)C}, 1, f->low},
                                    {"actions.high", (const int64_t[]){(int64_t)C}, 1, f->high}};
-    return C > 0 ? dt_safetensors_load(r->file, want, 2, DT_LOAD_EXTRA_OK, NULL) : DT_OK;
+    return C > 0 ? dt_safetensors_load(r->file, want, 2, DT_LOAD_EXTRA_OK) : DT_OK;
 }
 
 static dt_status read_values(reader *r)

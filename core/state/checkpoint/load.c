@@ -532,12 +532,12 @@ const dt_safetensors *dt_ckpt_model(const dt_ckpt *c)
 
 dt_status dt_ckpt_load_model(const dt_ckpt *c, const dt_ckpt_tensor *want, uint32_t n, uint32_t flags)
 {
-    return dt_safetensors_load(c->model, want, n, flags, NULL);
+    return dt_safetensors_load(c->model, want, n, flags);
 }
 
 dt_status dt_ckpt_load_optim(const dt_ckpt *c, const dt_ckpt_tensor *want, uint32_t n, uint32_t flags)
 {
-    return dt_safetensors_load(c->optim, want, n, flags, NULL);
+    return dt_safetensors_load(c->optim, want, n, flags);
 }
 
 const char *dt_ckpt_state(const dt_ckpt *c, size_t *bytes_p)

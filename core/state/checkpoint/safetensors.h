@@ -55,6 +55,7 @@ dt_status dt_safetensors_join(dt_safetensors *const *part, uint32_t n, const cha
     DT_NODISCARD;
 void dt_safetensors_close(dt_safetensors *s);
 
+const char *dt_safetensors_name(const dt_safetensors *s); /* of the file, for messages */
 uint32_t dt_safetensors_count(const dt_safetensors *s);
 const dt_st_tensor *dt_safetensors_at(const dt_safetensors *s, uint32_t i);         /* by name, ascending bytes */
 const dt_st_tensor *dt_safetensors_find(const dt_safetensors *s, const char *name); /* NULL when there is none */
@@ -69,16 +70,14 @@ typedef struct dt_ckpt_tensor {
 } dt_ckpt_tensor;
 
 enum {
-    DT_LOAD_EXACT = 0,      /* the names on both sides are the same */
-    DT_LOAD_EXTRA_OK = 1,   /* the file may hold more than is wanted */
-    DT_LOAD_MISSING_OK = 2, /* what the file lacks keeps its value */
-    DT_LOAD_NONE_OK = 4     /* also when it lacks everything */
+    DT_LOAD_EXACT = 0,   /* the names on both sides are the same */
+    DT_LOAD_EXTRA_OK = 1 /* the file may hold more than is wanted */
 };
 /* Copy tensors by name into place. All or nothing: names, shapes and dtype F32 are checked before the first byte moves.
- * n_loaded_p (may be NULL): how many were there. Error: DT_ESHAPE listing what is missing, unexpected or of another
+ * Error: DT_ESHAPE listing what is missing, unexpected or of another
  * shape, with both shapes. */
-dt_status dt_safetensors_load(const dt_safetensors *s, const dt_ckpt_tensor *want, uint32_t n, uint32_t flags,
-                              uint32_t *n_loaded_p) DT_NODISCARD;
+dt_status dt_safetensors_load(const dt_safetensors *s, const dt_ckpt_tensor *want, uint32_t n, uint32_t flags)
+    DT_NODISCARD;
 
 /* ---- writer ---- */
 

@@ -293,7 +293,7 @@ static dt_status load_role(dt_stage *s, const dt_model *m, const source *from, u
     const dt_safetensors *f = tensors_of_source(from);
     dt_str note = {0};
     DT_TRY(dt_mismatch_check_constants(s, m, f, from->path, from->ckpt, otherwise));
-    dt_status st = dt_safetensors_load(f, t, n, DT_LOAD_EXTRA_OK, NULL);
+    dt_status st = dt_safetensors_load(f, t, n, DT_LOAD_EXTRA_OK);
     if (st < 0) {
         st = dt_mismatch_context(st, s, m, from->ckpt);
         return DT_CONTEXT(st, "%s of this phase is %s (%s)", m->role, m->comp->desc.id, m->comp->plugin->path);
@@ -354,7 +354,7 @@ static dt_status load_target_networks(const dt_weight_sources *h, dt_stage *s, c
         snprintf(role, sizeof(role), "%s@%s", of->params->target[i].role, of->params->target[i].name);
         const uint32_t n = collect_tensors(s, role, t);
         const source *from = n > 0 ? find_source(h, role) : NULL;
-        DT_TRY(from != NULL ? dt_safetensors_load(tensors_of_source(from), t, n, DT_LOAD_EXTRA_OK, NULL) : DT_OK);
+        DT_TRY(from != NULL ? dt_safetensors_load(tensors_of_source(from), t, n, DT_LOAD_EXTRA_OK) : DT_OK);
     }
     return DT_OK;
 }
