@@ -26,24 +26,13 @@
 
 #include <cmocka.h>
 
-/* ---- a world with one more setting ------------------------------------------------------------------------------ */
-
-static void begin(world *w, const char *env, const char *more)
-{
-    char id[64];
-    snprintf(id, sizeof(id), "env.id=%s", env);
-    const char *const settings[] = {id, more, NULL};
-    world_open(w, settings, NULL);
-    world_start(w);
-}
-
 /* ---- what is collected ------------------------------------------------------------------------------------------- */
 
 /* Every observation follows from the one before and the action between them. */
 static void test_counter(void **state)
 {
     world w;
-    begin(&w, "counter", "tiny.steps=20");
+    world_begin_env(&w, "counter", "tiny.steps=20");
     assert_done(world_iterate(&w));
     const uint64_t M = 6;
     uint64_t rows = 0, ends = 0;
@@ -92,27 +81,6 @@ static void test_counter(void **state)
     world_close(&w);
 }
 
-/* Mean, and deviation with n - 1, of numbers. */
-static void of_list(const double *x, int n, double *mean, double *std)
-{
-    double sum = 0, squares = 0;
-    for (int i = 0; i < n; i++) {
-        sum += x[i] / n;
-    }
-    for (int i = 0; i < n; i++) {
-        squares += (x[i] - sum) * (x[i] - sum);
-    }
-    *mean = sum;
-    *std = sqrt(squares / (n - 1));
-}
-
-static void near_to(double is, double want)
-{
-    if (!(fabs(is - want) <= 1e-9 * (1 + fabs(want)))) {
-        fail_msg("%.12g in place of %.12g", is, want);
-    }
-}
-
 /* What a round is reported to be, from its samples: an episode is over after 3 + seed % 5 steps. */
 static void test_report(void **state)
 {
@@ -121,7 +89,7 @@ static void test_report(void **state)
     world w;
     int n = 0;
     uint64_t rows = 0;
-    begin(&w, "counter", "tiny.steps=40");
+    world_begin_env(&w, "counter", "tiny.steps=40");
     for (int round = 0; round < 2; round++) {
         static double step[M], earned[M], paid[M], seed[M];
         n = 0;
@@ -156,21 +124,21 @@ static void test_report(void **state)
         const dt_rollout_report *r = &w.phase->report;
         double mean[4], std[4];
         for (int k = 0; k < 4; k++) {
-            of_list(number[k], n, &mean[k], &std[k]);
+            mean_and_deviation(number[k], n, &mean[k], &std[k]);
         }
         assert_true(n > 30 && std[0] > 0 && std[2] > 0 && std[3] > 0);
         assert_int_equal(r->episodes, n);
         assert_int_equal(r->agent_steps, rows);
         assert_int_equal(r->env_steps, rows);
-        near_to(r->episode_return, mean[0]);
-        near_to(r->episode_return_std, std[0]);
-        near_to(r->episode_length, mean[1]);
-        near_to(r->episode_cost[0], mean[2]);
-        near_to(r->episode_cost_std[0], std[2]);
-        near_to(r->metric[0], mean[3]);
-        near_to(r->metric_std[0], std[3]);
-        near_to(r->interventions, 0);
-        near_to(r->infeasible, 0);
+        assert_close(r->episode_return, mean[0]);
+        assert_close(r->episode_return_std, std[0]);
+        assert_close(r->episode_length, mean[1]);
+        assert_close(r->episode_cost[0], mean[2]);
+        assert_close(r->episode_cost_std[0], std[2]);
+        assert_close(r->metric[0], mean[3]);
+        assert_close(r->metric_std[0], std[3]);
+        assert_close(r->interventions, 0);
+        assert_close(r->infeasible, 0);
     }
     world_close(&w);
 }
@@ -179,7 +147,7 @@ static void test_report(void **state)
 static void test_ends_bootstrap(void **state)
 {
     world w;
-    begin(&w, "counter", "tiny.steps=20");
+    world_begin_env(&w, "counter", "tiny.steps=20");
     assert_done(world_iterate(&w));
     const uint64_t M = 6;
     uint64_t n_terminated = 0, n_truncated = 0;
@@ -216,8 +184,7 @@ static void test_transitions(void **state)
     enum { STEPS = 20, M = 6 };
     world w;
     const char *const settings[] = {"env.id=counter", "tiny.steps=20", "tiny.transitions=1", NULL};
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     uint64_t n_next = 0, n_never = 0, n_ahead = 0, n_open = 0;
     for (int round = 0; round < 3; round++) {
         assert_done(world_iterate(&w));
@@ -265,7 +232,7 @@ static void test_transitions(void **state)
 static void test_crowd_is_packed(void **state)
 {
     world w;
-    begin(&w, "crowd", "tiny.steps=25");
+    world_begin_env(&w, "crowd", "tiny.steps=25");
     assert_done(world_iterate(&w));
     enum { N = 40 };
     uint64_t index[N];
@@ -324,7 +291,7 @@ static void test_runs_repeat(void **state)
     size_t bytes = 0;
     for (int k = 0; k < 2; k++) {
         world w;
-        begin(&w, "crowd", "tiny.steps=12");
+        world_begin_env(&w, "crowd", "tiny.steps=12");
         for (int i = 0; i < 3; i++) {
             assert_done(world_iterate(&w));
         }
@@ -342,14 +309,13 @@ static void test_runs_repeat(void **state)
 static void test_shield(void **state)
 {
     world w;
-    begin(&w, "torque", "tiny.steps=30");
+    world_begin_env(&w, "torque", "tiny.steps=30");
     assert_done(world_iterate(&w));
     assert_true(w.phase->report.interventions == 0);
     assert_true(w.phase->report.episode_return <= 50 * 6);
     world_close(&w);
     const char *const settings[] = {"env.id=torque", "tiny.steps=30", "tiny.shield=true", NULL};
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     assert_done(world_iterate(&w));
     uint64_t beyond = 0;
     for (uint64_t i = 0; i < world_source(&w)->count; i++) {
@@ -459,8 +425,7 @@ static void test_normalised(void **state)
                                     "tiny.normalise_reward=true", NULL};
     static torque_row row[2][TORQUE_STEPS][TORQUE_INSTANCES];
     world w;
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     assert_done(world_iterate(&w));
     read_torque(&w, row[0]);
     assert_done(world_iterate(&w));
@@ -492,8 +457,7 @@ static void test_history(void **state)
 {
     const char *const settings[] = {"env.id=counter", "tiny.steps=6", "tiny.window=4", NULL};
     world w;
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     for (int k = 0; k < 3; k++) { /* windows reach back into the round before */
         assert_done(world_iterate(&w));
         for (uint64_t i = 0; i < world_source(&w)->count; i++) {
@@ -511,128 +475,6 @@ static void test_history(void **state)
         }
     }
     world_close(&w);
-}
-
-/* ---- evaluation -------------------------------------------------------------------------------------------------- */
-
-static void test_evaluate(void **state)
-{
-    world w;
-    float after[2][2048];
-    dt_rollout_report r[3], alone;
-    const uint64_t seed[] = {4, 11, 107};
-    for (int k = 0; k < 2; k++) {
-        begin(&w, "counter", "tiny.steps=10");
-        assert_done(world_iterate(&w));
-        if (k == 1) {
-            for (int i = 0; i < 3; i++) {
-                r[i].struct_size = alone.struct_size = sizeof(r[i]);
-            }
-            assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 3, 5, 0, r));
-            assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed + 1, 1, 5, 0, &alone));
-            for (int i = 0; i < 3; i++) {
-                assert_int_equal(r[i].episodes, 5);
-                assert_true(r[i].episode_length >= 3 && r[i].episode_length <= 7);
-                assert_true(r[i].env_steps == (uint64_t)(5 * r[i].episode_length + 0.5));
-                assert_true(r[i].episode_return_std > 0);
-            }
-            /* a seed's result does not depend on what else is evaluated */
-            assert_true(alone.episode_return == r[1].episode_return && alone.metric[0] == r[1].metric[0]);
-            /* the first episode of a seed has that seed, and the most likely action leaves nothing to chance */
-            assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 3, 1, 1, r));
-            assert_true(r[0].metric[0] == 40 && r[1].metric[0] == 110 && r[2].metric[0] == 70);
-            assert_true(r[0].episode_length == 7 && r[1].episode_length == 4 && r[2].episode_length == 5);
-        }
-        assert_done(world_iterate(&w));
-        assert_true(w.stage->params.total <= 2048);
-        memcpy(after[k], dt_trainer_params(w.stage->trainer), (size_t)w.stage->params.total * sizeof(float));
-        if (k == 1) { /* looking changes nothing */
-            assert_memory_equal(after[0], after[1], (size_t)w.stage->params.total * sizeof(float));
-        }
-        world_close(&w);
-    }
-}
-
-/* The k-th episode of a seed is the same however many are asked for, so that differences of sums are its numbers. */
-static void test_episodes_of_a_seed(void **state)
-{
-    enum { MOST = 6 };
-    static const uint64_t seed[] = {23, 8};
-    double number[4][MOST], sum[4] = {0}, steps = 0;
-    world w;
-    begin(&w, "counter", "tiny.steps=10");
-    assert_done(world_iterate(&w));
-    for (uint32_t n = 1; n <= MOST; n++) {
-        dt_rollout_report r[2] = {{.struct_size = sizeof(r[0])}, {.struct_size = sizeof(r[0])}};
-        assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 2, n, 0, r));
-        const double mean[4] = {r[0].episode_return, r[0].episode_length, r[0].episode_cost[0], r[0].metric[0]};
-        double unused, std[4];
-        for (int k = 0; k < 4; k++) {
-            number[k][n - 1] = n * mean[k] - sum[k];
-            sum[k] += number[k][n - 1];
-            of_list(number[k], (int)n, &unused, &std[k]);
-        }
-        steps += number[1][n - 1];
-        near_to(number[0][n - 1] - number[2][n - 1], number[1][n - 1]); /* reward 1 + action, cost the action */
-        near_to(number[1][n - 1], round(number[1][n - 1]));
-        near_to(number[1][n - 1], 3 + fmod(round(number[3][n - 1] / 10), 5)); /* metric 10 (seed % 100) */
-        assert_int_equal(r[0].episodes, n);
-        near_to((double)r[0].env_steps, steps);
-        near_to((double)r[0].agent_steps, steps);
-        assert_int_equal(n > 1, !isnan(r[0].episode_return_std));
-        if (n > 1) {
-            near_to(r[0].episode_return_std, std[0]);
-            near_to(r[0].episode_cost_std[0], std[2]);
-            near_to(r[0].metric_std[0], std[3]);
-        }
-        assert_true(r[0].interventions == 0 && r[0].infeasible == 0 && isnan(r[0].explained_variance));
-    }
-    assert_true(number[3][0] == 230 && number[3][1] != 230);
-    world_close(&w);
-}
-
-/* Where the shield permits nothing that the environment does, every action is reported as infeasible. */
-static void test_infeasible(void **state)
-{
-    static const char *const from[] = {"tiny.shield_from=-0.25", "tiny.shield_from=1.5", "tiny.shield_from=-10"};
-    for (int k = 0; k < 3; k++) { /* -10: to -9.6; what is executed is then a bound of the environment */
-        const char *const settings[] = {"env.id=torque", "tiny.steps=12", "tiny.shield=true", from[k], NULL};
-        const uint64_t seed = 5;
-        dt_rollout_report r = {.struct_size = sizeof(r)};
-        world w;
-        world_begin(&w, settings);
-        assert_done(world_iterate(&w));
-        assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 4, 0, &r));
-        assert_true(w.phase->report.infeasible == (k > 0 ? 1 : 0) && r.infeasible == (k > 0 ? 1 : 0));
-        assert_true(k > 0 || (r.interventions > 0.1 && r.interventions <= 1));
-        near_to(r.episode_length, 6);
-        if (k > 0) {
-            near_to(r.episode_return, k == 1 ? 300 : -300);
-        }
-        world_close(&w);
-    }
-}
-
-/* A checkpoint of more instances is that of another round: they begin again, and the number of rounds goes on. */
-static void test_other_instances(void **state)
-{
-    dt_str saved = {0};
-    world w;
-    begin(&w, "counter", "tiny.steps=2");
-    assert_done(world_iterate(&w));
-    assert_done(dt_rollout_save(w.stage->rollout, &saved));
-    world_close(&w);
-    begin(&w, "counter", "env.instances=5");
-    assert_done(dt_rollout_load(w.stage->rollout, saved.text, saved.bytes));
-    assert_false(w.stage->rollout->acting.is_restored);
-    assert_int_equal(w.stage->rollout->collects, 1);
-    assert_done(world_iterate(&w));
-    world_close(&w);
-    begin(&w, "counter", "tiny.steps=2");
-    assert_done(dt_rollout_load(w.stage->rollout, saved.text, saved.bytes));
-    assert_true(w.stage->rollout->acting.is_restored);
-    world_close(&w);
-    dt_str_fini(&saved);
 }
 
 /* An episode that its environment does not end is cut at its longest length exactly, and who is both terminated and
@@ -661,172 +503,6 @@ static void test_ends(void **state)
     }
 }
 
-/* A metric that some episodes do not know has the mean of the others; where none knows it, it has none. */
-static void test_unknown_metric(void **state)
-{
-    const uint64_t seed = 4;
-    dt_rollout_report r = {.struct_size = sizeof(r)};
-    world w;
-    begin(&w, "liar", "liar.lie=unsaid"); /* of odd seeds */
-    assert_done(world_iterate(&w));
-    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 8, 1, &r));
-    assert_true(r.metric[0] >= 0 && r.metric[0] <= 980 && r.metric_std[0] >= 0);
-    assert_true(isfinite(w.phase->report.metric[0]));
-    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 1, 1, &r)); /* of one episode */
-    assert_true(isfinite(r.episode_return) && isnan(r.episode_return_std));
-    world_close(&w);
-    begin(&w, "liar", "liar.lie=undying");
-    assert_done(world_iterate(&w));
-    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 2, 1, &r));
-    assert_true(isnan(r.metric[0]) && isnan(r.metric_std[0]));
-    world_close(&w);
-}
-
-static void test_many_pictures(void **state)
-{
-    enum { MANY = 200 };
-    world w;
-    begin(&w, "counter", NULL);
-    const dt_host *h = &w.stage->host;
-    const dt_metrics_api *m = h->service(h, DT_SVC_METRICS);
-    for (int i = 0; i < MANY; i++) {
-        const float value = (float)i;
-        char key[32];
-        snprintf(key, sizeof(key), "traffic/%d", i);
-        m->picture(h, key, &value, 0, 1);
-    }
-    assert_int_equal(w.stage->results.n_pictures, MANY);
-    for (int i = 0; i < MANY; i++) {
-        char key[32];
-        snprintf(key, sizeof(key), "traffic/%d", i);
-        assert_string_equal(w.stage->results.picture[i].key, key);
-        assert_true(w.stage->results.picture[i].n == 1 && w.stage->results.picture[i].value[0] == i);
-    }
-    world_close(&w);
-}
-
-/* In training a reset is given how many episodes the instance had; no episode of an evaluation depends on that. */
-static void test_number_of_episode(void **state)
-{
-    const uint64_t seed = 4;
-    dt_rollout_report r = {.struct_size = sizeof(r)};
-    world w;
-    begin(&w, "liar", "liar.lie=episode");
-    assert_done(world_iterate(&w));
-    assert_done(world_iterate(&w));
-    assert_true(w.phase->report.metric[0] > 0);
-    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 20, 1, &r));
-    assert_true(r.metric[0] == 0);
-    world_close(&w);
-}
-
-/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
-
-/* Stopped after two of four rounds and gone on from the checkpoint: the same bits as without a stop. */
-static void resumed_equals_uninterrupted(const char *const *settings)
-{
-    char dir[64];
-    static float whole[2048], resumed[2048];
-    dt_rollout_report a, b;
-    world w;
-    snprintf(dir, sizeof(dir), "test_rollout.%ld.tmp", (long)getpid());
-    world_open(&w, settings, NULL);
-    world_start(&w);
-    for (int k = 0; k < 4; k++) {
-        assert_done(world_iterate(&w));
-        if (k == 1) {
-            const dt_snapshot_desc d = {.run_dir = dir, .ranks = 1};
-            assert_done(dt_fs_mkdirs(dir));
-            assert_done(dt_snapshot_save(w.stage, &d, NULL));
-        }
-    }
-    world_keep(&w, whole, &a);
-    world_close(&w);
-    dt_ckpt *c = NULL;
-    assert_done(dt_ckpt_open(dir, true, NULL, &c));
-    world_open(&w, settings, NULL);
-    world_start(&w);
-    assert_done(dt_snapshot_load(w.stage, c));
-    assert_done(world_iterate(&w));
-    assert_done(world_iterate(&w));
-    assert_int_equal(world_iterate(&w), DT_DONE);
-    world_keep(&w, resumed, &b);
-    assert_memory_equal(whole, resumed, (size_t)w.stage->params.total * sizeof(float));
-    assert_memory_equal(&a, &b, sizeof(a));
-    world_close(&w);
-    dt_ckpt_close(c);
-    assert_done(dt_fs_remove_tree(dir));
-}
-
-static void test_resume(void **state)
-{
-    static const char *const counter[] = {"env.id=counter", "tiny.steps=9", NULL};
-    static const char *const history[] = {"env.id=counter", "tiny.steps=4", "tiny.window=5", "tiny.normalise_obs=true",
-                                          NULL};
-    static const char *const crowd[] = {"env.id=crowd", "tiny.steps=9", "tiny.normalise_advantage=true", NULL};
-    static const char *const torque[] = {"env.id=torque",           "tiny.steps=9",
-                                         "tiny.normalise_obs=true", "tiny.normalise_reward=true",
-                                         "tiny.shield=true",        NULL};
-    static const char *const carried[] = {"env.id=relay", "tiny.carried=true", "tiny.steps=5", NULL};
-    static const char *const carried_history[] = {"env.id=counter", "tiny.carried=true", "tiny.window=3", NULL};
-    static const char *const relay[] = {"env.id=relay", "tiny.steps=9", "tiny.transitions=2", "tiny.annotation=A 2",
-                                        NULL};
-    static const char *const squashed[] = {"env.id=torque", "tiny.steps=9", "tiny.transitions=2", "tiny.squash=true",
-                                           NULL};
-    static const char *const teams[] = {"env.id=relay",       "relay.teams=two",  "tiny.steps=9",      "tiny.window=3",
-                                        "opponents.latest=0", "opponents.pool=2", "opponents.every=1", NULL};
-    static const char *const ahead[] = {"env.id=relay",
-                                        "relay.teams=two",
-                                        "tiny.ahead=true",
-                                        "opponents.learner=1",
-                                        "tiny.steps=9",
-                                        "opponents.pool=1",
-                                        NULL};
-    static const char *const herd[] = {"env.id=herd",   "models.controller=herd_net", "tiny.steps=9",
-                                       "tiny.window=3", "tiny.transitions=3",         NULL};
-    resumed_equals_uninterrupted(herd);
-    resumed_equals_uninterrupted(teams);
-    resumed_equals_uninterrupted(ahead);
-    resumed_equals_uninterrupted(counter);
-    resumed_equals_uninterrupted(history);
-    resumed_equals_uninterrupted(crowd);
-    resumed_equals_uninterrupted(torque);
-    resumed_equals_uninterrupted(relay);
-    resumed_equals_uninterrupted(carried);
-    resumed_equals_uninterrupted(carried_history);
-    resumed_equals_uninterrupted(squashed);
-}
-
-/* Actions in a checkpoint are foreign: what no policy could have done is not played again. */
-static void test_foreign_actions(void **state)
-{
-    enum { HEAD = 4 * 8 };
-    static const int32_t wrong[] = {-1, 3, INT32_MAX};
-    static const float beyond[] = {1.5F, -INFINITY, NAN};
-    const char *const env[] = {"counter", "torque"};
-    for (int k = 0; k < 2; k++) {
-        for (int i = 0; i < 4; i++) {
-            dt_str saved = {0};
-            world w;
-            begin(&w, env[k], "tiny.steps=2"); /* an episode has three at least */
-            assert_done(world_iterate(&w));
-            assert_done(dt_rollout_save(w.stage->rollout, &saved));
-            const size_t at =
-                HEAD + w.stage->rollout->split.instances * sizeof(double) + 3 * 8; /* of the first action */
-            world_close(&w);
-            if (i < 3) {
-                memcpy(saved.text + at, k == 0 ? (const void *)&wrong[i] : (const void *)&beyond[i], 4);
-            }
-            begin(&w, env[k], "tiny.steps=2");
-            assert_done(dt_rollout_load(w.stage->rollout, saved.text, saved.bytes));
-            assert_int_equal(world_iterate(&w), i < 3 ? DT_EDATA : DT_OK);
-            dt_error_clear();
-            world_close(&w);
-            dt_str_fini(&saved);
-        }
-    }
-}
-
 /* What opponents see, do and earn is nowhere: where they act, all is as where nobody is in their places. */
 static void test_opponents_move_nothing(void **state)
 {
@@ -844,8 +520,7 @@ static void test_opponents_move_nothing(void **state)
             world w;
             memcpy(settings + 4, more[i], sizeof(more[i]));
             memset(params[k], 0, sizeof(params[k]));
-            world_open(&w, settings, NULL);
-            world_start(&w);
+            world_begin(&w, settings);
             for (int round = 0; round < 4; round++) {
                 assert_done(world_iterate(&w));
             }
@@ -868,8 +543,7 @@ static void test_no_such_opponents(void **state)
     static const char *const settings[] = {"env.id=relay", "relay.teams=two", "opponents.target=slow", NULL};
     static const char *const team[] = {"env.id=relay", "relay.teams=two", "opponents.learner=2", NULL};
     world w;
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     assert_int_equal(world_iterate(&w), DT_ECONFIG);
     assert_non_null(strstr(dt_error_text(), "no such target network"));
     world_close(&w);
@@ -914,7 +588,7 @@ static void test_rows_are_alone(void **state)
 static void test_no_allocation(void **state)
 {
     world w;
-    begin(&w, "crowd", "env.workers=1");
+    world_begin_env(&w, "crowd", "env.workers=1");
     dt_rollout_report r = {.struct_size = sizeof(r)};
     for (int k = 0; k < 4; k++) {
         assert_done(w.phase->rollout->collect(w.phase->r, w.phase->t, &r));
@@ -934,8 +608,7 @@ static void test_ahead(void **state)
     dt_rollout_report first[2], second[2];
     for (int k = 0; k < 2; k++) {
         world w;
-        world_open(&w, k == 0 ? in_turn : ahead, NULL);
-        world_start(&w);
+        world_begin(&w, k == 0 ? in_turn : ahead);
         assert_int_equal(w.phase->rollout->collect_ahead(w.phase->r, w.phase->t), DT_EPLUGIN);
         assert_non_null(strstr(dt_error_text(), k == 0 ? "without has_ahead" : "before the first collect"));
         assert_done(world_iterate(&w));
@@ -962,15 +635,14 @@ static void test_kept(void **state)
     static float params[2][MOST];
     dt_rollout_report report[2];
     world w;
-    begin(&w, "counter", "tiny.steps=20");
+    world_begin_env(&w, "counter", "tiny.steps=20");
     for (int i = 0; i < 3; i++) {
         assert_done(world_iterate(&w));
     }
     world_keep(&w, params[0], &report[0]);
     world_close(&w);
     const char *const settings[] = {"env.id=counter", "tiny.steps=20", "tiny.kept=A 3", NULL};
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     for (int i = 0; i < 3; i++) {
         assert_done(world_iterate(&w));
     }
@@ -999,8 +671,7 @@ static void test_mix(void **state)
     const uint64_t M = 6;
     uint32_t others = 0;
     world w;
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     assert_done(world_iterate(&w));
     for (uint64_t i = 0; i < M; i++) {
         uint32_t length = 0, seed = 0;
@@ -1041,16 +712,7 @@ int main(void)
         cmocka_unit_test(test_normalised),
         cmocka_unit_test(test_reward_bounds),
         cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_unknown_metric),
-        cmocka_unit_test(test_number_of_episode),
-        cmocka_unit_test(test_many_pictures),
-        cmocka_unit_test(test_foreign_actions),
         cmocka_unit_test(test_history),
-        cmocka_unit_test(test_evaluate),
-        cmocka_unit_test(test_episodes_of_a_seed),
-        cmocka_unit_test(test_infeasible),
-        cmocka_unit_test(test_other_instances),
-        cmocka_unit_test(test_resume),
         cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_kept),
     };

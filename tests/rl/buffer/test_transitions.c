@@ -24,8 +24,7 @@ static void begin(world *w, const char *env)
     snprintf(id, sizeof(id), "env.id=%s", env);
     const char *const carried = strcmp(env, "relay") == 0 ? "tiny.carried=true" : NULL;
     const char *const settings[] = {id, "tiny.steps=20", "tiny.transitions=2", carried, NULL};
-    world_open(w, settings, NULL);
-    world_start(w);
+    world_begin(w, settings);
 }
 
 /* Each sample of each round, one at a time; after: the same instance's next sample, empty behind the last one. */
@@ -310,10 +309,8 @@ static void test_graphs(void **state)
     const char *const two[] = {"env.id=crowd", "tiny.steps=20", "tiny.transitions=3", NULL};
     uint64_t looked = 0, ended = 0;
     world w, joined;
-    world_open(&w, one, NULL);
-    world_start(&w);
-    world_open(&joined, two, NULL);
-    world_start(&joined);
+    world_begin(&w, one);
+    world_begin(&joined, two);
     for (int round = 0; round < ROUNDS; round++) {
         assert_done(world_iterate(&w));
         assert_done(world_iterate(&joined));
@@ -349,8 +346,7 @@ static void test_normalised(void **state)
     world w;
     double unit = 0;
     uint64_t rows = 0;
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     assert_done(world_iterate(&w));
     for (uint64_t index = 0; index < (uint64_t)M * STEPS; index++) {
         sample s;
@@ -375,8 +371,7 @@ static void test_squash(void **state)
     const uint64_t seed[] = {3};
     world w;
     uint64_t rows = 0, beyond = 0;
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     for (int round = 0; round < ROUNDS; round++) {
         assert_done(world_iterate(&w));
         for (uint64_t index = 0; index < (uint64_t)M * STEPS; index++) {
@@ -491,8 +486,7 @@ static void test_annotations(void **state)
     static float bad[2 * MOST];
     dt_rollout_report report = {.struct_size = sizeof(report)};
     world w;
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     const dt_rollout_api *api = w.phase->rollout;
     assert_int_equal(api->annotate(w.phase->r, "note", bad, 1), DT_EPLUGIN);
     assert_non_null(strstr(dt_error_text(), "before the first collect"));

@@ -331,8 +331,7 @@ static void survives_in(const char *workers, const char *lie, const char *timeou
     const char *const settings[] = {"env.id=liar",     "env.isolation=process", "env.restarts=100", timeout, lie,
                                     "env.instances=3", "data.batch=4",          "tiny.steps=12",    workers, NULL};
     world w;
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     dt_log_level_set(DT_LOG_ERROR); /* it warns each time */
     assert_done(world_iterate(&w));
     assert_done(world_iterate(&w));
@@ -534,8 +533,7 @@ static void test_memory_stays(void **state)
     const char *const settings[] = {"env.id=liar",     "env.isolation=process", "env.restarts=0", "liar.lie=shrink",
                                     "env.instances=2", "data.batch=4",          "tiny.steps=12",  NULL};
     world w;
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     assert_done(world_iterate(&w));
     assert_done(world_iterate(&w));
     world_close(&w);
@@ -574,8 +572,7 @@ static void test_status_of_a_worker(void **state)
     const char *const settings[] = {"env.id=liar", "env.isolation=process", "liar.lie=interrupted",
                                     "liar.lie_episode=1", NULL};
     world w;
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     assert_int_equal(world_iterate(&w), DT_EPLUGIN);
     world_close(&w);
 }
@@ -634,8 +631,7 @@ static void film_crowd(const char *isolation, const char *loaded, int *predicted
 {
     const char *const settings[] = {"env.id=crowd", isolation, "evaluation.seeds=5", "evaluation.episodes=1", NULL};
     world w;
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     if (loaded != NULL) {
         assert_int_equal(dt_roles_add(&w.stage->d.loaded, loaded), DT_OK);
     }
@@ -686,8 +682,7 @@ static void test_lost_while_looked_at(void **state)
                                     "evaluation.episodes=1",
                                     NULL};
     world w;
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     dt_log_level_set(DT_LOG_ERROR); /* it warns */
     assert_done(w.phase->rollout->report(w.phase->r, w.phase->t));
     dt_log_level_set(DT_LOG_INFO);
@@ -705,8 +700,7 @@ static void test_workers_begin_side_by_side(void **state)
     snprintf(lie, sizeof(lie), "liar.lie=meet %s", path);
     const char *const settings[] = {"env.id=liar", "env.isolation=process", "env.workers=6", lie, NULL};
     world w;
-    world_open(&w, settings, NULL);
-    world_start(&w);
+    world_begin(&w, settings);
     const dt_status st = world_iterate(&w); /* makes the others */
     unlink(path);
     assert_done(st);

@@ -5,6 +5,7 @@
 
 #include "rl/experience/service.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -111,6 +112,14 @@ void world_begin(world *w, const char *const *settings)
     world_start(w);
 }
 
+void world_begin_env(world *w, const char *env, const char *more)
+{
+    char id[64];
+    snprintf(id, sizeof(id), "env.id=%s", env);
+    const char *const settings[] = {id, more, NULL};
+    world_begin(w, settings);
+}
+
 void world_collect(const world *w)
 {
     const tiny *s = w->phase;
@@ -189,4 +198,24 @@ float f32(const world *w, const sample *s, const char *field, int64_t i)
 int32_t i32(const world *w, const sample *s, const char *field, int64_t i)
 {
     return ((const int32_t *)(const void *)s->at[field_of(w, field)])[i];
+}
+
+void mean_and_deviation(const double *x, int n, double *mean, double *deviation)
+{
+    double sum = 0, squares = 0;
+    for (int i = 0; i < n; i++) {
+        sum += x[i] / n;
+    }
+    for (int i = 0; i < n; i++) {
+        squares += (x[i] - sum) * (x[i] - sum);
+    }
+    *mean = sum;
+    *deviation = sqrt(squares / (n - 1));
+}
+
+void assert_close(double is, double want)
+{
+    if (!(fabs(is - want) <= 1e-9 * (1 + fabs(want)))) {
+        fail_msg("%.12g in place of %.12g", is, want);
+    }
 }

@@ -87,12 +87,14 @@ typedef struct world { /* a stage with a tiny phase in it */
 
 /* settings: "key=value", ..., NULL; comm NULL: one rank. Nothing is started; failing asserts. */
 void world_open(world *w, const char *const *settings, dt_comm *comm);
-dt_status world_create(world *w);                        /* stage create and start */
-void world_start(world *w);                              /* the same, failing asserts */
-void world_begin(world *w, const char *const *settings); /* opened alone, and started */
-void world_collect(const world *w);                      /* a round */
-dt_status world_iterate(world *w);                       /* the phase once */
-const dt_samples *world_source(const world *w);          /* what its rollout collected, or was drawn of it */
+dt_status world_create(world *w);                                  /* stage create and start */
+void world_start(world *w);                                        /* the same, failing asserts */
+void world_begin(world *w, const char *const *settings);           /* opened alone, and started */
+void world_begin_env(world *w, const char *env, const char *more); /* with one more setting, or NULL */
+void world_begin_env(world *w, const char *env, const char *more); /* with one more setting, or NULL */
+void world_collect(const world *w);                                /* a round */
+dt_status world_iterate(world *w);                                 /* the phase once */
+const dt_samples *world_source(const world *w);                    /* what its rollout collected, or was drawn of it */
 /* Its parameters and the report of its last round, to compare. */
 void world_keep(const world *w, float *params, dt_rollout_report *r);
 void world_close(world *w);
@@ -122,5 +124,9 @@ int32_t i32(const world *w, const sample *s, const char *field, int64_t i);
         }                                                                                                              \
         assert_true(st_ >= 0);                                                                                         \
     } while (0)
+
+/* Mean, and deviation with n - 1, of numbers. */
+void mean_and_deviation(const double *x, int n, double *mean, double *deviation);
+void assert_close(double is, double want); /* within 1e-9 */
 
 #endif
