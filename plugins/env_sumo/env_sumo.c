@@ -239,8 +239,7 @@ static dt_status check(const dt_host *h, const void *cfg)
     if (c->near_m > c->detection_m) {
         return DT_FAIL_H(h, DT_ECONFIG, "near_m %g is beyond detection_m %g", c->near_m, c->detection_m);
     }
-    DT_TRY_H(
-        formulas_check(h, "env_sumo", reward_text(c), c->observation, PHASE_FEATURES, c->control != CONTROL_VEHICLES));
+    DT_TRY_H(formulas_check(h, "env_sumo", reward_text(c), c->observation, c->control != CONTROL_VEHICLES));
     return check_sumo_options(h, c);
 }
 
@@ -440,8 +439,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     }
     s->api = api;
     s->reward = find_reward(&s->config);
-    DT_TRY_H(formulas_read(h, "env_sumo", reward_text(&s->config), s->config.observation, PHASE_FEATURES,
-                           &s->reward_formula, &s->row));
+    DT_TRY_H(formulas_read(h, "env_sumo", reward_text(&s->config), s->config.observation, &s->reward_formula, &s->row));
     DT_TRY_H(make_arguments(s));
     DT_TRY_H(name_scenarios(s));
     DT_TRY_H(make_room_for_all(s));

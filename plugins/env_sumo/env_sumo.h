@@ -10,6 +10,7 @@
 #include "dtrain/traffic/features.h"
 #include "formula.h"
 #include "signal.h"
+#include "table.h"
 #include "sumo.h"
 #include "history.h"
 
@@ -44,11 +45,11 @@ typedef struct agent { /* a signal with at least two phases */
     uint32_t *state_of_phase, *phase_of_state; /* signal.h */
     uint32_t *lane;                            /* [n_lanes] numbers of the lanes it controls */
     uint32_t *lane_of_link;                    /* [n_links] index into lane, SUMO_NONE */
-    uint8_t *green;                            /* [n_phases, n_links] */
     uint8_t *green_lane;                       /* [n_phases, n_lanes] */
     uint8_t *out_lane;                         /* [n_phases, n_out] */
     uint32_t *conflicts;                       /* [n_phases] pairs of greens */
     uint32_t *out, n_out;                      /* lanes that lead away */
+    uint32_t *halting_before, *halting_after;  /* [n_lanes], [n_out] standing on these lanes */
     uint32_t phase;                            /* shown, or shown last */
     double since_s;                            /* simulated time at which it was shown whole */
     double *phase_end_s;                       /* [n_phases] when each was green last, NAN: not yet */
@@ -56,9 +57,11 @@ typedef struct agent { /* a signal with at least two phases */
     uint8_t *best;                             /* [n_links] the most of these */
     uint8_t *is_lonely;                        /* [n_links] green in phases, but in none without conflicts */
     double *green_s;                           /* [n_links] when it had its best last */
+    double *red_s;                             /* [n_links] how long since red_since_s, for the observation */
     double *red_since_s;                       /* [n_links] the first vehicle at the line goes without it since, NAN */
     int64_t *first;                            /* [n_lanes] the vehicle that was first at the decision before, -1 */
     char *shown, *wanted;                      /* [n_links + 1] states */
+    uint8_t *shown_letter;                     /* [n_links] signal_parse_letter of shown */
     int32_t neighbour[N_NEIGHBOURS];
     double conflict_s; /* in this step */
     /* at the decision before */
@@ -72,17 +75,12 @@ typedef struct signal_view {                      /* vehicles of an agent, for f
     uint32_t reserved;
 } signal_view;
 
-typedef struct link_view { /* vehicles heading for a link, within the detection range */
-    uint32_t n, near;
-} link_view;
-
-typedef struct lane_view {
-    uint32_t n, near, standing, due; /* due: at their speed at the line within a step */
-    double speed, longest_s, first_m;
-    int64_t first; /* number of the vehicle that is */
-    uint32_t link; /* that it takes */
-    double stood_s;
-} lane_view;
+typedef struct lane_first { /* beside signal_lane */
+    int64_t number;         /* of the first vehicle */
+    uint32_t link;          /* that it takes */
+    uint32_t reserved;
+    double longest_s; /* that a vehicle of the lane has been standing */
+} lane_first;
 
 typedef struct past { /* of a vehicle, at the decision before */
     double loss_s;
@@ -145,8 +143,9 @@ typedef struct state {
     double begin_s, end_s, time_s;               /* simulated */
     const sumo_vehicle *vehicle;
     uint32_t n_vehicles;
-    link_view *link; /* of all agents, one after another */
-    lane_view *lane;
+    signal_link *link;      /* of all agents, one after another */
+    signal_lane *lane;      /* [n_agents, most_lanes] */
+    lane_first *first;      /* the same */
     signal_view *view;      /* [n_agents] */
     formula_values *values; /* [n_agents], where there are formulas */
     uint32_t reward;        /* REWARD_* */

@@ -57,7 +57,6 @@ static dt_status make_agent(state *s, agent *a, uint32_t signal)
             (void)index_or_append(a->out, &a->n_out, g->to[i]);
         }
     }
-    DT_TRY_H(env_reserve(s, &a->green, (uint64_t)a->n_phases * n, 1));
     DT_TRY_H(env_reserve(s, &a->green_lane, (uint64_t)a->n_phases * a->n_lanes, 1));
     DT_TRY_H(env_reserve(s, &a->out_lane, (uint64_t)a->n_phases * a->n_out, 1));
     DT_TRY_H(env_reserve(s, &a->conflicts, a->n_phases, sizeof(*a->conflicts)));
@@ -67,16 +66,19 @@ static dt_status make_agent(state *s, agent *a, uint32_t signal)
     DT_TRY_H(env_reserve(s, &a->is_lonely, n, 1));
     DT_TRY_H(env_reserve(s, &a->green_s, n, sizeof(*a->green_s)));
     DT_TRY_H(env_reserve(s, &a->red_since_s, n, sizeof(*a->red_since_s)));
+    DT_TRY_H(env_reserve(s, &a->red_s, n, sizeof(*a->red_s)));
+    DT_TRY_H(env_reserve(s, &a->halting_before, a->n_lanes, sizeof(*a->halting_before)));
+    DT_TRY_H(env_reserve(s, &a->halting_after, a->n_out, sizeof(*a->halting_after)));
     DT_TRY_H(env_reserve(s, &a->first, a->n_lanes, sizeof(*a->first)));
     DT_TRY_H(env_reserve(s, &a->shown, n + 1, 1));
     DT_TRY_H(env_reserve(s, &a->wanted, n + 1, 1));
+    DT_TRY_H(env_reserve(s, &a->shown_letter, n, 1));
     for (uint32_t p = 0; p < a->n_phases; p++) {
         const char *letters = g->state[a->state_of_phase[p]];
         a->conflicts[p] = signal_conflicts(g, letters);
         for (uint32_t i = 0; i < n; i++) {
             if (signal_is_green(letters[i]) && a->lane_of_link[i] != SUMO_NONE) {
                 uint32_t n_out = a->n_out;
-                a->green[p * n + i] = 1;
                 a->green_lane[p * a->n_lanes + a->lane_of_link[i]] = 1;
                 a->out_lane[p * a->n_out + index_or_append(a->out, &n_out, g->to[i])] = 1;
             }
@@ -208,6 +210,7 @@ static dt_status make_room(state *s)
     }
     DT_TRY_H(env_reserve(s, &s->link, n_links, sizeof(*s->link)));
     DT_TRY_H(env_reserve(s, &s->lane, (uint64_t)n * s->most_lanes, sizeof(*s->lane)));
+    DT_TRY_H(env_reserve(s, &s->first, (uint64_t)n * s->most_lanes, sizeof(*s->first)));
     DT_TRY_H(env_reserve(s, &s->view, n, sizeof(*s->view)));
     DT_TRY_H(env_reserve(s, &s->values, n, sizeof(*s->values)));
     DT_TRY_H(env_reserve(s, &s->halting, s->net->n_lanes, sizeof(*s->halting)));
@@ -308,21 +311,29 @@ void lights_destroy(state *s)
     if (s->agent != NULL && s->net != NULL) {
         for (uint32_t k = 0; k < s->net->n_signals; k++) {
             agent *a = &s->agent[k];
-            void *const parts[] = {a->state_of_phase, a->phase_of_state, a->lane,    a->lane_of_link, a->green,
+            void *const parts[] = {a->state_of_phase, a->phase_of_state, a->lane,    a->lane_of_link, a->shown_letter,
                                    a->green_lane,     a->out_lane,       a->out,     a->conflicts,    a->phase_end_s,
                                    a->letter,         a->best,           a->green_s, a->is_lonely,    a->red_since_s,
-                                   a->first,          a->shown,          a->wanted};
+                                   a->first,          a->shown,          a->wanted,  a->red_s,        a->halting_before,
+                                   a->halting_after};
             for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
                 s->h->release(s->h, parts[i]);
             }
         }
     }
-    void *const parts[] = {s->agent,        s->agent_of_signal,
-                           s->link,         s->lane,
-                           s->halting,      s->lost_s,
-                           s->in,           s->away,
-                           s->past,         s->view,
-                           s->values,       (void *)s->place_name,
+    void *const parts[] = {s->agent,
+                           s->agent_of_signal,
+                           s->link,
+                           s->lane,
+                           s->first,
+                           s->halting,
+                           s->lost_s,
+                           s->in,
+                           s->away,
+                           s->past,
+                           s->view,
+                           s->values,
+                           (void *)s->place_name,
                            (void *)s->shown};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         s->h->release(s->h, parts[i]);
@@ -331,6 +342,7 @@ void lights_destroy(state *s)
     s->agent_of_signal = s->halting = NULL;
     s->link = NULL;
     s->lane = NULL;
+    s->first = NULL;
     s->lost_s = s->in = s->away = NULL;
     s->past = NULL;
     s->view = NULL;

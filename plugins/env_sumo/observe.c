@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STANDING_MPS 0.1 /* SUMO's own limit of halting */
 enum { FOE_MERGES = 1, FOE_CROSSES = 2 };
 
 #define STUCK_S 300 /* SUMO's own limit: then it would move a vehicle on, if teleport_s let it */
@@ -39,25 +38,17 @@ static dt_status grow_past(state *s)
     return DT_OK;
 }
 
-static void record_vehicle(const state *s, const sumo_vehicle *v, link_view *link, lane_view *lane)
+static void record_vehicle(const state *s, const sumo_vehicle *v, signal_link *link, signal_lane *lane,
+                           lane_first *first)
 {
-    const uint32_t is_near = v->stop_distance <= s->config.near_m, stands = v->speed < STANDING_MPS;
-    link->n++;
-    link->near += is_near;
     if (lane != NULL) {
         if (lane->n == 0 || v->stop_distance < lane->first_m) {
-            lane->first_m = v->stop_distance;
-            lane->first = v->number;
-            lane->link = v->link;
-            lane->stood_s = stands ? v->waiting_s : 0;
+            first->number = v->number;
+            first->link = v->link;
         }
-        lane->n++;
-        lane->near += is_near;
-        lane->standing += stands;
-        lane->due += !stands && v->stop_distance <= v->speed * s->config.decision_s;
-        lane->speed += v->speed;
-        lane->longest_s = v->waiting_s > lane->longest_s ? v->waiting_s : lane->longest_s;
+        first->longest_s = fmax(first->longest_s, v->waiting_s);
     }
+    signal_detect(lane, link, v->stop_distance, v->speed, v->waiting_s, s->config.near_m, s->config.decision_s);
 }
 
 static void record_for_formulas(const sumo_vehicle *v, signal_view *view)
@@ -99,7 +90,7 @@ static void record_time_loss(state *s, const sumo_vehicle *v, uint32_t heading_f
     p->agent = heading_for;
 }
 
-static link_view *agent_links(const state *s, const agent *a)
+static signal_link *agent_links(const state *s, const agent *a)
 {
     size_t before = 0;
     for (const agent *b = s->agent; b < a; b++) {
@@ -108,9 +99,9 @@ static link_view *agent_links(const state *s, const agent *a)
     return s->link + before;
 }
 
-static lane_view *agent_lanes(const state *s, const agent *a)
+static size_t agent_lane(const state *s, const agent *a)
 {
-    return s->lane + (size_t)(a - s->agent) * s->most_lanes;
+    return (size_t)(a - s->agent) * s->most_lanes;
 }
 
 /* The vehicle that stands first at its line waits for the best that a phase gives its link: a turn that has an arrow of
@@ -118,12 +109,13 @@ static lane_view *agent_lanes(const state *s, const agent *a)
  * on, also while the queue moves up, until there is none, or its green. */
 static void count_red(state *s, agent *a)
 {
-    const lane_view *lane = agent_lanes(s, a);
+    const signal_lane *lane = s->lane + agent_lane(s, a);
+    const lane_first *first = s->first + agent_lane(s, a);
     for (uint32_t i = 0; i < a->n_links; i++) {
         const uint32_t k = a->lane_of_link[i];
         const int letter = signal_parse_letter(a->shown[i]);
-        if (a->best[i] == SIGNAL_RED || letter >= a->best[i] || lane[k].n == 0 || lane[k].link != i ||
-            (letter > SIGNAL_RED && lane[k].first != a->first[k])) {
+        if (a->best[i] == SIGNAL_RED || letter >= a->best[i] || lane[k].n == 0 || first[k].link != i ||
+            (letter > SIGNAL_RED && first[k].number != a->first[k])) {
             a->red_since_s[i] = NAN;
         } else if (!isfinite(a->red_since_s[i]) && lane[k].stood_s > 0) {
             a->red_since_s[i] = fmax(a->green_s[i], s->time_s - lane[k].stood_s);
@@ -131,7 +123,7 @@ static void count_red(state *s, agent *a)
         s->totals.longest_s = fmax(s->totals.longest_s, red_duration(s, a, i));
     }
     for (uint32_t k = 0; k < a->n_lanes; k++) {
-        a->first[k] = lane[k].n > 0 ? lane[k].first : -1;
+        a->first[k] = lane[k].n > 0 ? first[k].number : -1;
     }
 }
 
@@ -154,6 +146,7 @@ dt_status read_traffic(state *s)
     memset(s->view, 0, s->n_agents * sizeof(*s->view));
     memset(s->link, 0, n_links * sizeof(*s->link));
     memset(s->lane, 0, (size_t)s->n_agents * s->most_lanes * sizeof(*s->lane));
+    memset(s->first, 0, (size_t)s->n_agents * s->most_lanes * sizeof(*s->first));
     uint32_t n_stuck = 0;
     for (uint32_t i = 0; i < s->n_vehicles; i++) {
         const sumo_vehicle *v = &s->vehicle[i];
@@ -167,18 +160,21 @@ dt_status read_traffic(state *s)
         if (k != SUMO_NONE && v->stop_distance <= s->config.detection_m && v->link < s->agent[k].n_links) {
             const agent *a = &s->agent[k];
             const uint32_t lane = a->lane_of_link[v->link];
+            const size_t at = agent_lane(s, a) + (lane != SUMO_NONE ? lane : 0);
             record_for_formulas(v, &s->view[k]);
-            record_vehicle(s, v, agent_links(s, a) + v->link, lane != SUMO_NONE ? agent_lanes(s, a) + lane : NULL);
+            record_vehicle(s, v, agent_links(s, a) + v->link, lane != SUMO_NONE ? &s->lane[at] : NULL, &s->first[at]);
         }
     }
     for (uint32_t k = 0; k < s->n_agents; k++) {
         agent *a = &s->agent[k];
         for (uint32_t i = 0; i < a->n_lanes; i++) {
+            a->halting_before[i] = s->halting[a->lane[i]];
             s->in[k] += s->halting[a->lane[i]];
             s->totals.queue += s->halting[a->lane[i]];
         }
         count_red(s, a);
         for (uint32_t i = 0; i < a->n_out; i++) {
+            a->halting_after[i] = s->halting[a->out[i]];
             s->away[k] += s->halting[a->out[i]];
         }
     }
@@ -310,12 +306,14 @@ static uint32_t describe_row(const state *s, dt_column *out)
 uint32_t describe_columns(const state *s, dt_column *out)
 {
     uint32_t n = s->row.n > 0 ? formulas_describe(&s->row, "signal", s->n_phases, out) : describe_row(s, out);
-    n += signal_describe_phases(PHASE_FEATURES, out + n);
+    n += signal_describe_phases(out + n);
     return n + signal_describe_ports(s->port, s->n_ports, out + n);
 }
 
-static void write_row(const state *s, const agent *a, const lane_view *lane, float *row)
+static void write_row(const state *s, const agent *a, float *row)
 {
+    const signal_lane *lane = s->lane + agent_lane(s, a);
+    const lane_first *first = s->first + agent_lane(s, a);
     float *since = row + s->n_phases + 1;
     row[a->phase] = 1;
     row[s->n_phases] = (float)(s->time_s - a->since_s);
@@ -324,12 +322,12 @@ static void write_row(const state *s, const agent *a, const lane_view *lane, flo
     }
     float *out = since + s->n_phases;
     for (uint32_t i = 0; i < s->n_lanes && i < a->n_lanes; i++, out += LANE_FEATURES) {
-        const lane_view *l = &lane[i];
+        const signal_lane *l = &lane[i];
         out[LANE_NEAR] = (float)l->near;
         out[LANE_VEHICLES] = (float)l->n;
         out[LANE_STANDING] = (float)l->standing;
         out[LANE_SPEED] = l->n > 0 ? (float)(l->speed / l->n) : 0.0F;
-        out[LANE_LONGEST] = (float)l->longest_s;
+        out[LANE_LONGEST] = (float)first[i].longest_s;
         out[LANE_FIRST] = (float)(l->n > 0 ? l->first_m : s->config.detection_m);
         out[LANE_GREEN] = a->green_lane[a->phase * a->n_lanes + i];
         out[LANE_RED] = (float)red_of_lane(s, a, i);
@@ -385,58 +383,34 @@ static void write_right_of_way(const state *s, const agent *a, float *greens, fl
 
 static void write_phases(const state *s, const agent *a, const uint8_t *mask, float *out)
 {
-    const link_view *link = agent_links(s, a);
-    const lane_view *lane = agent_lanes(s, a);
-    const uint32_t program =
-        s->config.control == CONTROL_PROGRAM
-            ? a->phase
-            : signal_program_phase(&s->net->signal[a->signal], a->phase_of_state, s->time_s - s->begin_s);
-    for (uint32_t p = 0; p < a->n_phases; p++, out += PHASE_FEATURES) {
-        double pressure = 0, longest_s = 0, waited_s = 0, speed = 0, first_m = s->config.detection_m;
-        uint32_t queue = 0;
-        for (uint32_t i = 0; i < a->n_lanes; i++) {
-            if (a->green_lane[p * a->n_lanes + i] != 0) {
-                out[SIGNAL_COLUMN_VEHICLES] += (float)lane[i].n;
-                out[SIGNAL_COLUMN_STANDING] += (float)lane[i].standing;
-                out[SIGNAL_COLUMN_NEAR] += (float)lane[i].near;
-                longest_s = fmax(longest_s, lane[i].longest_s);
-                queue = lane[i].standing > queue ? lane[i].standing : queue;
-                out[SIGNAL_COLUMN_DUE] += (float)lane[i].due;
-                speed += lane[i].speed;
-                first_m = lane[i].n > 0 ? fmin(first_m, lane[i].first_m) : first_m;
-                pressure += s->halting[a->lane[i]];
-            }
-        }
-        for (uint32_t i = 0; i < a->n_out; i++) {
-            if (a->out_lane[p * a->n_out + i] != 0) {
-                pressure -= s->halting[a->out[i]];
-            }
-        }
-        for (uint32_t i = 0; i < a->n_links; i++) {
-            if (a->green[p * a->n_links + i] != 0) {
-                out[SIGNAL_COLUMN_GOING] += (float)link[i].n;
-                out[SIGNAL_COLUMN_GOING_NEAR] += (float)link[i].near;
-            }
-            if (serves_link(a, p, i) && signal_parse_letter(a->shown[i]) < SIGNAL_YIELD) {
-                waited_s = fmax(waited_s, red_duration(s, a, i));
-            }
-        }
-        out[SIGNAL_COLUMN_PRESSURE] = (float)pressure;
-        out[SIGNAL_COLUMN_PROGRAM] = p == program;
-        out[SIGNAL_COLUMN_ALLOWED] = mask[p];
-        out[SIGNAL_COLUMN_LONGEST] = (float)longest_s;
-        out[SIGNAL_COLUMN_SHOWN] = p == a->phase;
-        out[SIGNAL_COLUMN_RED] = (float)waited_s;
-        out[SIGNAL_COLUMN_CONFLICTS] = (float)a->conflicts[p];
-        out[SIGNAL_COLUMN_GREEN] = is_green(s, a, p) ? (float)(s->time_s - a->since_s) : -1.0F;
-        out[SIGNAL_COLUMN_QUEUE] = (float)queue;
-        out[SIGNAL_COLUMN_SPEED] =
-            out[SIGNAL_COLUMN_VEHICLES] > 0 ? (float)(speed / (double)out[SIGNAL_COLUMN_VEHICLES]) : 0.0F;
-        out[SIGNAL_COLUMN_FIRST] = (float)first_m;
+    const signal_shape shape = {.n_links = a->n_links,
+                                .n_phases = a->n_phases,
+                                .n_lanes = a->n_lanes,
+                                .n_out = a->n_out,
+                                .letter = a->letter,
+                                .best = a->best,
+                                .green_lane = a->green_lane,
+                                .out_lane = a->out_lane,
+                                .conflicts = a->conflicts};
+    for (uint32_t i = 0; i < a->n_links; i++) {
+        a->red_s[i] = red_duration(s, a, i);
+        a->shown_letter[i] = (uint8_t)signal_parse_letter(a->shown[i]);
     }
-    for (uint32_t p = a->n_phases; p < s->n_phases; p++, out += PHASE_FEATURES) {
-        out[SIGNAL_COLUMN_GREEN] = -1;
-    }
+    const signal_now now = {
+        .lane = s->lane + agent_lane(s, a),
+        .link = agent_links(s, a),
+        .halting_before = a->halting_before,
+        .halting_after = a->halting_after,
+        .red_s = a->red_s,
+        .shown = a->shown_letter,
+        .allowed = mask,
+        .phase = a->phase,
+        .program = s->config.control == CONTROL_PROGRAM
+                       ? a->phase
+                       : signal_program_phase(&s->net->signal[a->signal], a->phase_of_state, s->time_s - s->begin_s),
+        .green_s = is_green(s, a, a->phase) ? s->time_s - a->since_s : -1,
+        .detection_m = s->config.detection_m};
+    signal_write_phases(&shape, &now, s->n_phases, out);
 }
 
 static int by_distance(const void *a, const void *b, void *vehicles)
@@ -507,9 +481,8 @@ static dt_status write_own(state *s, uint32_t k, const float *table, float *row)
     uint32_t bad = 0;
     s->values[k].phases = table;
     s->values[k].n_phases = a->n_phases;
-    s->values[k].n_columns = PHASE_FEATURES;
     if (s->row.n == 0) {
-        write_row(s, a, agent_lanes(s, a), row);
+        write_row(s, a, row);
     } else if (!formulas_row(&s->row, &s->values[k], s->n_phases, row, &bad)) {
         return DT_FAIL_H(s->h, DT_EDATA, "env_sumo.observation: \"%s\" is not finite for signal %s at %g s; limit it",
                          s->row.item[bad].text, s->net->signal[a->signal].id, s->time_s);

@@ -127,6 +127,7 @@ typedef struct state {
     dt_port port[N_VEHICLE_PORTS + 1 + N_PAST_PORTS + N_SIGNAL_PORTS + N_SERVICE_PORTS];
     uint32_t n_ports, centre_port, past_port, signal_port; /* the first ones of each */
     formulas reward, row;                                  /* n 0: built in */
+    detectors detectors;                                   /* where signals are agents */
     measure measure;                                       /* where there are formulas */
     dt_column column[MAX_COLUMNS];
     uint32_t n_columns;
@@ -218,15 +219,16 @@ static dt_status create_for_signals(state *s)
     }
     s->n_signals = (uint32_t)n->n_signals;
     s->n_agents += s->n_signals;
-    snprintf(s->phases_dims, sizeof(s->phases_dims), "A %d %d", (int)n->most_phases, PHASE_FEATURES);
-    DT_TRY_H(formulas_read(s->h, "env_traffic", traffic_reward_text(&s->config), s->config.observation, PHASE_FEATURES,
-                           &s->reward, &s->row));
+    snprintf(s->phases_dims, sizeof(s->phases_dims), "A %d %d", (int)n->most_phases, N_SIGNAL_COLUMNS);
+    DT_TRY_H(formulas_read(s->h, "env_traffic", traffic_reward_text(&s->config), s->config.observation, &s->reward,
+                           &s->row));
+    DT_TRY_H(detect_init(&s->detectors, &s->sim));
     if (s->reward.n + s->row.n > 0) {
         DT_TRY_H(measure_init(&s->measure, &s->sim));
     }
     snprintf(s->signal_dims, sizeof(s->signal_dims), "A %d",
              s->row.n > 0 ? (int)formulas_width(&s->row, (uint32_t)n->most_phases) : (int)observe_signal_width(n));
-    snprintf(s->neighbour_dims, sizeof(s->neighbour_dims), "A %d", (int)n->most_arms);
+    snprintf(s->neighbour_dims, sizeof(s->neighbour_dims), "A %d", N_NEIGHBOURS);
     s->signal_port = s->n_ports;
     dt_port *port = s->port + s->n_ports;
     port[PORT_SIGNAL] = (dt_port){"signal", s->signal_dims, DT_F32, 0};
@@ -321,9 +323,8 @@ static dt_status apply_formulas(state *s, const dt_env_io *io, bool is_step)
     for (uint32_t k = 0; k < s->n_signals && s->measure.signal != NULL; k++) {
         formula_values *v = &s->measure.signal[k].now;
         uint32_t bad = 0;
-        v->phases = (const float *)obs[PORT_PHASES] + k * P * PHASE_FEATURES;
+        v->phases = (const float *)obs[PORT_PHASES] + k * P * N_SIGNAL_COLUMNS;
         v->n_phases = (uint32_t)s->sim.net.junction[k].n_phases;
-        v->n_columns = PHASE_FEATURES;
         if (!formulas_row(&s->row, v, (uint32_t)P, (float *)obs[PORT_SIGNAL] + k * D, &bad)) {
             return DT_FAIL_H(s->h, DT_EDATA, "env_traffic.observation: \"%s\" is not finite for signal %u; limit it",
                              s->row.item[bad].text, k);
@@ -340,11 +341,12 @@ static dt_status apply_formulas(state *s, const dt_env_io *io, bool is_step)
     return DT_OK;
 }
 
-static void observe_junctions(const state *s, const dt_env_io *io)
+static void observe_junctions(state *s, const dt_env_io *io)
 {
     const sim *m = &s->sim;
     void *const *obs = io->obs + s->signal_port;
-    observe_signals(m, s->row.n > 0 ? NULL : obs[PORT_SIGNAL], obs[PORT_PHASES], obs[PORT_NEIGHBOUR]);
+    detect_read(&s->detectors, m);
+    observe_signals(m, &s->detectors, s->row.n > 0 ? NULL : obs[PORT_SIGNAL], obs[PORT_PHASES], obs[PORT_NEIGHBOUR]);
     if (!has_vehicles(s)) {
         observe_service(m, obs[PORT_SERVICE]);
     }
@@ -362,8 +364,8 @@ static void observe_junctions(const state *s, const dt_env_io *io)
     }
     int32_t *neighbour = obs[PORT_NEIGHBOUR];
     for (uint32_t k = s->n_signals; k < s->n_agents; k++) { /* a vehicle is no signal's neighbour */
-        for (int32_t a = 0; a < m->net.most_arms; a++) {
-            neighbour[(ptrdiff_t)k * m->net.most_arms + a] = (int32_t)k;
+        for (int32_t a = 0; a < N_NEIGHBOURS; a++) {
+            neighbour[(ptrdiff_t)k * N_NEIGHBOURS + a] = (int32_t)k;
         }
     }
 }
@@ -655,6 +657,7 @@ static void destroy(void *self)
         s->h->release(s->h, s->frame);
         s->h->release(s->h, s->node_of);
         history_fini(&s->history);
+        detect_fini(&s->detectors);
         measure_fini(&s->measure);
         formulas_fini(&s->reward);
         formulas_fini(&s->row);
@@ -722,7 +725,7 @@ static const void *extension(const char *id)
         return results;
     }
     if (strcmp(id, DT_EXT_COLUMNS) == 0) {
-        return signal_columns_few;
+        return signal_columns_all;
     }
     return strcmp(id, DT_EXT_BASELINES) == 0 ? baselines : NULL;
 }

@@ -31,6 +31,7 @@ plugins_env_traffic_libtraffic_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) $(traffic_cppfla
 plugins_env_traffic_libtraffic_la_CFLAGS = $(PLUGIN_CFLAGS) $(traffic_cflags)
 
 plugins_env_traffic_la_SOURCES = plugins/env_traffic/env_traffic.c \
+	plugins/env_traffic/detect.c plugins/env_traffic/detect.h \
 	plugins/env_traffic/scene.c plugins/env_traffic/scene.h \
 	plugins/env_traffic/measure.c plugins/env_traffic/measure.h \
 	plugins/env_traffic/observe.c plugins/env_traffic/observe.h \

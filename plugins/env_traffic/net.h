@@ -207,8 +207,8 @@ typedef struct net {
     net_step *step;
     int32_t n_lanes, n_edges, n_links, n_junctions, n_areas, n_pieces, n_steps;
     int32_t n_signals;
-    int32_t most_phases, most_arms, most_slots, most_numbers; /* of a signal */
-    int64_t n_compared; /* pairs of points, while it was found out where paths meet */
+    int32_t most_phases, most_slots, most_numbers; /* of a signal */
+    int64_t n_compared;                            /* pairs of points, while it was found out where paths meet */
 } net;
 
 typedef struct net_size {

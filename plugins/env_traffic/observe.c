@@ -193,35 +193,11 @@ void observe_neighbours(const sim *s, float *beside)
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
-typedef struct detected {
-    double n, near, standing, first;
-} detected;
-
-/* Vehicles within detector_m of the end of a lane; via: of these the ones that go that way, NET_NONE for all. */
-static detected count_detected(const sim *s, int32_t lane, int32_t via)
+/* What is detected on a lane that leads to a signal; one without a link has vehicles that change lanes, of which none
+ * counts. */
+static signal_lane detected(const detectors *d, int32_t lane)
 {
-    const lane_state *l = &s->lane[lane];
-    const double end = s->net.lane[lane].length, from = end - s->c->detector_m;
-    detected d = {.first = s->c->detector_m};
-    for (int32_t p = slot_front(l); p <= slot_back(l) && s->x[p] >= from; p++) {
-        if (via == NET_NONE || s->vehicle[s->who[p]].next == via) {
-            d.first = d.n == 0 ? most(0, end - s->x[p]) : d.first;
-            d.n++;
-            d.near += end - s->x[p] <= s->c->near_m;
-            d.standing += s->v[p] < HALTING_MPS;
-        }
-    }
-    return d;
-}
-
-static double count_standing(const sim *s, int32_t lane)
-{
-    const lane_state *l = &s->lane[lane];
-    double n = 0;
-    for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
-        n += s->v[p] < HALTING_MPS;
-    }
-    return n;
+    return d->entry[lane] != NET_NONE ? d->lane[d->entry[lane]] : (signal_lane){0};
 }
 
 enum { LIGHT_PHASES = 4 };
@@ -255,49 +231,6 @@ static void observe_light(const sim *s, int32_t junction, float *out)
         out[Q + 2 + p] = (float)g->served_s[p];
     }
     out[2 * Q + 2] = (float)(s->c->yellow_s + s->c->all_red_s);
-}
-
-/* out [PHASE_FEATURES] */
-static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *out)
-{
-    const net_junction *j = &s->net.junction[junction];
-    const signal_state *g = &s->signal[junction];
-    const int is_green = g->phase == phase && g->stage == STAGE_GREEN;
-    int32_t lane = NET_NONE;
-    double sum[3] = {0}, near = 0, longest = 0, going[2] = {0}, waits = 0;
-    for (int32_t k = 0; k < j->n_links; k++) {
-        const net_link *link = &s->net.link[j->link + k];
-        if (!net_has(&j->phase[phase].green, k)) {
-            continue;
-        }
-        if (link->from != lane) { /* links of a lane lie together: every lane once */
-            const detected d = count_detected(s, lane = link->from, NET_NONE);
-            sum[0] += d.n;
-            sum[1] += d.standing;
-            sum[2] += d.standing;
-            near += d.near;
-            longest = most(longest, s->lane[lane].stood_s);
-        }
-        const detected d = count_detected(s, link->from, link->via);
-        going[0] += d.n;
-        going[1] += d.near;
-        const int has_green = net_letter(&s->net, j, &g->show, k) >= NET_YIELD;
-        waits = most(waits, net_serves(j, phase, k) && !has_green ? s->red_s[j->link + k] : 0);
-        sum[2] -= count_standing(s, link->to) / s->net.lane[link->from].n_links;
-    }
-    out[SIGNAL_COLUMN_VEHICLES] = (float)sum[0];
-    out[SIGNAL_COLUMN_STANDING] = (float)sum[1];
-    out[SIGNAL_COLUMN_PRESSURE] = (float)sum[2];
-    out[SIGNAL_COLUMN_PROGRAM] = signal_program(s, junction) == phase;
-    out[SIGNAL_COLUMN_ALLOWED] = (float)signal_is_legal(s, junction, phase);
-    out[SIGNAL_COLUMN_NEAR] = (float)near;
-    out[SIGNAL_COLUMN_LONGEST] = (float)longest;
-    out[SIGNAL_COLUMN_SHOWN] = g->phase == phase;
-    out[SIGNAL_COLUMN_GOING] = (float)going[0];
-    out[SIGNAL_COLUMN_GOING_NEAR] = (float)going[1];
-    out[SIGNAL_COLUMN_RED] = is_green ? 0 : (float)waits;
-    out[SIGNAL_COLUMN_CONFLICTS] = (float)j->conflicts[phase];
-    out[SIGNAL_COLUMN_GREEN] = is_green ? (float)g->stage_s : -1;
 }
 
 void observe_service(const sim *s, float *service)
@@ -376,43 +309,50 @@ uint32_t observe_describe_signals(const net *n, const formulas *row, dt_column *
 {
     const uint32_t k =
         row->n > 0 ? formulas_describe(row, "signal", (uint32_t)n->most_phases, out) : describe_row(n, out);
-    return k + signal_describe_phases(PHASE_FEATURES, out + k);
+    return k + signal_describe_phases(out + k);
 }
 
-static void observe_row(const sim *s, int32_t junction, float *out)
+static void observe_row(const sim *s, const detectors *d, int32_t junction, float *out)
 {
     const net_junction *j = &s->net.junction[junction];
     observe_light(s, junction, out);
     for (int a = 0; a < j->n_arms; a++) {
         const net_edge *e = &s->net.edge[j->arm[a]];
         for (int32_t i = 0; i < e->n_lanes; i++) {
-            const detected d = count_detected(s, e->lane + i, NET_NONE);
+            const signal_lane l = detected(d, e->lane + i);
             float *row = out + light_width(&s->net) + LANE_FEATURES * (j->slot[a] + i);
-            row[LANE_VEHICLES] = (float)d.n;
-            row[LANE_STANDING] = (float)d.standing;
-            row[LANE_FIRST] = (float)d.first;
+            row[LANE_VEHICLES] = (float)l.n;
+            row[LANE_STANDING] = (float)l.standing;
+            row[LANE_FIRST] = (float)(l.n > 0 ? l.first_m : s->c->detector_m);
             row[LANE_STOOD] = (float)s->lane[e->lane + i].stood_s;
         }
     }
 }
 
-void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour)
+/* The signals at the other ends of the arms of signal k, by arm; of more than N_NEIGHBOURS arms, those that have one. */
+static void observe_adjacent(const net_junction *j, int32_t k, int32_t *out)
+{
+    const bool are_many = j->n_arms > N_NEIGHBOURS;
+    int32_t n = 0;
+    for (int32_t a = 0; a < j->n_arms && n < N_NEIGHBOURS; a++) {
+        if (j->neighbour[a] != NET_NONE || !are_many) {
+            out[n++] = j->neighbour[a] != NET_NONE ? j->neighbour[a] : k;
+        }
+    }
+    for (; n < N_NEIGHBOURS; n++) {
+        out[n] = k;
+    }
+}
+
+void observe_signals(const sim *s, const detectors *d, float *signal, float *phases, int32_t *neighbour)
 {
     const net *n = &s->net;
     for (int32_t k = 0; k < n->n_signals; k++) {
         const net_junction *j = &n->junction[k];
-        for (int a = 0; a < n->most_arms; a++) {
-            neighbour[k * n->most_arms + a] = a >= j->n_arms || j->neighbour[a] == NET_NONE ? k : j->neighbour[a];
-        }
+        observe_adjacent(j, k, neighbour + (ptrdiff_t)k * N_NEIGHBOURS);
         if (signal != NULL) {
-            observe_row(s, k, signal + (size_t)k * (size_t)observe_signal_width(n));
+            observe_row(s, d, k, signal + (size_t)k * (size_t)observe_signal_width(n));
         }
-        float *row = phases + (size_t)k * (size_t)n->most_phases * PHASE_FEATURES;
-        for (int32_t p = 0; p < n->most_phases; p++, row += PHASE_FEATURES) {
-            row[SIGNAL_COLUMN_GREEN] = -1;
-            if (p < j->n_phases) {
-                observe_phase(s, k, p, row);
-            }
-        }
+        detect_write_phases(d, s, k, phases + (size_t)k * (size_t)n->most_phases * N_SIGNAL_COLUMNS);
     }
 }

@@ -30,13 +30,12 @@
  *                           from the right; intersection and grid have 3 for each of 4 arms (from west, south, east,
  *                           north), so that D is 59
  *                           Or what the option observation selects instead (formula.h)
- *   phases      "A P 13" f32 for every phase: the first columns of columns.def (where a signal has less phases: zeros,
- *                           green_s -1). Lanes lead to several others: pressure shares what is stopped there among them
+ *   phases      "A P 17" f32 for every phase: columns.def (where a signal has less phases: zeros, green_s -1)
  *   service     "A P 5" f32, control = signals alone, and with right_of_way
  *   greens      "A P L" f32
  *   foes        "A L L" f32  traffic/ports.h; links as the file of the net counts them, else in the order of lanes
- *   neighbour   "A K"  i32  the signal at the other end of each arm, the agent itself where there is none; K is 4 in
- *                           intersection and grid, else the most arms of a signal
+ *   neighbour   "A K"  i32  the signal at the other end of each arm, the agent itself where there is none or there
+ *                           are fewer; K is 4
  *
  * control = both: all of these. Rows of signals come first; of what an agent has not its row holds zeros, agent_node -1
  * and neighbour the agent itself.
@@ -44,11 +43,10 @@
 #ifndef DTRAIN_ENV_TRAFFIC_OBSERVE_H
 #define DTRAIN_ENV_TRAFFIC_OBSERVE_H
 
-#include "formula.h"
-#include "sim.h"
+#include "detect.h"
 #include "dtrain/traffic/features.h"
 
-enum { EGO_FEATURES = 9, PHASE_FEATURES = SIGNAL_COLUMN_GREEN + 1 };
+enum { EGO_FEATURES = 9, N_NEIGHBOURS = 4 };
 enum { SERVICE_FEATURES = 5, FOE_MERGES = 1, FOE_CROSSES = 2 };
 enum { MAX_COLUMNS = 192 }; /* that are described */
 enum { AHEAD_ROWS = 3, BESIDE_ROWS = 4, PAIR_FEATURES = 7 };
@@ -67,8 +65,8 @@ void observe_ego(const sim *s, float *ego);
 void observe_ahead(const sim *s, float *ahead);
 void observe_neighbours(const sim *s, float *beside);
 int32_t observe_signal_width(const net *n); /* D */
-/* signal NULL: the row is made by formulas */
-void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour);
+/* After detect_read. signal NULL: the row is made by formulas */
+void observe_signals(const sim *s, const detectors *d, float *signal, float *phases, int32_t *neighbour);
 /* What the ports of vehicles and of signals hold, but for service; return how many. */
 uint32_t observe_describe_signals(const net *n, const formulas *row, dt_column *out);
 void observe_service(const sim *s, float *service);

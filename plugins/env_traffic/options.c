@@ -161,8 +161,7 @@ dt_status traffic_check_options(const dt_host *h, const void *cfg)
                          "no history to provide; set control = \"vehicles\" or \"both\"",
                          c->history_s);
     }
-    DT_TRY_H(formulas_check(h, "env_traffic", traffic_reward_text(c), c->observation, PHASE_FEATURES,
-                            c->control != CONTROL_VEHICLES));
+    DT_TRY_H(formulas_check(h, "env_traffic", traffic_reward_text(c), c->observation, c->control != CONTROL_VEHICLES));
     if (c->episode_s < c->action_s) {
         return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.episode_s = %g s is shorter than one action of %g s", c->episode_s,
                          c->action_s);

@@ -125,7 +125,6 @@ dt_status scenario_build_grid(sim *s, int32_t rows, int32_t cols)
                                  .areas = links / n * links / n}));
     s->net.n_signals = c->signals ? n : 0;
     s->net.most_phases = lanes == 1 ? 2 : 4;
-    s->net.most_arms = ARMS;
     s->net.most_slots = ARMS * SCENARIO_MAX_LANES;
     s->source = s->h->alloc(s->h, (uint64_t)rim * sizeof(*s->source));
     if (s->source == NULL) {

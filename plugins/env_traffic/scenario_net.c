@@ -512,7 +512,6 @@ static dt_status add_signals(const builder *b)
         net_junction *j = &n->junction[k];
         const int32_t last = j->n_arms - 1, slots = j->slot[last] + n->edge[j->arm[last]].n_lanes;
         n->most_phases = n->most_phases > j->n_phases ? n->most_phases : j->n_phases;
-        n->most_arms = n->most_arms > j->n_arms ? n->most_arms : j->n_arms;
         n->most_slots = n->most_slots > slots ? n->most_slots : slots;
         for (int32_t a = 0; a < j->n_arms; a++) {
             j->neighbour[a] = signal_before(of, j->arm[a]);

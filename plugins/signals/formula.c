@@ -41,7 +41,7 @@ typedef struct parser {
     const dt_host *h;
     const char *key, *text, *at;
     formulas *f;
-    uint32_t n_columns, depth;
+    uint32_t depth;
     bool is_list;
 } parser;
 
@@ -57,7 +57,7 @@ static void append_format(char *text, size_t bytes, const char *format, ...)
     va_end(ap);
 }
 
-static void list_names(char *text, const parser *p)
+static void list_names(char *text)
 {
     append_format(text, MESSAGE_BYTES, ". Quantities of a signal:");
     for (uint32_t i = 0; i < N_SIGNAL_QUANTITIES; i++) {
@@ -65,7 +65,7 @@ static void list_names(char *text, const parser *p)
                       signal_quantities[i].unit);
     }
     append_format(text, MESSAGE_BYTES, ". Quantities of a phase:");
-    for (uint32_t i = 0; i < p->n_columns; i++) {
+    for (uint32_t i = 0; i < N_SIGNAL_COLUMNS; i++) {
         append_format(text, MESSAGE_BYTES, "%s phase.%s [%s]", i > 0 ? "," : "", signal_columns[i].name,
                       signal_columns[i].unit);
     }
@@ -108,7 +108,7 @@ static dt_status fail_formula(const parser *p, const char *at, bool with_names, 
     vsnprintf(text + n, sizeof(text) - n, format, ap);
     va_end(ap);
     if (with_names) {
-        list_names(text, p);
+        list_names(text);
     }
     return p->h->fail(p->h, DT_ECONFIG, __FILE__ ":" DT_STR(__LINE__), text);
 }
@@ -316,7 +316,7 @@ static dt_status read_name(parser *p, operand *out)
     const size_t prefix = sizeof(by_phase) - 1;
     const bool is_column = n > prefix && memcmp(from, by_phase, prefix) == 0;
     const formula_name *all = is_column ? signal_columns : signal_quantities;
-    const uint32_t n_all = is_column ? p->n_columns : N_SIGNAL_QUANTITIES;
+    const uint32_t n_all = is_column ? N_SIGNAL_COLUMNS : N_SIGNAL_QUANTITIES;
     for (uint32_t i = 0; i < n_all; i++) {
         if (is_called(all[i].name, from + (is_column ? prefix : 0), n - (is_column ? prefix : 0))) {
             *out = (operand){.low = all[i].low, .high = all[i].high, .is_by_phase = is_column};
@@ -445,8 +445,7 @@ static dt_status read_all(parser *p)
     return DT_OK;
 }
 
-dt_status formulas_init(formulas *f, const dt_host *h, const char *key, const char *text, uint32_t n_columns,
-                        bool is_list)
+dt_status formulas_init(formulas *f, const dt_host *h, const char *key, const char *text, bool is_list)
 {
     *f = (formulas){.h = h};
     const size_t bytes = strlen(text);
@@ -463,7 +462,7 @@ dt_status formulas_init(formulas *f, const dt_host *h, const char *key, const ch
     if (f->text == NULL || f->node == NULL) {
         st = DT_FAIL_H(h, DT_ENOMEM, "no memory for %s", key);
     } else {
-        parser p = {.h = h, .key = key, .text = text, .at = text, .f = f, .n_columns = n_columns, .is_list = is_list};
+        parser p = {.h = h, .key = key, .text = text, .at = text, .f = f, .is_list = is_list};
         memcpy(f->text, text, bytes + 1);
         st = read_all(&p);
     }
@@ -483,25 +482,25 @@ void formulas_fini(formulas *f)
 }
 
 dt_status formulas_read(const dt_host *h, const char *environment, const char *reward_text, const char *observation,
-                        uint32_t n_columns, formulas *reward, formulas *row)
+                        formulas *reward, formulas *row)
 {
     char key[64];
     if (reward_text != NULL) {
         snprintf(key, sizeof(key), "%s.reward", environment);
-        DT_TRY_H(formulas_init(reward, h, key, reward_text, n_columns, false));
+        DT_TRY_H(formulas_init(reward, h, key, reward_text, false));
         if (reward->n == 0) {
             return DT_FAIL_H(h, DT_ECONFIG, "%s is empty; expected delay, queue, pressure or a formula", key);
         }
     }
     snprintf(key, sizeof(key), "%s.observation", environment);
-    return formulas_init(row, h, key, observation, n_columns, true);
+    return formulas_init(row, h, key, observation, true);
 }
 
 dt_status formulas_check(const dt_host *h, const char *environment, const char *reward_text, const char *observation,
-                         uint32_t n_columns, bool signals_learn)
+                         bool signals_learn)
 {
     formulas reward = {.h = NULL}, row = {.h = NULL};
-    dt_status st = formulas_read(h, environment, reward_text, observation, n_columns, &reward, &row);
+    dt_status st = formulas_read(h, environment, reward_text, observation, &reward, &row);
     if (st == DT_OK && !signals_learn && reward.n + row.n > 0) {
         st = DT_FAIL_H(h, DT_ECONFIG, "%s.%s is for signals that learn, not for control = \"vehicles\"", environment,
                        reward.n > 0 ? "reward" : "observation");
@@ -523,7 +522,7 @@ static double evaluate_node(const formulas *f, uint32_t k, const formula_values 
     case QUANTITY:
         return v->signal[n->index];
     case COLUMN:
-        return (double)v->phases[(size_t)phase * v->n_columns + n->index];
+        return (double)v->phases[(size_t)phase * N_SIGNAL_COLUMNS + n->index];
     case ADD:
         return evaluate_node(f, n->a, v, phase) + evaluate_node(f, n->b, v, phase);
     case SUBTRACT:
@@ -599,28 +598,12 @@ const dt_column signal_columns_all[N_PORT_COLUMNS + N_SIGNAL_COLUMNS + 1] = {
 #include "columns.def"
     {.port = NULL}};
 #undef SIGNAL_COLUMN
-#define SIGNAL_COLUMN(ID, name, unit, low, high, meaning)                                                              \
-    {SIGNAL_COLUMN_##ID <= SIGNAL_COLUMN_GREEN ? "phases" : NULL,                                                      \
-     name,                                                                                                             \
-     unit,                                                                                                             \
-     meaning,                                                                                                          \
-     low,                                                                                                              \
-     high,                                                                                                             \
-     SIGNAL_COLUMN_##ID,                                                                                               \
-     1,                                                                                                                \
-     1,                                                                                                                \
-     0},
-const dt_column signal_columns_few[N_PORT_COLUMNS + N_SIGNAL_COLUMNS + 1] = {
-#include "ports.def"
-#include "columns.def"
-    {.port = NULL}};
-#undef SIGNAL_COLUMN
 #undef PORT_COLUMN
 
-uint32_t signal_describe_phases(uint32_t n_columns, dt_column *out)
+uint32_t signal_describe_phases(dt_column *out)
 {
-    memcpy(out, signal_columns_all + N_PORT_COLUMNS, n_columns * sizeof(*out));
-    return n_columns;
+    memcpy(out, signal_columns_all + N_PORT_COLUMNS, N_SIGNAL_COLUMNS * sizeof(*out));
+    return N_SIGNAL_COLUMNS;
 }
 
 uint32_t formulas_describe(const formulas *f, const char *port, uint32_t P, dt_column *out)

@@ -64,23 +64,22 @@ typedef struct formulas { /* n 0: no text was given */
 
 typedef struct formula_values {
     double signal[N_SIGNAL_QUANTITIES];
-    const float *phases; /* [n_phases, n_columns] */
-    uint32_t n_phases, n_columns;
+    const float *phases; /* [n_phases, N_SIGNAL_COLUMNS] */
+    uint32_t n_phases;
 } formula_values;
 
-/* key: of the option, for messages; n_columns: of signal_columns, that there are. is_list: several, by commas, also
+/* key: of the option, for messages. is_list: several, by commas, also
  * with a value per phase; else one, with one value. Empty text is no formula. Errors: DT_ECONFIG (what, at which
  * character, and what is possible), DT_ENOMEM; *f is then empty. */
-dt_status formulas_init(formulas *f, const dt_host *h, const char *key, const char *text, uint32_t n_columns,
-                        bool is_list);
+dt_status formulas_init(formulas *f, const dt_host *h, const char *key, const char *text, bool is_list);
 void formulas_fini(formulas *f);
 /* The options `reward` and `observation` of an environment, whose name starts the key in messages. reward_text: NULL
  * where a built-in reward was chosen; an empty one is rejected. Errors: as formulas_init; pass both to formulas_fini.
  * formulas_check does the same without keeping them; if signals do not learn, a formula is DT_ECONFIG. */
 dt_status formulas_read(const dt_host *h, const char *environment, const char *reward_text, const char *observation,
-                        uint32_t n_columns, formulas *reward, formulas *row);
+                        formulas *reward, formulas *row);
 dt_status formulas_check(const dt_host *h, const char *environment, const char *reward_text, const char *observation,
-                         uint32_t n_columns, bool signals_learn);
+                         bool signals_learn);
 /* Item i; of a phase where it is by phase. Finite for quantities within their ranges unless products overflow. */
 double formula_value(const formulas *f, uint32_t i, const formula_values *v, uint32_t phase);
 /* Numbers of a row of all items: one each, P of those by phase. */
@@ -89,7 +88,7 @@ uint32_t formulas_width(const formulas *f, uint32_t P);
  */
 bool formulas_row(const formulas *f, const formula_values *v, uint32_t P, float *out, uint32_t *bad_p);
 
-/* Extension dtrain.columns/1: ports.def, then all columns of phases, and those up to GREEN. */
+/* Extension dtrain.columns/1: ports.def, then columns.def */
 #define PORT_COLUMN(port, name, unit, low, high, meaning, first, n) +1
 enum {
     N_PORT_COLUMNS = 0
@@ -97,12 +96,11 @@ enum {
 };
 #undef PORT_COLUMN
 extern const dt_column signal_columns_all[N_PORT_COLUMNS + N_SIGNAL_COLUMNS + 1];
-extern const dt_column signal_columns_few[N_PORT_COLUMNS + N_SIGNAL_COLUMNS + 1];
 
 /* What columns hold (dt_column), for people: one, and into out, which return how many. Of the observation phases
- * [A P n_columns]; of the row of all items, in a port; of those of the ports that ports.def has. */
+ * [A P N_SIGNAL_COLUMNS]; of the row of all items, in a port; of those of the ports that ports.def has. */
 dt_column signal_column(const char *port, const formula_name *what, uint32_t first, uint32_t n, uint32_t stride);
-uint32_t signal_describe_phases(uint32_t n_columns, dt_column *out);
+uint32_t signal_describe_phases(dt_column *out);
 uint32_t formulas_describe(const formulas *f, const char *port, uint32_t P, dt_column *out);
 uint32_t signal_describe_ports(const dt_port *port, uint32_t n_ports, dt_column *out);
 

@@ -58,11 +58,11 @@ tests_env_traffic_test_history_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $
 tests_env_traffic_test_history_LDADD = $(traffic_la) $(mock_la) $(CMOCKA_LIBS) $(traffic_libs) -ldl
 dt_tests += tests/env_traffic/test_pairs
 tests_env_traffic_test_pairs_SOURCES = tests/env_traffic/test_pairs.c tests/env_traffic/rig.h \
-	plugins/env_traffic/observe.c $(signals_sources)
+	plugins/env_traffic/detect.c plugins/env_traffic/observe.c $(signals_sources)
 tests_env_traffic_test_pairs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
 tests_env_traffic_test_pairs_LDADD = $(traffic_la) $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) $(traffic_libs) -ldl
 dt_tests += tests/env_traffic/test_gaps
 tests_env_traffic_test_gaps_SOURCES = tests/env_traffic/test_gaps.c tests/env_traffic/rig.h \
-	plugins/env_traffic/observe.c $(signals_sources)
+	plugins/env_traffic/detect.c plugins/env_traffic/observe.c $(signals_sources)
 tests_env_traffic_test_gaps_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
 tests_env_traffic_test_gaps_LDADD = $(traffic_la) $(mock_la) $(CMOCKA_LIBS) $(traffic_libs) -ldl

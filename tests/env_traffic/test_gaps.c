@@ -527,14 +527,17 @@ static void test_detected(void **state)
     sim *s = &r.sim;
     const net_junction *j = &s->net.junction[0];
     const int32_t D = observe_signal_width(&s->net), P = s->net.most_phases;
-    float *signal = calloc((size_t)D, sizeof(*signal)), *phases = calloc((size_t)P * PHASE_FEATURES, sizeof(*phases));
+    float *signal = calloc((size_t)D, sizeof(*signal)), *phases = calloc((size_t)P * N_SIGNAL_COLUMNS, sizeof(*phases));
     int32_t neighbour[NET_MAX_ARMS];
     put_before(s, WEST + STRAIGHT, 3, 0);
     put_before(s, WEST + STRAIGHT, 19.9, 0.05);
     put_before(s, WEST + STRAIGHT, 40, 5);
     put_before(s, WEST + STRAIGHT, 60.1, 0);
     s->lane[link_of(s, WEST + STRAIGHT)->from].stood_s = 17;
-    observe_signals(s, signal, phases, neighbour);
+    detectors d;
+    assert_int_equal(detect_init(&d, s), DT_OK);
+    detect_read(&d, s);
+    observe_signals(s, &d, signal, phases, neighbour);
     const float *lane = NULL; /* the one with vehicles, behind 2 Q + 3 columns */
     const int32_t Q = P < 4 ? 4 : P;
     for (int32_t at = 2 * Q + 3; at + 4 <= D; at += 4) {
@@ -549,7 +552,7 @@ static void test_detected(void **state)
     rig_near((double)lane[2], 3, 1e-5);
     rig_near((double)lane[3], 17, 1e-5);
     for (int32_t p = 0; p < j->n_phases; p++) {
-        const float *f = phases + p * PHASE_FEATURES;
+        const float *f = phases + p * N_SIGNAL_COLUMNS;
         const bool serves = net_has(&j->phase[p].green, WEST + STRAIGHT);
         const bool any = (j->phase[p].green.word[0] >> WEST & 7) != 0; /* their lane gets green for some way */
         rig_near((double)f[0], any ? 3 : 0, 0);
@@ -559,8 +562,47 @@ static void test_detected(void **state)
         rig_near((double)f[8], serves ? 3 : 0, 0);
         rig_near((double)f[9], serves ? 2 : 0, 0);
     }
+    detect_fini(&d);
     free(signal);
     free(phases);
+    rig_close(&r);
+}
+
+/* A vehicle on its way over one junction is detected at the next one already, as far as the range reaches. */
+static void test_detected_before_the_lane(void **state)
+{
+    static const char *const set[] = {PLAIN,         "scenario=grid", "rows=1", "cols=2", "control=signals",
+                                      "length_m=60", "detector_m=80", NULL};
+    sim_rig r;
+    open_empty(&r, set);
+    sim *s = &r.sim;
+    const net_junction *j = &s->net.junction[0];
+    int32_t k = j->link;
+    while (s->net.edge[s->net.link[k].edge].junction != 1) {
+        k++;
+    }
+    const net_link *l = &s->net.link[k];
+    const double lane_m = s->net.lane[l->to].length, via_m = s->net.lane[l->via].length;
+    detectors d;
+    assert_int_equal(detect_init(&d, s), DT_OK);
+    assert_true(lane_m < 80 && d.entry[l->to] != NET_NONE && d.reach_m[l->via] == lane_m);
+    assert_true(place_insert(s, l->via, 1, 0.05, 0, NET_NONE) != NET_NONE);
+    s->lane[l->via].stood_s = 9;
+    detect_read(&d, s);
+    const signal_lane *seen = &d.lane[d.entry[l->to]];
+    const bool is_within = via_m - 1 + lane_m <= 80;
+    assert_int_equal(seen->n, is_within);
+    assert_int_equal(seen->standing, is_within);
+    assert_true(is_within);
+    rig_near(seen->first_m, via_m - 1 + lane_m, 1e-9);
+    rig_near(seen->stood_s, 9, 0);
+    assert_int_equal(d.lane[d.entry[l->from]].n, 0); /* it has passed that line */
+    detect_fini(&d);
+    r.config->detector_m = lane_m; /* the lane alone */
+    assert_int_equal(detect_init(&d, s), DT_OK);
+    detect_read(&d, s);
+    assert_int_equal(d.lane[d.entry[l->to]].n, 0);
+    detect_fini(&d);
     rig_close(&r);
 }
 
@@ -579,6 +621,7 @@ int main(void)
         cmocka_unit_test(test_stop_at_the_line),
         cmocka_unit_test(test_observed),
         cmocka_unit_test(test_detected),
+        cmocka_unit_test(test_detected_before_the_lane),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

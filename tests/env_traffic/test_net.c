@@ -56,7 +56,6 @@ static void test_net_is_kept(void **test)
     assert_int_equal(n->n_junctions, 2);
     assert_int_equal(n->n_signals, 1);
     assert_int_equal(n->most_phases, 2);
-    assert_int_equal(n->most_arms, 2);
     assert_int_equal(n->most_slots, 3);
     double total = 0, fastest = 0;
     for (int32_t k = 0; k < n->n_lanes; k++) {

@@ -20,7 +20,7 @@ static const float table[2][N_SIGNAL_COLUMNS] = {{[SIGNAL_COLUMN_NEAR] = 3, [SIG
 
 static formula_values values(void)
 {
-    formula_values v = {.phases = table[0], .n_phases = 2, .n_columns = N_SIGNAL_COLUMNS};
+    formula_values v = {.phases = table[0], .n_phases = 2};
     v.signal[SIGNAL_QUEUE] = 7;
     v.signal[SIGNAL_PRESSURE] = -4;
     v.signal[SIGNAL_WAITING] = 600;
@@ -55,7 +55,7 @@ static void test_values(void **state)
     mock_host_init(&h);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         formulas f;
-        if (formulas_init(&f, &h.host, "reward", cases[i].text, N_SIGNAL_COLUMNS, false) != DT_OK) {
+        if (formulas_init(&f, &h.host, "reward", cases[i].text, false) != DT_OK) {
             fail_msg("%s: %s", cases[i].text, h.message);
         }
         assert_int_equal(f.n, 1);
@@ -80,7 +80,7 @@ static void test_rows(void **state)
     assert_int_equal(formulas_init(&f, &h.host, "obs",
                                    "queue, phase.near ,min(waiting_s,500)/500, phase.near*3/ "
                                    "(1 + 0.25*phase.red_s)",
-                                   N_SIGNAL_COLUMNS, true),
+                                   true),
                      DT_OK);
     assert_int_equal(f.n, 4);
     assert_int_equal(formulas_width(&f, P), 2 * P + 2);
@@ -93,11 +93,10 @@ static void test_rows(void **state)
     assert_int_equal(f.item[1].quantity, SIGNAL_COLUMN_NEAR);
     assert_true(f.item[1].is_by_phase && !f.item[2].is_by_phase && f.item[2].quantity == -1);
     formulas_fini(&f);
-    assert_int_equal(formulas_init(&f, &h.host, "obs", " \t ", N_SIGNAL_COLUMNS, true), DT_OK);
+    assert_int_equal(formulas_init(&f, &h.host, "obs", " \t ", true), DT_OK);
     assert_int_equal(f.n, 0);
     formulas_fini(&f);
-    assert_int_equal(formulas_init(&f, &h.host, "obs", "1e9*waiting_s*1e9*waiting_s*1e9*1e9", N_SIGNAL_COLUMNS, true),
-                     DT_OK);
+    assert_int_equal(formulas_init(&f, &h.host, "obs", "1e9*waiting_s*1e9*waiting_s*1e9*1e9", true), DT_OK);
     assert_false(formulas_row(&f, &v, P, row, &bad));
     assert_int_equal(bad, 0);
     formulas_fini(&f);
@@ -147,16 +146,13 @@ static void test_rejected(void **state)
     mock_host_init(&h);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         formulas f;
-        assert_int_equal(formulas_init(&f, &h.host, "key", cases[i].text, N_SIGNAL_COLUMNS, cases[i].is_list),
-                         DT_ECONFIG);
+        assert_int_equal(formulas_init(&f, &h.host, "key", cases[i].text, cases[i].is_list), DT_ECONFIG);
         if (strstr(h.message, cases[i].said) == NULL) {
             fail_msg("%s: %s", cases[i].text, h.message);
         }
         assert_true(f.n == 0 && f.text == NULL);
         assert_int_equal(h.n_live, 0);
     }
-    formulas f; /* an environment that has only some of the columns */
-    assert_int_equal(formulas_init(&f, &h.host, "key", "phase.due", SIGNAL_COLUMN_DUE, true), DT_ECONFIG);
 }
 
 /* Text of any length and depth is read to its end or rejected. */
@@ -174,7 +170,7 @@ static void test_sizes(void **state)
                 strcpy(text + k * strlen(unit[i]), unit[i]);
             }
             strcat(text, "1");
-            if (formulas_init(&f, &h.host, "key", text, N_SIGNAL_COLUMNS, true) == DT_OK) {
+            if (formulas_init(&f, &h.host, "key", text, true) == DT_OK) {
                 const formula_values v = values();
                 assert_false(isnan(formula_value(&f, 0, &v, 0)));
             }
@@ -183,7 +179,7 @@ static void test_sizes(void **state)
     }
     for (int64_t n = 1; n <= 2; n++) {
         h.fail_alloc = n;
-        assert_int_equal(formulas_init(&f, &h.host, "key", "queue", N_SIGNAL_COLUMNS, true), DT_ENOMEM);
+        assert_int_equal(formulas_init(&f, &h.host, "key", "queue", true), DT_ENOMEM);
     }
     h.fail_alloc = 0;
     assert_int_equal(h.n_live, 0);
