@@ -75,7 +75,7 @@ typedef struct signal_view {                      /* vehicles of an agent, for f
     uint32_t reserved;
 } signal_view;
 
-typedef struct lane_first { /* beside signal_lane */
+typedef struct lane_first { /* more of a signal_lane */
     int64_t number;         /* of the first vehicle */
     uint32_t link;          /* that it takes */
     uint32_t reserved;

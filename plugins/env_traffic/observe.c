@@ -329,7 +329,7 @@ static void observe_row(const sim *s, const detectors *d, int32_t junction, floa
     }
 }
 
-/* The signals at the other ends of the arms of signal k, by arm; of more than N_NEIGHBOURS arms, those that have one. */
+/* The signals at the other ends of the arms of signal k, by arm; of more than N_NEIGHBOURS arms, those with one. */
 static void observe_adjacent(const net_junction *j, int32_t k, int32_t *out)
 {
     const bool are_many = j->n_arms > N_NEIGHBOURS;

@@ -24,7 +24,9 @@ static void write_lanes(const signal_shape *s, const signal_now *now, uint32_t p
         pressure += now->halting_before[i];
     }
     for (uint32_t i = 0; i < s->n_out; i++) {
-        pressure -= s->out_lane[p * s->n_out + i] != 0 ? now->halting_after[i] : 0;
+        if (s->out_lane[p * s->n_out + i] != 0) {
+            pressure -= now->halting_after[i];
+        }
     }
     out[SIGNAL_COLUMN_VEHICLES] = (float)n;
     out[SIGNAL_COLUMN_STANDING] = (float)standing;
