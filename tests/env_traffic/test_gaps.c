@@ -561,6 +561,10 @@ static void test_detected(void **state)
         rig_near((double)f[6], any ? 17 : 0, 1e-5);
         rig_near((double)f[8], serves ? 3 : 0, 0);
         rig_near((double)f[9], serves ? 2 : 0, 0);
+        rig_near((double)f[13], any ? 2 : 0, 0);                     /* on the one lane */
+        rig_near((double)f[14], any && 40 <= 5 * s->c->action_s, 0); /* the one that moves */
+        rig_near((double)f[15], any ? (0.05 + 5) / 3 : 0, 1e-6);
+        rig_near((double)f[16], any ? 3 : 60, 1e-5);
     }
     detect_fini(&d);
     free(signal);
@@ -597,6 +601,9 @@ static void test_detected_before_the_lane(void **state)
     rig_near(seen->first_m, via_m - 1 + lane_m, 1e-9);
     rig_near(seen->stood_s, 9, 0);
     assert_int_equal(d.lane[d.entry[l->from]].n, 0); /* it has passed that line */
+    s->v[slot_front(&s->lane[l->via])] = 80 / s->c->action_s;
+    detect_read(&d, s);
+    assert_true(seen->due == 1 && seen->standing == 0 && seen->stood_s == 0);
     detect_fini(&d);
     r.config->detector_m = lane_m; /* the lane alone */
     assert_int_equal(detect_init(&d, s), DT_OK);
