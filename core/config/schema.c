@@ -349,11 +349,16 @@ const dt_option dt_schema_stop[] = {
         "maximum optimizer steps of the phase; 0 = no limit"),
     ROW(dt_stop_opts, time, F64, 0, "0", "s", 0, 1e9, NULL, "maximum seconds of the phase; 0 = no limit"),
     ROW(dt_stop_opts, metric, STR, 0, "", NULL, 0, 0, NULL,
-        "evaluation metric, such as return/mean, that ends the phase by above or below"),
+        "evaluation metric, such as return/mean, that ends the phase by above, below or patience"),
     ROW(dt_stop_opts, above, F64, 0, "0", "1", -INFINITY, INFINITY, NULL,
         "end the phase when the metric is this or more; not given = never"),
     ROW(dt_stop_opts, below, F64, 0, "0", "1", -INFINITY, INFINITY, NULL,
         "end the phase when the metric is this or less; not given = never"),
+    ROW(dt_stop_opts, patience, I64, 0, "0", "evaluations", 0, 1000000, NULL,
+        "end the phase after this number of evaluations in a row without an improvement of the metric: a larger value, "
+        "with min: before its name a smaller one; 0 = never"),
+    ROW(dt_stop_opts, min_delta, F64, 0, "0", NULL, 0, 1e300, NULL,
+        "of patience: the best value must change by more than this to count as an improvement"),
     DT_OPTION_END};
 /* clang-format on */
 
@@ -608,11 +613,21 @@ static dt_status read_stop(dt_config *c, const dt_node *phase, int64_t number, d
     DT_TRY(dt_group_read(c, dt_schema_stop, stop, path, out_p, sizeof(*out_p)));
     out_p->has_above = dt_node_find(stop, "above") != NULL;
     out_p->has_below = dt_node_find(stop, "below") != NULL;
-    if (out_p->metric[0] != '\0' && !out_p->has_above && !out_p->has_below) {
-        return dt_node_fail(stop, path, "metric needs above or below: { metric = \"return/mean\"; above = -150.0; }");
+    const bool has_rule = out_p->has_above || out_p->has_below || out_p->patience > 0;
+    out_p->is_min = strncmp(out_p->metric, "min:", 4) == 0;
+    if (out_p->is_min) {
+        out_p->metric += 4;
     }
-    if (out_p->metric[0] == '\0' && (out_p->has_above || out_p->has_below)) {
-        return dt_node_fail(stop, path, "above and below need metric: { metric = \"return/mean\"; above = -150.0; }");
+    if (out_p->metric[0] != '\0' && !has_rule) {
+        return dt_node_fail(stop, path,
+                            "metric needs above, below or patience: { metric = \"return/mean\"; above = -150.0; }");
+    }
+    if (out_p->metric[0] == '\0' && has_rule) {
+        return dt_node_fail(stop, path,
+                            "above, below and patience need metric: { metric = \"return/mean\"; above = -150.0; }");
+    }
+    if (out_p->patience == 0 && dt_node_find(stop, "min_delta") != NULL) {
+        return dt_node_fail(stop, path, "min_delta needs patience: { metric = \"return/mean\"; patience = 5; }");
     }
     return DT_OK;
 }

@@ -154,9 +154,11 @@ typedef struct dt_phase_opts {
 typedef struct dt_stop_opts { /* its stop group; 0 = no limit */
     int64_t epochs, iterations, steps;
     double time;        /* s */
-    const char *metric; /* a result of evaluation, "": none */
+    const char *metric; /* a result of evaluation, "": none; without its prefix "min:" */
     double above, below;
-    bool has_above, has_below;
+    int64_t patience; /* evaluations without an improvement by more than min_delta */
+    double min_delta;
+    bool has_above, has_below, is_min;
 } dt_stop_opts;
 
 typedef struct dt_sections { /* the host's sections as a phase sees them */

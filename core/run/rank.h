@@ -107,9 +107,10 @@ typedef struct dt_rank {
     uint64_t n_empty;        /* rank 0: steps without a sample that were recorded */
     uint64_t epoch;          /* epochs of the phase that are done */
     uint32_t pending;        /* DT_PENDING_* */
-    uint32_t n_lost;         /* instances of this rank's environments, as far as they are known */
-    dt_forecast forecast;    /* rank 0 */
-    bool has_peak;           /* rank 0: the peak of resident memory is that of the phase */
+    dt_snapshot_patience patience; /* rank 0 */
+    uint32_t n_lost;               /* instances of this rank's environments, as far as they are known */
+    dt_forecast forecast;          /* rank 0 */
+    bool has_peak;                 /* rank 0: the peak of resident memory is that of the phase */
     dt_memory_watch watch;
     dt_device_watch device; /* rank 0 */
     dt_error error;

@@ -100,6 +100,23 @@ static dt_status find_result(const dt_stage *stage, const char *option, const ch
     return DT_OK;
 }
 
+/* stop.patience: has the result not improved for so many evaluations? What is no number is no improvement. */
+static bool is_patience_over(dt_rank *k, double value)
+{
+    const dt_stop_opts *o = &k->stop;
+    dt_snapshot_patience *p = &k->patience;
+    if (o->patience == 0) {
+        return false;
+    }
+    const double gain = o->is_min ? p->best - value : value - p->best;
+    if (isfinite(value) && (!p->has_best || gain > o->min_delta)) {
+        *p = (dt_snapshot_patience){.has_best = true, .best = value};
+    } else {
+        p->n_stale++;
+    }
+    return p->n_stale >= o->patience;
+}
+
 /* Rank 0 has the results; met_p: whether they end the phase. */
 static dt_status check_stop_target(dt_rank *k, bool *met_p)
 {
@@ -114,9 +131,14 @@ static dt_status check_stop_target(dt_rank *k, bool *met_p)
     k->n_target_known += !isnan(value);
     met |= o->has_above && value >= o->above;
     met |= o->has_below && value <= o->below;
+    const bool is_stale = dt_rank_is_first(k) && is_patience_over(k, value);
+    met |= is_stale;
     DT_TRY(dt_comm_broadcast(k->comm, 0, &met, sizeof(met)));
     *met_p = met != 0;
-    if (met != 0 && dt_rank_is_first(k)) {
+    if (is_stale) {
+        dt_log(DT_LOG_INFO, "%s has not improved for %lld evaluations: the phase ends", o->metric,
+               (long long)k->patience.n_stale);
+    } else if (met != 0 && dt_rank_is_first(k)) {
         dt_log(DT_LOG_INFO, "%s is %g: the phase ends", o->metric, value);
     }
     return DT_OK;

@@ -288,6 +288,7 @@ static dt_status train_phase(dt_rank *k, int64_t index)
     const bool has_all = has_all_steps(k);
     dt_rank_begin_progress(k);
     k->pending = is_resumed(k, index) ? k->r->start.pending : DT_PENDING_NONE;
+    k->patience = is_resumed(k, index) ? k->r->start.patience : (dt_snapshot_patience){.n_stale = 0};
     const dt_status st = k->pending != DT_PENDING_NONE ? dt_rank_run_pending(k) : DT_OK;
     if (st != DT_OK) {
         return st;

@@ -42,6 +42,7 @@ dt_snapshot_desc dt_rank_describe_snapshot(const dt_rank *k)
                               .ranks = dt_comm_size(k->comm),
                               .n_shards = count_shards(k),
                               .pending = k->pending,
+                              .patience = k->patience,
                               .is_evaluated = k->evaluated_step == dt_rank_global_step(k)};
 }
 

@@ -160,6 +160,7 @@ static dt_status continue_from_checkpoint(const dt_session *s, dt_run_start *c)
     c->begin = at.phase_index;
     c->base_step = at.base_step;
     c->pending = at.pending;
+    c->patience = at.patience;
     DT_TRY(check_phase(s, info, c));
     DT_TRY(check_range(s, info, c));
     DT_TRY(check_cpu(s, info, c));

@@ -9,15 +9,17 @@
 #include "state/checkpoint/checkpoint.h"
 #include "comm/comm.h"
 #include "run/session.h"
+#include "state/snapshot/snapshot.h"
 
 typedef struct dt_run_start {
-    dt_ckpt *resume;    /* inside the first phase; NULL: it begins with its first weights */
-    int64_t begin;      /* the first phase to be entered; at or past session.last: nothing is left to do */
-    uint64_t base_step; /* steps of the phases before it */
-    uint64_t spent_ms;  /* on the first phase already */
-    bool is_other_cpu;  /* the checkpoint was computed in another arithmetic class than this process's */
-    bool is_other_sum;  /* gradients were summed in another order: engine.reduction = fast on other ranks */
-    uint32_t pending;   /* DT_PENDING_* of the first phase, before it continues */
+    dt_ckpt *resume;               /* inside the first phase; NULL: it begins with its first weights */
+    int64_t begin;                 /* the first phase to be entered; at or past session.last: nothing is left to do */
+    uint64_t base_step;            /* steps of the phases before it */
+    uint64_t spent_ms;             /* on the first phase already */
+    bool is_other_cpu;             /* the checkpoint was computed in another arithmetic class than this process's */
+    bool is_other_sum;             /* gradients were summed in another order: engine.reduction = fast on other ranks */
+    uint32_t pending;              /* DT_PENDING_* of the first phase, before it continues */
+    dt_snapshot_patience patience; /* of the first phase; of rank 0 */
 } dt_run_start;
 
 /* From a checkpoint or a run's newest one, within the phases that were asked for (--phase). A phase that is over, by a

@@ -2,7 +2,7 @@
 dt_tests += tests/run/test_expect tests/run/test_folders tests/run/test_roofline tests/run/test_rank_load tests/run/test_rank_rules tests/run/test_run_start tests/run/test_fit tests/run/test_memory_watch tests/run/test_result_text
 tests_run_test_rank_load_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 dt_scripts += tests/run/diskfull.sh tests/run/faults.sh tests/run/foreign.sh \
-	tests/run/import.sh tests/run/judged.sh tests/run/kills.sh tests/run/logs.sh tests/run/mismatch.sh \
+	tests/run/import.sh tests/run/judged.sh tests/run/kills.sh tests/run/logs.sh tests/run/mismatch.sh tests/run/patience.sh \
 	tests/run/phases.sh tests/run/records.sh tests/run/refused.sh tests/run/regions.sh tests/run/signals.sh \
 	tests/run/stream.sh tests/run/trace.sh tests/run/unjudged.sh tests/run/workers.sh
 dt_whole_run_scripts += tests/run/again.sh tests/run/batch.sh tests/run/feeding.sh tests/run/fit.sh tests/run/points.sh \
@@ -12,7 +12,7 @@ dt_longer_tests += tests/run/memory.sh tests/run/processes.sh tests/run/rank_kil
 dt_training_scripts += tests/run/memory.sh tests/run/numbers.sh tests/run/profiles.sh tests/run/widths.sh
 tests/run/again.log tests/run/batch.log tests/run/diskfull.log tests/run/elastic.log tests/run/faults.log tests/run/feeding.log tests/run/fit.log \
 	tests/run/foreign.log tests/run/import.log tests/run/judged.log tests/run/kills.log tests/run/logs.log \
-	tests/run/memory.log tests/run/mismatch.log tests/run/numbers.log tests/run/phases.log tests/run/processes.log tests/run/profiles.log \
+	tests/run/memory.log tests/run/mismatch.log tests/run/numbers.log tests/run/patience.log tests/run/phases.log tests/run/processes.log tests/run/profiles.log \
 	tests/run/ranks.log tests/run/records.log tests/run/refused.log \
 	tests/run/resume.log tests/run/regions.log tests/run/roads.log tests/run/signals.log tests/run/stream.log tests/run/sums.log tests/run/sums_mpi.log tests/run/trace.log \
 	tests/run/unjudged.log tests/run/widths.log tests/run/workers.log: \

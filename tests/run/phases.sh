@@ -265,9 +265,9 @@ says "phases.0.stop.iterations = \"2\" from --set" "phases.1"
 only 2 --set stop.metric=return/mean --dry-run
 says "stop.metric = " "stop belongs in an entry of phases: phases.0.stop.metric"
 train 2 valueless "{ $two }, { plugin = \"phase2_ppo\"; stop = { metric = \"return/mean\"; }; }"
-says "phases.1.stop" "metric needs above or below"
+says "phases.1.stop" "metric needs above, below or patience"
 train 2 nameless "{ plugin = \"phase2_ppo\"; stop = { below = 3.0; }; }"
-says "above and below need metric"
+says "above, below and patience need metric"
 train 75 clock "{ plugin = \"phase1_world_model\"; stop = { time = 3.0; epochs = 1000000; }; }" --max-time 2
 "$dtrain" run --resume "$work/clock" -q >"$work/out" 2>"$work/err" || fail "a stop by time, resumed: $?"
 spent=$(sed -n '$s/.*"wall_s":\([0-9]*\).*/\1/p' "$work/clock/metrics.jsonl")

@@ -165,6 +165,28 @@ static void test_stop_target(void **state)
     assert_false(is_target_met(1.5));
 }
 
+static void test_patience(void **state)
+{
+    k.stop.metric = "score";
+    k.stop.patience = 2;
+    k.stop.min_delta = 0.5;
+    static const struct {
+        double value;
+        bool is_met;
+    } rising[] = {{NAN, false}, {1, false}, {1.5, false}, {1.75, false}, {2, false}, {INFINITY, true}};
+    for (size_t i = 0; i < sizeof(rising) / sizeof(rising[0]); i++) {
+        assert_int_equal(is_target_met(rising[i].value), rising[i].is_met);
+    }
+    assert_true(k.patience.has_best && k.patience.best == 1.75 && k.patience.n_stale == 2);
+    k.patience = (dt_snapshot_patience){.n_stale = 0};
+    k.stop.is_min = true;
+    assert_false(is_target_met(3));
+    assert_false(is_target_met(2));
+    assert_false(is_target_met(4));
+    assert_true(is_target_met(1.5));
+    assert_true(k.patience.best == 2);
+}
+
 /* ---- checkpoint.best_by ------------------------------------------------------------------------------------------ */
 
 static bool is_mistake(const dt_session *s, int64_t index, const char *best_by, int64_t n_without_best)
@@ -311,8 +333,9 @@ static void test_histograms_due(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {OF(test_stop_rules),  OF(test_checkpoint_due), OF(test_retry_delay),
-                                       OF(test_stop_target), OF(test_best_by),        OF(test_limit_warnings),
-                                       OF(test_part_done),   OF(test_trend),          OF(test_histograms_due)};
+    const struct CMUnitTest tests[] = {OF(test_stop_rules),     OF(test_checkpoint_due), OF(test_retry_delay),
+                                       OF(test_stop_target),    OF(test_patience),       OF(test_best_by),
+                                       OF(test_limit_warnings), OF(test_part_done),      OF(test_trend),
+                                       OF(test_histograms_due)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,11 +24,18 @@ typedef struct dt_snapshot_backup {
 /* What was interrupted after the step of a checkpoint: an evaluation, or the end of the phase with its evaluation. */
 enum { DT_PENDING_NONE = 0, DT_PENDING_EVALUATION, DT_PENDING_END };
 
+typedef struct dt_snapshot_patience { /* of stop.patience; all 0: nothing was evaluated */
+    bool has_best;
+    double best;     /* finite */
+    int64_t n_stale; /* evaluations since */
+} dt_snapshot_patience;
+
 typedef struct dt_snapshot_place { /* where the phase of a checkpoint is */
     int64_t phase_index;
     uint64_t step, base_step;
     bool phase_end;
     uint32_t pending; /* DT_PENDING_* */
+    dt_snapshot_patience patience;
 } dt_snapshot_place;
 
 typedef struct dt_snapshot_desc {
@@ -40,6 +47,7 @@ typedef struct dt_snapshot_desc {
     uint32_t ranks;
     uint32_t n_shards; /* of the optimizer's state: ranks that write; 1: rank 0 alone */
     uint32_t pending;  /* DT_PENDING_* */
+    dt_snapshot_patience patience;
     bool phase_end;
     bool is_evaluated;                /* the results of the stage are of this step */
     const dt_snapshot_backup *backup; /* NULL: the stage as it is */

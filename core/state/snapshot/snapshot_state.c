@@ -135,7 +135,7 @@ static void write_trainers(const dt_stage *s, dt_json_out *o)
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-typedef enum field_kind { TEXT, INTEGER, OPTIONAL_INTEGER, REAL, LIST } field_kind;
+typedef enum field_kind { TEXT, INTEGER, OPTIONAL_INTEGER, REAL, OPTIONAL_REAL, LIST } field_kind;
 
 typedef struct field {
     const char *key;
@@ -162,6 +162,8 @@ static const field fields[] = {
     {"seed", INTEGER, AT(seed), NULL, NULL},
     {"owed", OPTIONAL_INTEGER, AT(pending), NULL, NULL},
     {"env_steps", OPTIONAL_INTEGER, AT(env_steps), NULL, NULL},
+    {"stop_best", OPTIONAL_REAL, AT(stop_best), NULL, NULL},
+    {"stop_stale", OPTIONAL_INTEGER, AT(n_stale), NULL, NULL},
     {"models", LIST, AT(models), write_models, NULL},
     {"stores", LIST, AT(stores), write_stores, NULL},
     {"stream", LIST, AT(stream), write_stream, has_stream},
@@ -186,6 +188,11 @@ static void write_field(dt_state *v, const field *f, const dt_stage *s, dt_json_
     case TEXT:
         dt_json_str(o, f->key, *(const char **)member_of_state(v, f));
         break;
+    case OPTIONAL_REAL:
+        if (isnan(*(double *)member_of_state(v, f))) {
+            break;
+        }
+        /* fall through */
     case REAL:
         dt_json_f64(o, f->key, *(double *)member_of_state(v, f));
         break;
@@ -216,9 +223,9 @@ static void read_field(dt_state *v, const field *f, const dt_json_token *t)
         } else if (t->kind == DT_JSON_NUMBER && t->is_integer) {
             dt_str_addf(&list->lines, "%" PRId64 "\n", t->integer);
         }
-    } else if (f->kind == REAL && t->kind == DT_JSON_NUMBER) {
+    } else if ((f->kind == REAL || f->kind == OPTIONAL_REAL) && t->kind == DT_JSON_NUMBER) {
         *(double *)member_of_state(v, f) = t->number;
-    } else if (f->kind != TEXT && f->kind != REAL && t->kind == DT_JSON_NUMBER && t->is_integer) {
+    } else if ((f->kind == INTEGER || f->kind == OPTIONAL_INTEGER) && t->kind == DT_JSON_NUMBER && t->is_integer) {
         *(int64_t *)member_of_state(v, f) = t->integer;
     }
 }
@@ -242,7 +249,9 @@ static void collect_values(const dt_stage *s, const dt_snapshot_desc *d, const d
                     .steps_per_epoch = (int64_t)dt_trainer_steps_per_epoch(s->trainer),
                     .seed = (int64_t)s->d.seed,
                     .pending = d->pending != DT_PENDING_NONE ? (int64_t)d->pending : DT_STATE_ABSENT,
-                    .env_steps = has_env_steps ? (int64_t)backup->env_steps : DT_STATE_ABSENT};
+                    .env_steps = has_env_steps ? (int64_t)backup->env_steps : DT_STATE_ABSENT,
+                    .stop_best = d->patience.has_best ? d->patience.best : (double)NAN,
+                    .n_stale = d->patience.n_stale > 0 ? d->patience.n_stale : DT_STATE_ABSENT};
 }
 
 void dt_state_write(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, dt_str *out)
@@ -277,7 +286,7 @@ dt_status dt_state_read(const dt_ckpt *c, dt_state *out)
     const field *of = NULL; /* of the last key: a list has several values */
     dt_json *j = NULL;
     dt_json_token t;
-    *out = (dt_state){.loss_scale = NAN};
+    *out = (dt_state){.loss_scale = NAN, .stop_best = NAN};
     for (size_t i = 0; i < N_FIELDS; i++) {
         if (fields[i].kind == INTEGER || fields[i].kind == OPTIONAL_INTEGER) {
             *(int64_t *)member_of_state(out, &fields[i]) = DT_STATE_ABSENT;
@@ -483,13 +492,15 @@ dt_status dt_snapshot_read_position(const dt_ckpt *c, dt_snapshot_place *out)
         st = check_position(&v, info);
     }
     const bool is_none = v.pending == DT_STATE_ABSENT || v.pending == DT_PENDING_NONE;
-    *out = (dt_snapshot_place){.phase_index = info->phase_index,
-                               .step = (uint64_t)v.step,
-                               .base_step = (uint64_t)v.base_step,
-                               .phase_end = info->phase_end,
-                               .pending = is_none                       ? DT_PENDING_NONE
-                                          : v.pending == DT_PENDING_END ? DT_PENDING_END
-                                                                        : DT_PENDING_EVALUATION};
+    *out = (dt_snapshot_place){
+        .phase_index = info->phase_index,
+        .step = (uint64_t)v.step,
+        .base_step = (uint64_t)v.base_step,
+        .phase_end = info->phase_end,
+        .patience = {.has_best = !isnan(v.stop_best), .best = v.stop_best, .n_stale = v.n_stale > 0 ? v.n_stale : 0},
+        .pending = is_none                       ? DT_PENDING_NONE
+                   : v.pending == DT_PENDING_END ? DT_PENDING_END
+                                                 : DT_PENDING_EVALUATION};
     dt_state_fini(&v);
     return st;
 }

@@ -18,12 +18,13 @@ typedef struct dt_state_list { /* strings, or integers in decimal digits: a line
     bool is_there;
 } dt_state_list;
 
-typedef struct dt_state { /* integers that a checkpoint lacks are DT_STATE_ABSENT, the scale NAN */
+typedef struct dt_state { /* integers that a checkpoint lacks are DT_STATE_ABSENT, real numbers NAN */
     const char *phase;    /* saving only */
     int64_t phase_index, step, base_step;
     int64_t updates, passed, good_steps, tolerance, skips, overflows;
     double loss_scale;
-    int64_t steps_per_epoch, seed, pending, env_steps;
+    int64_t steps_per_epoch, seed, pending, env_steps, n_stale;
+    double stop_best;
     dt_state_list models, stores, stream, loaded_roles, groups, group_updates, trainers; /* reading only */
 } dt_state;
 

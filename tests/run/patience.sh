@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# stop.patience: the phase ends after so many evaluations that are no better, at the same step and in the same bits after
+# kill -9 at any iteration and with two ranks.
+set -u
+. "$DT_SRCDIR/tests/check.inc"
+. "$DT_SRCDIR/tests/study/study.inc"
+long="--set phase2_ppo.iterations=100 --set training.eval_interval=1 --set checkpoint.every_steps=20 --threads 1 -q"
+rule='stop={ metric = "return/mean"; patience = 2; min_delta = 1000.0; }'
+sed "s/^    plugin = .*/&\n    $(echo "$rule" | sed 's/stop=/stop = /; s/[\/&]/\\&/g');/" "$work/tiny.cfg" >"$work/patient.cfg"
+train() { # FOLDER [options]
+    folder=$1
+    shift
+    # shellcheck disable=SC2086
+    "$dtrain" run --config "$work/patient.cfg" $long --run-dir "$work/$folder" --resume auto "$@"
+}
+state_hash() { "$dtrain" ckpt inspect "$work/$1" --json | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'; }
+records() { cut -d, -f1,2 "$work/$1/metrics.jsonl"; }
+
+expect 0 '' train whole
+n=$(records whole | wc -l)
+[ "$n" -eq 3 ] || fail "$n iterations, expected 3: the first evaluation is the best, two are no better"
+for at in 2 3; do
+    expect 137 '' env DTRAIN_FAULT=run.iterate:$at! "$dtrain" run --config "$work/patient.cfg" $long \
+        --run-dir "$work/killed$at"
+    expect 0 '' train killed$at
+    [ "$(state_hash killed$at)" = "$(state_hash whole)" ] || fail "other bits after kill -9 in iteration $at"
+    [ "$(records killed$at)" = "$(records whole)" ] || fail "other records after kill -9 in iteration $at"
+done
+expect 75 '' env DTRAIN_FAULT=run.stop:2 "$dtrain" run --config "$work/patient.cfg" $long --run-dir "$work/stopped"
+expect 0 '' train stopped --nproc 2
+[ "$(records stopped)" = "$(records whole)" ] || fail "other records after a stop and on two ranks"
+expect 2 'min_delta' "$dtrain" run --config "$work/tiny.cfg" --set phases.0.stop.min_delta=1 --run-dir "$work/none"
+finish patience
