@@ -312,7 +312,8 @@ static dt_status claim_folder(study *s)
     for (uint32_t i = 0; i < s->command.n; i++) {
         dt_words_add(&identity, s->command.arg[i]);
     }
-    const dt_status st = dt_journal_claim(dt_str_text(&s->folder), "seeds", &identity, &s->lock);
+    const dt_journal j = {.kind = "seeds", .identity = &identity};
+    const dt_status st = dt_journal_claim(dt_str_text(&s->folder), &j, &s->lock);
     dt_words_fini(&identity);
     return st;
 }

@@ -117,7 +117,7 @@ static dt_status look_at_run(study *s, uint32_t t, uint32_t k, uint32_t rung, bo
     dt_str near = {0};
     trial *r = &s->trial[t];
     dt_status st = read_run(s, t, k, rung, &o, &near);
-    const bool is_whole = s->sweep.rung_steps[rung] == 0 && o.has_run && o.condition == DT_RUN_DONE;
+    const bool is_whole = o.has_run && o.condition == DT_RUN_DONE; /* its stop group may end it before the steps */
     const bool is_rejected = has_ended && dt_exit_is_rejection(code);
     if (st == DT_OK && (o.is_reached || is_whole || (has_ended && code == DT_EXIT_DONE))) {
         r->run[k] = RUN_DONE;
@@ -451,7 +451,8 @@ static dt_status allocate(study *s)
 
 static dt_status claim_folder(study *s)
 {
-    return dt_journal_claim(dt_str_text(&s->folder), "sweep", &s->sweep.identity, &s->lock);
+    const dt_journal j = {.kind = "sweep", .identity = &s->sweep.identity, .is_keyed = true, .growing = "trials"};
+    return dt_journal_claim(dt_str_text(&s->folder), &j, &s->lock);
 }
 
 /* More than `window` trials never run at the same time: decisions wait for the first of them. */

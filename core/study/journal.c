@@ -14,17 +14,17 @@
 
 static const char FILE_NAME[] = "study.json", LOCK_NAME[] = "study.lock";
 
-static dt_status write_journal(const char *folder, const char *kind, const dt_words *identity)
+static dt_status write_journal(const char *folder, const dt_journal *j)
 {
     dt_str path = {0}, text = {0};
     dt_json_out o = {.s = &text};
     dt_str_addf(&path, "%s/%s", folder, FILE_NAME);
     dt_json_obj(&o, NULL);
-    dt_json_str(&o, "study", kind);
+    dt_json_str(&o, "study", j->kind);
     dt_json_str(&o, "dtrain", PACKAGE_VERSION);
     dt_json_arr(&o, "identity");
-    for (uint32_t i = 0; i < identity->n; i++) {
-        dt_json_str(&o, NULL, identity->word[i]);
+    for (uint32_t i = 0; i < j->identity->n; i++) {
+        dt_json_str(&o, NULL, j->identity->word[i]);
     }
     dt_json_end(&o, ']');
     dt_json_end(&o, '}');
@@ -35,27 +35,97 @@ static dt_status write_journal(const char *folder, const char *kind, const dt_wo
     return st;
 }
 
-static dt_status check_same(const char *folder, const char *kind, const dt_words *identity, const dt_flat *f)
+/* "trials" of "trials = 6". */
+static size_t key_bytes(const char *word)
 {
-    if (strcmp(dt_flat_text(f, "study"), kind) != 0) {
-        return DT_FAIL(DT_ECONFIG, "%s holds the trainings of dtrain %s, not of dtrain %s; use another --run-dir",
-                       folder, dt_flat_text(f, "study"), kind);
+    const char *end = strstr(word, " = ");
+    return end != NULL ? (size_t)(end - word) : strlen(word);
+}
+
+static bool has_same_key(const char *a, const char *b)
+{
+    const size_t n = key_bytes(a);
+    return n == key_bytes(b) && strncmp(a, b, n) == 0;
+}
+
+/* The word now for one of then, number i; NULL: none. */
+static const char *find_now(const dt_journal *j, const char *then, uint32_t i)
+{
+    if (!j->is_keyed) {
+        return i < j->identity->n ? j->identity->word[i] : NULL;
     }
-    for (uint32_t i = 0;; i++) {
-        char path[32];
+    for (uint32_t k = 0; k < j->identity->n; k++) {
+        if (has_same_key(then, j->identity->word[k])) {
+            return j->identity->word[k];
+        }
+    }
+    return NULL;
+}
+
+static const char *find_then(const dt_journal *j, const dt_flat *f, uint32_t k)
+{
+    char path[32];
+    for (uint32_t i = j->is_keyed ? 0 : k;; i++) {
         snprintf(path, sizeof(path), "identity/%u", i);
         const dt_flat_item *item = dt_flat_find(f, path);
-        const char *now = i < identity->n ? identity->word[i] : NULL;
-        if (item == NULL && now == NULL) {
-            return DT_OK;
-        }
-        if (item == NULL || now == NULL || strcmp(item->text, now) != 0) {
-            return DT_FAIL(DT_ECONFIG,
-                           "%s was started with other arguments: \"%s\" there, \"%s\" now; results of both would be "
-                           "mixed, use another --run-dir",
-                           folder, item != NULL ? item->text : "nothing", now != NULL ? now : "nothing");
+        if (item == NULL || !j->is_keyed || has_same_key(item->text, j->identity->word[k])) {
+            return item != NULL ? item->text : NULL;
         }
     }
+}
+
+/* Is it the key that may grow, and did it? */
+static bool has_grown(const dt_journal *j, const char *then, const char *now)
+{
+    int64_t before = 0, after = 0;
+    const size_t n = j->growing != NULL ? strlen(j->growing) : 0;
+    return n > 0 && n == key_bytes(then) && strncmp(then, j->growing, n) == 0 &&
+           dt_parse_whole(then + n + 3, &before) && dt_parse_whole(now + n + 3, &after) && after > before;
+}
+
+static dt_status fail_other(const char *folder, const dt_journal *j, const char *then, const char *now)
+{
+    const char *any = then != NULL ? then : now;
+    if (!j->is_keyed) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%s was started with other arguments: \"%s\" there, \"%s\" now; results of both would be mixed, "
+                       "use another --run-dir",
+                       folder, then != NULL ? then : "nothing", now != NULL ? now : "nothing");
+    }
+    return DT_FAIL(
+        DT_ECONFIG,
+        "the file of the %s in %s has changed, or is another one: %.*s: \"%s\" there, \"%s\" now; %s%s, restore it "
+        "or use another --run-dir",
+        j->kind, folder, (int)key_bytes(any), any, then != NULL ? then : "nothing", now != NULL ? now : "nothing",
+        j->growing != NULL ? "only a larger number of " : "nothing may change", j->growing != NULL ? j->growing : "");
+}
+
+static dt_status check_same(const char *folder, const dt_journal *j, const dt_flat *f, bool *has_grown_p)
+{
+    char path[32];
+    if (strcmp(dt_flat_text(f, "study"), j->kind) != 0) {
+        return DT_FAIL(DT_ECONFIG, "%s holds the trainings of dtrain %s, not of dtrain %s; use another --run-dir",
+                       folder, dt_flat_text(f, "study"), j->kind);
+    }
+    for (uint32_t i = 0;; i++) {
+        snprintf(path, sizeof(path), "identity/%u", i);
+        const dt_flat_item *then = dt_flat_find(f, path);
+        const char *now = then != NULL ? find_now(j, then->text, i) : NULL;
+        if (then == NULL) {
+            break;
+        }
+        const bool is_more = now != NULL && has_grown(j, then->text, now);
+        *has_grown_p = *has_grown_p || is_more;
+        if (now == NULL || (strcmp(then->text, now) != 0 && !is_more)) {
+            return fail_other(folder, j, then->text, now);
+        }
+    }
+    for (uint32_t k = 0; k < j->identity->n; k++) {
+        if (find_then(j, f, k) == NULL) {
+            return fail_other(folder, j, NULL, j->identity->word[k]);
+        }
+    }
+    return DT_OK;
 }
 
 /* A folder that something else is in is not taken: neither a run nor files of the user. */
@@ -75,18 +145,22 @@ static dt_status check_free(const char *folder)
                : DT_FAIL(DT_ECONFIG, "%s is not empty and has no %s; use a new folder as --run-dir", folder, FILE_NAME);
 }
 
-static dt_status check_or_write(const char *folder, const char *kind, const dt_words *identity)
+static dt_status check_or_write(const char *folder, const dt_journal *j)
 {
+    bool has_more = false;
     dt_str path = {0};
     dt_flat f = {0};
     dt_str_addf(&path, "%s/%s", folder, FILE_NAME);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK && !dt_fs_is_file(dt_str_text(&path))) {
-        st = write_journal(folder, kind, identity);
+        st = write_journal(folder, j);
     } else if (st == DT_OK) {
         st = dt_flat_read(dt_str_text(&path), &f);
         if (st == DT_OK) {
-            st = check_same(folder, kind, identity, &f);
+            st = check_same(folder, j, &f, &has_more);
+        }
+        if (st == DT_OK && has_more) {
+            st = write_journal(folder, j);
         }
     }
     dt_flat_fini(&f);
@@ -94,11 +168,11 @@ static dt_status check_or_write(const char *folder, const char *kind, const dt_w
     return st;
 }
 
-dt_status dt_journal_claim(const char *folder, const char *kind, const dt_words *identity, int *lock_p)
+dt_status dt_journal_claim(const char *folder, const dt_journal *j, int *lock_p)
 {
     dt_str path = {0};
     int lock = -1;
-    DT_TRY(dt_words_status(identity));
+    DT_TRY(dt_words_status(j->identity));
     DT_TRY(dt_fs_mkdirs(folder));
     DT_TRY(dt_beneath_guard(folder)); /* for good: a study that continues may have another author */
     DT_TRY(check_free(folder));
@@ -110,10 +184,10 @@ dt_status dt_journal_claim(const char *folder, const char *kind, const dt_words 
     dt_str_fini(&path);
     if (st == DT_AGAIN) {
         return DT_FAIL(DT_EIO, "%s is in use by another dtrain %s: wait until it ends, or use another --run-dir",
-                       folder, kind);
+                       folder, j->kind);
     }
     DT_TRY(st);
-    st = check_or_write(folder, kind, identity);
+    st = check_or_write(folder, j);
     if (st < 0) {
         dt_lock_release(lock);
         return st;

@@ -8,11 +8,17 @@
 
 #include "study/words.h"
 
-/* Takes the folder, which is created where it is missing: lock_p, to be released with dt_lock_release. kind:
- * "seeds" or "sweep"; identity: what must not change. Errors: DT_ECONFIG: the folder is of another command (the
- * first difference is named), or holds something else; DT_EIO: another process works in it, or it cannot be
- * written; DT_EDATA: study.json is damaged; DT_ENOMEM. */
-dt_status dt_journal_claim(const char *folder, const char *kind, const dt_words *identity, int *lock_p) DT_NODISCARD;
+typedef struct dt_journal {
+    const char *kind;         /* "seeds" or "sweep" */
+    const dt_words *identity; /* what must not change: words in their order, or "KEY = VALUE" in any */
+    bool is_keyed;
+    const char *growing; /* the key whose number may grow; NULL: none */
+} dt_journal;
+
+/* Takes the folder, which is created where it is missing: lock_p, to be released with dt_lock_release. Errors:
+ * DT_ECONFIG: the folder is of another command (the first difference is named), or holds something else; DT_EIO:
+ * another process works in it, or it cannot be written; DT_EDATA: study.json is damaged; DT_ENOMEM. */
+dt_status dt_journal_claim(const char *folder, const dt_journal *j, int *lock_p) DT_NODISCARD;
 /* May a training be started there? Not through a link, which leads out of the folder. DT_EDATA. */
 dt_status dt_journal_check_run(const char *run) DT_NODISCARD;
 

@@ -57,6 +57,19 @@ expect 0 '"trial":2,"state":"unknown","steps":0,"value":null' sweep grid grid --
 sed -i '$ s/"eval\/return\/mean":[^,}]*/"eval\/return\/mean":null/' "$work/grid/trial-0001/seed-1/metrics.jsonl"
 expect 1 '"trial":1,"state":"unknown"' sweep grid grid --json
 
+# --- more trials: the table of a sweep that had them from the beginning; nothing else may change ---
+file few <<END_FEW
+search = "asha"; trials = 3; seed = 3; seeds = "1,2"; min_steps = 80; steps = 160; window = 3; $parameters
+END_FEW
+expect 0 '"trial":3' sweep few few --json
+expect 0 '"trial":6' sweep asha few --json
+cmp -s "$work/whole" "$work/out" || fail "another table of a sweep that was given more trials"
+expect 2 'trials' sweep few few
+sed 's/eta = 3; //; s/window = 3/window = 3; eta = 4/' "$work/asha.cfg" >"$work/eta.cfg"
+expect 2 'eta' sweep eta few
+sed 's/seed = 3; //' "$work/asha.cfg" >"$work/seed.cfg"
+expect 2 'seed = 3' sweep seed few
+
 # --- trials that fail have no value ---
 file fails <<END
 search = "random"; trials = 2; $parameters
@@ -69,7 +82,7 @@ expect 1 '"state":"failed (7)"' sweep fails fails --json
 expect 2 'parameters/0/values/1' sh -c "sed 's/8, 16/8, 32/' '$work/grid.cfg' >'$work/grid2.cfg' &&
     '$dtrain' sweep '$work/grid2.cfg' --run-dir '$work/grid'"
 expect 2 'dtrain sweep' "$dtrain" seeds 1 --run-dir "$work/grid" -- --config "$work/tiny.cfg"
-expect 2 'other arguments' sweep sobol grid
+expect 2 'search' sweep sobol grid
 file metric <<END
 trials = 2; $parameters
 END
