@@ -399,7 +399,6 @@ static const char *find_meant_verb(const char *word)
                                                      {"status", "runs"},
                                                      {"tensorboard", "watch"},
                                                      {"top", "watch"},
-                                                     {"compare", "report"},
                                                      {"multirun", "sweep"},
                                                      {"tune", "sweep"},
                                                      {"optimize", "sweep"},

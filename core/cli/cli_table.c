@@ -24,6 +24,7 @@ enum {
     DT_VERB_WATCH,
     DT_VERB_SEEDS,
     DT_VERB_SWEEP,
+    DT_VERB_COMPARE,
     DT_VERB_BENCH,
     N_VERBS
 };
@@ -97,6 +98,10 @@ dt_cli_verb dt_cli_verbs[DT_CLI_MAX_VERBS] = {
                            "  dtrain sweep examples/sweeps/cartpole.cfg\n"
                            "  dtrain sweep mine.cfg --run-dir runs/mine --parallel 4 --json\n",
                            .trains = true),
+    [DT_VERB_COMPARE] = VERB("compare", "compare groups of runs: means with intervals, profiles, improvement",
+                             "  dtrain compare pole wide\n"
+                             "  dtrain compare ppo sac --metric return/mean --steps 100000 --out page.html\n"
+                             "  dtrain compare runs/a runs/b --metric min:loss --json\n", ),
     [DT_VERB_BENCH] =
         VERB("bench", "measure communication between processes, or predict the minimum step time on a GPU",
              "  dtrain bench comm --nproc 2\n"
@@ -135,6 +140,7 @@ enum {
     DT_FORM_WATCH,
     DT_FORM_SEEDS,
     DT_FORM_SWEEP,
+    DT_FORM_COMPARE,
     DT_FORM_BENCH_COMM,
     DT_FORM_BENCH_GPU,
     N_FORMS
@@ -187,6 +193,10 @@ dt_cli_form dt_cli_forms[DT_CLI_MAX_FORMS] = {
     [DT_FORM_SWEEP] =
         FORM(DT_VERB_SWEEP, dt_verb_sweep, "", "FILE",
              "arguments, metric, search and parameters (libconfig; docs: experiments)", 1, 1, DT_CLI_WORD_FILE),
+    [DT_FORM_COMPARE] =
+        FORM(DT_VERB_COMPARE, dt_verb_compare, "", "FOLDER...",
+             "each a group: a run, runs of dtrain seeds, the best trial of dtrain sweep, or a folder of runs", 1,
+             DT_CLI_MAX_WORDS, DT_CLI_WORD_FOLDER),
     [DT_FORM_BENCH_COMM] = FORM(DT_VERB_BENCH, dt_verb_bench_comm, "comm", "",
                                 "measure communication between processes", 0, 0, DT_CLI_WORD_NONE),
     [DT_FORM_BENCH_GPU] = FORM(DT_VERB_BENCH, dt_verb_bench_gpu, "gpu", "",
@@ -234,6 +244,11 @@ dt_cli_option dt_cli_options[DT_CLI_MAX_OPTIONS] = {
      DT_CLI_WORD_NONE},
     {"metric", 0, DT_CLI_VALUE, F(SEEDS), MEMBER(metric), 0, "NAME",
      "result to compare, such as return/mean of evaluations or loss; default: what runs are ranked by",
+     DT_CLI_WORD_NONE},
+    {"metric", 0, DT_CLI_VALUE, F(COMPARE), MEMBER(metric), 0, "[min:]NAME",
+     "what to compare, min: where less is better; default: what runs are ranked by", DT_CLI_WORD_NONE},
+    {"steps", 0, DT_CLI_VALUE, F(COMPARE), MEMBER(steps), 0, "N",
+     "compare after N environment steps, or training steps where a run does not count those; default: at the end",
      DT_CLI_WORD_NONE},
     {"run-dir", 0, DT_CLI_VALUE, F(DOCTOR), MEMBER(run_dir), 0, "DIR", "the folder for runs that is checked",
      DT_CLI_WORD_FOLDER},
@@ -295,6 +310,7 @@ dt_cli_option dt_cli_options[DT_CLI_MAX_OPTIONS] = {
      DT_CLI_WORD_NONE},
     {"out", 'o', DT_CLI_VALUE, F(REPORT) | F(EXPORT) | F_CONFIG, MEMBER(out), 0, "FILE", "the file to write",
      DT_CLI_WORD_FILE},
+    {"out", 'o', DT_CLI_VALUE, F(COMPARE), MEMBER(out), 0, "FILE", "also write a page (HTML)", DT_CLI_WORD_FILE},
     {"out", 'o', DT_CLI_VALUE, F(RENDER), MEMBER(out), 0, "PATH", "FILE.html, or a folder for SVG files",
      DT_CLI_WORD_FILE},
     {"every", 0, DT_CLI_VALUE, F(RENDER), MEMBER(every), 0, "S",

@@ -22,7 +22,7 @@ typedef dt_status dt_cli_fn(const dt_args *a, int *code_p);
 dt_cli_fn dt_verb_run, dt_verb_eval, dt_verb_export, dt_verb_list, dt_verb_show, dt_verb_check, dt_verb_new,
     dt_verb_config_import, dt_verb_config_template, dt_verb_config_keys, dt_verb_ckpt_list, dt_verb_ckpt_inspect,
     dt_verb_ckpt_verify, dt_verb_doctor, dt_verb_runs, dt_verb_report, dt_verb_render, dt_verb_watch, dt_verb_seeds,
-    dt_verb_sweep, dt_verb_bench_comm, dt_verb_bench_gpu;
+    dt_verb_sweep, dt_verb_compare, dt_verb_bench_comm, dt_verb_bench_gpu;
 
 typedef struct dt_cli_verb {
     const char *name, *summary, *examples;

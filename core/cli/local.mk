@@ -26,6 +26,7 @@ core_libdtcore_la_SOURCES += \
 	core/cli/verb_seeds.c \
 	core/cli/verb_show.c \
 	core/cli/verb_sweep.c \
+	core/cli/verb_compare.c \
 	core/cli/verb_watch.c
 
 # the files that `dtrain new` writes, as C strings

@@ -24,7 +24,7 @@ typedef struct dt_args {
         *seed;
     const char *every;
     const char *max_steps, *max_time, *profile_steps, *checkpoint, *env, *episodes, *seeds, *out, *format, *store;
-    const char *parallel, *metric;
+    const char *parallel, *metric, *steps;
     const char *print_graph, *max_restarts, *hostfile, *nnodes, *parameters, *step_time, *predict, *language;
     dt_extra_option extra[DT_CLI_MAX_EXTRA];
     uint32_t n_words, n_config, n_set, n_extra;

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/study/asha.c core/study/asha.h \
+	core/study/compare.c core/study/compare.h \
+	core/study/compare_page.c core/study/compare_page.h \
+	core/study/compare_runs.c core/study/compare_runs.h \
+	core/study/compare_summary.c \
 	core/study/child.c core/study/child.h \
 	core/study/journal.c core/study/journal.h \
 	core/study/plan.c core/study/plan.h \

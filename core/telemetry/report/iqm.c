@@ -7,7 +7,6 @@
 #include "base/rng.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,4 +156,60 @@ dt_iqm dt_iqm_difference(const double *a, uint32_t n_a, const double *b, uint32_
         return (dt_iqm){NAN, NAN, NAN};
     }
     return bootstrap(&x, &y, iqm_statistic, n, resamples);
+}
+
+typedef struct pair { /* of sets of results, for statistics of tasks */
+    const dt_strata *a, *b;
+    double tau;
+    bool is_min;
+} pair;
+
+static double win_share(const double *a, uint32_t n_a, const double *b, uint32_t n_b, bool is_min)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n_a; i++) {
+        for (uint32_t k = 0; k < n_b; k++) {
+            const bool is_better = is_min ? a[i] < b[k] : a[i] > b[k];
+            if (is_better || a[i] == b[k]) {
+                sum += is_better ? 1 : 0.5;
+            }
+        }
+    }
+    return sum / n_a / n_b;
+}
+
+static double improvement_statistic(void *user, double *a, double *b)
+{
+    const pair *p = user;
+    double sum = 0;
+    for (uint32_t t = 0, i = 0, k = 0; t < p->a->n; i = p->a->end[t], k = p->b->end[t], t++) {
+        sum += win_share(a + i, p->a->end[t] - i, b + k, p->b->end[t] - k, p->is_min);
+    }
+    return sum / p->a->n;
+}
+
+static double share_statistic(void *user, double *a, double *b)
+{
+    const pair *p = user;
+    double sum = 0;
+    for (uint32_t t = 0, i = 0; t < p->a->n; i = p->a->end[t++]) {
+        uint32_t n = 0;
+        for (uint32_t k = i; k < p->a->end[t]; k++) {
+            n += p->is_min ? a[k] <= p->tau : a[k] >= p->tau;
+        }
+        sum += (double)n / (p->a->end[t] - i);
+    }
+    return sum / p->a->n;
+}
+
+dt_iqm dt_iqm_improvement(const dt_strata *a, const dt_strata *b, bool is_min, uint32_t resamples)
+{
+    pair p = {.a = a, .b = b, .is_min = is_min};
+    return bootstrap(a, b, improvement_statistic, &p, resamples);
+}
+
+dt_iqm dt_iqm_share(const dt_strata *s, double tau, bool is_min, uint32_t resamples)
+{
+    pair p = {.a = s, .tau = tau, .is_min = is_min};
+    return bootstrap(s, &nothing, share_statistic, &p, resamples);
 }

@@ -8,6 +8,7 @@
 #ifndef DTRAIN_CORE_TELEMETRY_REPORT_IQM_H
 #define DTRAIN_CORE_TELEMETRY_REPORT_IQM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct dt_iqm {
@@ -30,5 +31,10 @@ dt_iqm dt_iqm_interval(const double *v, uint32_t n, uint32_t resamples);
 dt_iqm dt_iqm_stratified(const dt_strata *s, uint32_t resamples);
 /* Of a minus of b; each is resampled by itself (two strata). */
 dt_iqm dt_iqm_difference(const double *a, uint32_t n_a, const double *b, uint32_t n_b, uint32_t resamples);
+/* Probability that a result of a is better than one of b, 1/2 where they are equal (Agarwal et al. 2021, eq. 2): the
+ * mean over tasks. Both have the same tasks, each at least one result. */
+dt_iqm dt_iqm_improvement(const dt_strata *a, const dt_strata *b, bool is_min, uint32_t resamples);
+/* Share of results that are tau or better: the performance profile at tau, the mean over tasks. */
+dt_iqm dt_iqm_share(const dt_strata *s, double tau, bool is_min, uint32_t resamples);
 
 #endif

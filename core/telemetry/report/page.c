@@ -375,20 +375,46 @@ static dt_status write_top_sections(const dt_page *p, const dt_page_phase *phase
     return st;
 }
 
+static void begin_document(dt_str *out)
+{
+    dt_str_add(out, "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>"
+                    "<meta charset=\"utf-8\"/>"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>"
+                    "<meta name=\"generator\" content=\"dtrain " PACKAGE_VERSION "\"/><title>");
+}
+
+static void begin_body(dt_str *out)
+{
+    dt_str_addf(out, "</title>\n<style>\n%s%s%s</style></head><body><main>\n", dt_page_palette, dt_page_style,
+                dt_page_film_style);
+}
+
+void dt_page_begin(const char *kind, const char *name, dt_str *out)
+{
+    begin_document(out);
+    dt_html_escape(out, name);
+    begin_body(out);
+    dt_str_addf(out, "<header><p class=\"kind\">%s</p><h1>", kind);
+    dt_html_escape(out, name);
+    dt_str_add(out, "</h1>");
+}
+
+void dt_page_end(dt_str *out)
+{
+    dt_str_addf(out, "</main>\n<script>\n//<![CDATA[\n%s%s//]]>\n</script></body></html>\n", dt_page_script,
+                dt_page_film_script);
+}
+
 static dt_status write_page(const dt_page *p)
 {
     dt_page_phase phase[MAX_PHASES];
     const uint32_t n = find_phases(p, phase);
-    dt_str_add(p->out, "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>"
-                       "<meta charset=\"utf-8\"/>"
-                       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>"
-                       "<meta name=\"generator\" content=\"dtrain " PACKAGE_VERSION "\"/><title>");
+    begin_document(p->out);
     for (uint32_t i = 0; i < p->n_runs; i++) {
         dt_str_add(p->out, i > 0 ? ", " : "");
         dt_html_escape(p->out, p->run[i].name);
     }
-    dt_str_addf(p->out, "</title>\n<style>\n%s%s%s</style></head><body><main>\n", dt_page_palette, dt_page_style,
-                dt_page_film_style);
+    begin_body(p->out);
     DT_TRY(dt_panel_write_head(p));
     DT_TRY(write_top_sections(p, phase, n));
     for (uint32_t i = 0; i < n; i++) {
@@ -397,8 +423,7 @@ static dt_status write_page(const dt_page *p)
     }
     DT_TRY(dt_panel_write_config(p));
     DT_TRY(dt_panel_write_machine(p));
-    dt_str_addf(p->out, "</main>\n<script>\n//<![CDATA[\n%s%s//]]>\n</script></body></html>\n", dt_page_script,
-                dt_page_film_script);
+    dt_page_end(p->out);
     return dt_str_status(p->out);
 }
 

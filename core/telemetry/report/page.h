@@ -16,6 +16,11 @@ typedef struct dt_plugin_panels dt_plugin_panels; /* plugin_panels.h */
 dt_status dt_page_write(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, const char *path)
     DT_NODISCARD;
 
+/* A page in the same style, of something else than runs: a header, which the caller continues and closes, with its kind
+ * and name; then what the caller writes; then the end. */
+void dt_page_begin(const char *kind, const char *name, dt_str *out);
+void dt_page_end(dt_str *out);
+
 /* palette.css, style.css, film.css, hover.js and film.js */
 extern const char dt_page_palette[], dt_page_style[], dt_page_film_style[], dt_page_script[], dt_page_film_script[];
 

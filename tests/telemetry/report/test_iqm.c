@@ -51,6 +51,23 @@ static void test_interval(void **state)
     assert_true(one.value == 3 && isnan(one.low) && isnan(one.high) && isnan(none.value));
 }
 
+static void test_improvement(void **state)
+{
+    /* two tasks: 3 of 4 pairs, and 1 1/2 of 2 */
+    static const double a[] = {1, 3, 5, 6}, b[] = {0, 2, 5};
+    static const uint32_t end_a[] = {2, 4}, end_b[] = {2, 3};
+    const dt_strata x = {a, end_a, 2}, y = {b, end_b, 2};
+    const dt_iqm p = dt_iqm_improvement(&x, &y, false, RESAMPLES), q = dt_iqm_improvement(&x, &y, true, RESAMPLES);
+    near(p.value, 0.75);
+    near(q.value, 0.25);
+    assert_true(p.low < p.value && p.value < p.high && p.low >= 0.25 && p.high <= 1);
+    const dt_iqm s = dt_iqm_share(&x, 3, false, RESAMPLES), r = dt_iqm_share(&x, 3, true, RESAMPLES);
+    near(s.value, 0.75); /* 1 of 2, and 2 of 2 */
+    near(s.low, 0.5);
+    near(s.high, 1);
+    near(r.value, 0.5);
+}
+
 static void test_difference(void **state)
 {
     static const double a[] = {10, 12}, b[] = {1, 4};
@@ -91,8 +108,8 @@ static void test_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_middle_half), cmocka_unit_test(test_interval), cmocka_unit_test(test_difference),
-        cmocka_unit_test(test_strata),      cmocka_unit_test(test_many),
+        cmocka_unit_test(test_middle_half), cmocka_unit_test(test_interval), cmocka_unit_test(test_improvement),
+        cmocka_unit_test(test_difference),  cmocka_unit_test(test_strata),   cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
