@@ -30,10 +30,11 @@ static dt_status fail_lock_held(int fd, const char *path)
     return DT_AGAIN;
 }
 
-dt_status dt_lock_acquire(const char *path, int *fd_p)
+static dt_status open_locked(const char *path, short type, int *fd_p)
 {
     struct flock lock = describe_whole_file_lock();
     int fd = -1;
+    lock.l_type = type;
     const dt_status opened = dt_fs_open(path, O_RDWR | O_CREAT, &fd);
     if (opened != DT_OK) {
         return errno == ENOENT ? DT_FAIL(DT_ENOTFOUND, "cannot make %s: its folder does not exist", path) : opened;
@@ -45,6 +46,29 @@ dt_status dt_lock_acquire(const char *path, int *fd_p)
             is_held ? fail_lock_held(fd, path) : DT_FAIL(DT_EUNSUPPORTED, "cannot lock %s: %s", path, strerror(reason));
         close(fd);
         return st;
+    }
+    *fd_p = fd;
+    return DT_OK;
+}
+
+dt_status dt_lock_acquire_shared(const char *path, int *fd_p)
+{
+    return open_locked(path, F_RDLCK, fd_p);
+}
+
+dt_status dt_lock_share(int fd)
+{
+    struct flock lock = describe_whole_file_lock();
+    lock.l_type = F_RDLCK;
+    return fcntl(fd, F_OFD_SETLK, &lock) == 0 ? DT_OK : DT_FAIL(DT_EIO, "cannot share a lock: %s", strerror(errno));
+}
+
+dt_status dt_lock_acquire(const char *path, int *fd_p)
+{
+    int fd = -1;
+    const dt_status locked = open_locked(path, F_WRLCK, &fd);
+    if (locked != DT_OK) {
+        return locked;
     }
     char holder[HOLDER_BYTES];
     struct utsname host = {0};

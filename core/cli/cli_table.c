@@ -242,6 +242,8 @@ dt_cli_option dt_cli_options[DT_CLI_MAX_OPTIONS] = {
     {"parallel", 0, DT_CLI_VALUE, F(SEEDS) | F(SWEEP), MEMBER(parallel), 0, "N",
      "trainings at the same time; default: as many as cores and planned memory allow, one on a GPU; same results",
      DT_CLI_WORD_NONE},
+    {"array", 0, DT_CLI_FLAG, F(SWEEP), MEMBER(is_array), 0, NULL,
+     "share the folder with other processes of the same sweep, such as tasks of a job array", DT_CLI_WORD_NONE},
     {"metric", 0, DT_CLI_VALUE, F(SEEDS), MEMBER(metric), 0, "NAME",
      "result to compare, such as return/mean of evaluations or loss; default: what runs are ranked by",
      DT_CLI_WORD_NONE},

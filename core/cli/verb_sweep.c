@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `dtrain sweep FILE`: trials of a search space as trainings in one folder, and the table of their results. What is
- * known is in the trials' records; the schedule (study/asha.h) is computed again from them, so that the same command
+ * known is in the trials' records; the schedule (study/schedule.h) is computed again from them, so that the same command
  * continues after any end, with the same table.
  */
 #include <config.h>
@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/study_command.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/exit.h"
 #include "base/fs.h"
@@ -19,9 +20,10 @@
 #include "base/print.h"
 #include "base/signals.h"
 #include "run/rundir.h"
-#include "study/asha.h"
+#include "study/copy_run.h"
 #include "study/journal.h"
 #include "study/outcome.h"
+#include "study/schedule.h"
 #include "study/sweep_file.h"
 #include "study/trainings.h"
 #include "telemetry/report/iqm.h"
@@ -30,10 +32,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MAX_ATTEMPTS = 3 }; /* of a training that a signal ended */
 
-typedef enum run_state { RUN_TODO, RUN_ACTIVE, RUN_DONE, RUN_FAILED } run_state;
+typedef enum run_state { RUN_TODO, RUN_ACTIVE, RUN_ELSEWHERE, RUN_DONE, RUN_FAILED } run_state;
 
 typedef struct trial {
     uint32_t rung, job;          /* the last one assigned */
@@ -44,6 +47,7 @@ typedef struct trial {
     int exit_code;               /* of a seed that failed */
     uint8_t *run;                /* [n_seeds] run_state of the job */
     uint8_t *attempts;
+    int *claim; /* with --array: the lock of a run that trains here, -1: none */
 } trial;
 
 typedef struct study {
@@ -51,17 +55,24 @@ typedef struct study {
     dt_sweep sweep;
     dt_study_command command;
     dt_str folder;
-    dt_asha schedule;
-    trial *trial;               /* [sweep.trials] */
-    uint32_t n_known, n_failed; /* failed: or unknown */
+    dt_sweep_schedule schedule;
+    trial *trial; /* [sweep.trials] */
     int lock;
+    double polled_s; /* when runs of other processes were last looked at */
 } study;
 
 /* ---- one training ------------------------------------------------------------------------------------------------ */
 
+static void append_run_at(const study *s, uint32_t t, uint32_t rung, uint32_t k, dt_str *out)
+{
+    dt_str_addf(out, "%s/", dt_str_text(&s->folder));
+    dt_sweep_schedule_append_folder(&s->schedule, t, rung, out);
+    dt_str_addf(out, "/seed-%llu", (unsigned long long)s->sweep.seeds[k]);
+}
+
 static void append_run(const study *s, uint32_t t, uint32_t k, dt_str *out)
 {
-    dt_str_addf(out, "%s/trial-%04u/seed-%llu", dt_str_text(&s->folder), t + 1, (unsigned long long)s->sweep.seeds[k]);
+    append_run_at(s, t, s->trial[t].rung, k, out);
 }
 
 /* "--set KEY=VALUE" of all parameters. */
@@ -69,7 +80,7 @@ static void add_values(const study *s, uint32_t t, dt_words *out)
 {
     for (uint32_t k = 0; k < s->sweep.space.n; k++) {
         dt_str value = {0};
-        dt_space_append_value(&s->sweep.space, s->sweep.search, s->sweep.seed, t, k, &value);
+        dt_sweep_schedule_append_value(&s->schedule, t, s->trial[t].rung, k, &value);
         dt_words_add(out, "--set");
         dt_words_addf(out, "%s=%s", s->sweep.space.parameter[k].key, dt_str_text(&value));
         dt_str_fini(&value);
@@ -117,7 +128,10 @@ static dt_status look_at_run(study *s, uint32_t t, uint32_t k, uint32_t rung, bo
     dt_str near = {0};
     trial *r = &s->trial[t];
     dt_status st = read_run(s, t, k, rung, &o, &near);
-    const bool is_whole = o.has_run && o.condition == DT_RUN_DONE; /* its stop group may end it before the steps */
+    /* one that --max-steps of an earlier rung ended is complete, too, but not here */
+    const bool is_complete = o.has_run && (o.condition == DT_RUN_DONE || o.condition == DT_RUN_STOPPED);
+    const bool is_whole = s->sweep.rung_steps[rung] == 0 ? o.has_run && o.condition == DT_RUN_DONE
+                                                         : is_complete && o.step >= s->sweep.rung_steps[rung];
     const bool is_rejected = has_ended && dt_exit_is_rejection(code);
     if (st == DT_OK && (o.is_reached || is_whole || (has_ended && code == DT_EXIT_DONE))) {
         r->run[k] = RUN_DONE;
@@ -154,9 +168,7 @@ static dt_status finish_job(study *s, uint32_t t)
     }
     if (st == DT_OK) {
         r->is_active = false;
-        s->n_known++;
-        s->n_failed += r->has_failed || r->is_unknown;
-        dt_asha_set_result(&s->schedule, r->job, r->has_failed ? (double)NAN : s->sweep.is_min ? -r->value : r->value);
+        dt_sweep_schedule_set_result(&s->schedule, r->job, r->has_failed ? (double)NAN : r->value);
     }
     dt_free(v);
     return st;
@@ -172,18 +184,160 @@ static bool is_job_over(const study *s, uint32_t t)
     return true;
 }
 
-static dt_status begin_job(study *s, uint32_t job)
+/* A run trains in the process that holds its lock. DT_AGAIN: another one. */
+static dt_status lock_claim(const study *s, const char *name, int *fd_p)
 {
-    const dt_asha_job *j = &s->schedule.job[job];
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/claims", dt_str_text(&s->folder));
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = dt_fs_mkdirs(dt_str_text(&path));
+    }
+    dt_str_addf(&path, "/%s.lock", name);
+    if (st == DT_OK) {
+        st = dt_lock_acquire(dt_str_text(&path), fd_p);
+    }
+    dt_str_fini(&path);
+    if (st == DT_AGAIN) {
+        dt_error_clear();
+    }
+    return st;
+}
+
+/* A member of a population that was replaced begins with a copy of the other one's runs. */
+static dt_status copy_source(const study *s, uint32_t t, uint32_t rung, uint32_t k)
+{
+    dt_str from = {0}, to = {0}, folder = {0};
+    append_run_at(s, dt_sweep_schedule_source(&s->schedule, t, rung), rung - 1, k, &from);
+    append_run_at(s, t, rung, k, &to);
+    dt_str_addf(&folder, "%s/", dt_str_text(&s->folder));
+    dt_sweep_schedule_append_folder(&s->schedule, t, rung, &folder);
+    dt_status st = dt_str_status(&from);
+    if (st == DT_OK) {
+        st = dt_str_status(&to);
+    }
+    if (st == DT_OK) {
+        st = dt_str_status(&folder);
+    }
+    if (st == DT_OK) {
+        st = dt_fs_mkdirs(dt_str_text(&folder));
+    }
+    if (st == DT_OK) {
+        st = dt_copy_run(dt_str_text(&from), dt_str_text(&to));
+    }
+    dt_str_fini(&from);
+    dt_str_fini(&to);
+    dt_str_fini(&folder);
+    return st;
+}
+
+static dt_status copy_all_sources(const study *s, uint32_t rung)
+{
+    for (uint32_t t = 0; t < s->sweep.trials; t++) {
+        for (uint32_t k = 0; k < s->sweep.n_seeds && dt_sweep_schedule_source(&s->schedule, t, rung) != t; k++) {
+            DT_TRY(copy_source(s, t, rung, k));
+        }
+    }
+    return DT_OK;
+}
+
+/* All copies of a generation, before the first of it trains: then their sources are as they stopped. One process
+ * copies at a time. */
+static dt_status copy_sources(const study *s, uint32_t rung)
+{
+    const struct timespec nap = {.tv_nsec = 20000000};
+    int lock = -1;
+    dt_status st = DT_AGAIN;
+    while ((st = lock_claim(s, "copies", &lock)) == DT_AGAIN) {
+        if (dt_signals_stop() != 0) {
+            return DT_FAIL(DT_EINTERRUPTED, "asked to stop");
+        }
+        nanosleep(&nap, NULL);
+    }
+    DT_TRY(st);
+    st = copy_all_sources(s, rung);
+    dt_lock_release(lock);
+    return st;
+}
+
+static dt_status begin_job(study *s, const dt_sweep_job *j)
+{
     const uint32_t t = j->trial;
     trial *r = &s->trial[t];
+    if (s->sweep.search == DT_SEARCH_PBT && j->rung > 0 && t == 0) {
+        DT_TRY(copy_sources(s, j->rung));
+    }
     r->rung = j->rung;
-    r->job = job;
+    r->job = j->number;
     r->is_active = true;
+    r->has_failed = false;
+    memset(r->attempts, 0, s->sweep.n_seeds);
     for (uint32_t k = 0; k < s->sweep.n_seeds; k++) {
         DT_TRY(look_at_run(s, t, k, r->rung, false, 0));
     }
     return is_job_over(s, t) ? finish_job(s, t) : DT_OK;
+}
+
+/* ---- other processes --------------------------------------------------------------------------------------------- */
+
+static void release_claim(study *s, uint32_t t, uint32_t k)
+{
+    dt_lock_release(s->trial[t].claim[k]);
+    s->trial[t].claim[k] = -1;
+}
+
+/* Claims a run, and looks at it again: what held it before may have completed it. */
+static dt_status claim_run(study *s, uint32_t t, uint32_t k)
+{
+    trial *r = &s->trial[t];
+    char name[64];
+    snprintf(name, sizeof(name), "trial-%04u-seed-%llu", t + 1, (unsigned long long)s->sweep.seeds[k]);
+    const dt_status st = r->claim[k] < 0 ? lock_claim(s, name, &r->claim[k]) : DT_OK;
+    if (st == DT_AGAIN) {
+        r->run[k] = RUN_ELSEWHERE;
+        return DT_OK;
+    }
+    DT_TRY(st);
+    DT_TRY(look_at_run(s, t, k, r->rung, false, 0));
+    if (r->run[k] != RUN_TODO) {
+        release_claim(s, t, k);
+    }
+    return DT_OK;
+}
+
+/* What other processes train: did they complete it, or leave it? */
+static dt_status poll_elsewhere(study *s, bool *has_any_p, bool *has_changed_p)
+{
+    for (uint32_t t = 0; t < s->sweep.trials; t++) {
+        trial *r = &s->trial[t];
+        for (uint32_t k = 0; k < s->sweep.n_seeds && r->is_active; k++) {
+            if (r->run[k] == RUN_ELSEWHERE) {
+                DT_TRY(claim_run(s, t, k));
+                *has_any_p = *has_any_p || r->run[k] == RUN_ELSEWHERE;
+                *has_changed_p = *has_changed_p || r->run[k] != RUN_ELSEWHERE;
+            }
+        }
+        if (r->is_active && is_job_over(s, t)) {
+            DT_TRY(finish_job(s, t));
+        }
+    }
+    s->polled_s = dt_clock_s();
+    return DT_OK;
+}
+
+/* Nothing to begin here. With one rung nothing will follow; else decisions wait for results of other processes. */
+static dt_status wait_for_others(study *s, bool *has_changed_p)
+{
+    static const double EVERY_S = 0.3;
+    bool has_any = false;
+    if (!s->a->is_array) {
+        return DT_DONE;
+    }
+    if (s->sweep.n_rungs > 1 && dt_clock_s() < s->polled_s + EVERY_S) {
+        return DT_AGAIN;
+    }
+    DT_TRY(poll_elsewhere(s, &has_any, has_changed_p));
+    return has_any && s->sweep.n_rungs > 1 ? DT_AGAIN : DT_DONE;
 }
 
 /* ---- the pool ---------------------------------------------------------------------------------------------------- */
@@ -206,7 +360,8 @@ static dt_status start_run(study *s, uint32_t t, uint32_t k, dt_words *command, 
 {
     dt_str run = {0}, folder = {0};
     append_run(s, t, k, &run);
-    dt_str_addf(&folder, "%s/trial-%04u", dt_str_text(&s->folder), t + 1);
+    dt_str_addf(&folder, "%s/", dt_str_text(&s->folder));
+    dt_sweep_schedule_append_folder(&s->schedule, t, s->trial[t].rung, &folder);
     dt_str_addf(output, "%s.log", dt_str_text(&run));
     dt_status st = dt_str_status(&folder);
     if (st == DT_OK) {
@@ -227,14 +382,41 @@ static dt_status start_run(study *s, uint32_t t, uint32_t k, dt_words *command, 
     return st;
 }
 
+/* The next run to train, claimed. DT_DONE, DT_AGAIN: as wait_for_others. */
+static dt_status find_next(study *s, uint32_t *t_p, uint32_t *k_p)
+{
+    dt_sweep_job job;
+    while (true) {
+        dt_status st = DT_OK;
+        if (find_todo(s, t_p, k_p)) {
+            DT_TRY(s->a->is_array ? claim_run(s, *t_p, *k_p) : DT_OK);
+            if (s->trial[*t_p].run[*k_p] == RUN_TODO) {
+                return DT_OK;
+            }
+            DT_TRY(is_job_over(s, *t_p) ? finish_job(s, *t_p) : DT_OK);
+            continue;
+        }
+        st = dt_sweep_schedule_next(&s->schedule, &job);
+        if (st == DT_OK) {
+            DT_TRY(begin_job(s, &job));
+            continue;
+        }
+        bool has_changed = false;
+        DT_TRY(st < 0 ? st : DT_OK);
+        st = wait_for_others(s, &has_changed);
+        if (st < 0 || !has_changed) {
+            return st;
+        }
+    }
+}
+
 static dt_status next_training(void *user, dt_words *command, dt_str *output, uint32_t *id_p)
 {
     study *s = user;
-    uint32_t t = 0, k = 0, job = 0;
-    while (!find_todo(s, &t, &k)) {
-        const dt_status st = dt_asha_next(&s->schedule, &job);
-        DT_TRY(st == DT_AGAIN ? DT_DONE : st);
-        DT_TRY(begin_job(s, job));
+    uint32_t t = 0, k = 0;
+    const dt_status st = find_next(s, &t, &k);
+    if (st != DT_OK) {
+        return st;
     }
     *id_p = t * s->sweep.n_seeds + k;
     return start_run(s, t, k, command, output);
@@ -257,6 +439,7 @@ static dt_status end_training(void *user, uint32_t id, int code, bool stops)
     const uint32_t t = id / s->sweep.n_seeds, k = id % s->sweep.n_seeds;
     trial *r = &s->trial[t];
     DT_TRY(look_at_run(s, t, k, r->rung, true, code));
+    release_claim(s, t, k);
     if (r->run[k] == RUN_TODO) {
         return stops ? DT_OK : count_attempt(s, t, k, code);
     }
@@ -320,7 +503,32 @@ static void describe_trial(const trial *r, char *out, size_t bytes)
 
 static void append_value(const study *s, uint32_t t, uint32_t k, dt_str *out)
 {
-    dt_space_append_value(&s->sweep.space, s->sweep.search, s->sweep.seed, t, k, out);
+    dt_sweep_schedule_append_value(&s->schedule, t, s->trial[t].rung, k, out);
+}
+
+/* Of a population: where a trial is, and which trial it was in each generation. */
+static void write_lineage(const study *s, uint32_t t, dt_json_out *o)
+{
+    dt_str folder = {0};
+    if (s->sweep.search != DT_SEARCH_PBT) {
+        return;
+    }
+    dt_sweep_schedule_append_folder(&s->schedule, t, s->trial[t].rung, &folder);
+    dt_json_str(o, "folder", dt_str_text(&folder));
+    dt_json_arr(o, "history");
+    for (uint32_t rung = 0; rung <= s->trial[t].rung; rung++) {
+        dt_json_obj(o, NULL);
+        dt_json_i64(o, "from", dt_sweep_schedule_source(&s->schedule, t, rung) + 1);
+        for (uint32_t k = 0; k < s->sweep.space.n; k++) {
+            dt_str value = {0};
+            dt_sweep_schedule_append_value(&s->schedule, t, rung, k, &value);
+            dt_json_str(o, s->sweep.space.parameter[k].key, dt_str_text(&value));
+            dt_str_fini(&value);
+        }
+        dt_json_end(o, '}');
+    }
+    dt_json_end(o, ']');
+    dt_str_fini(&folder);
 }
 
 static void write_json(const study *s, const uint32_t *order, dt_json_out *o)
@@ -338,6 +546,7 @@ static void write_json(const study *s, const uint32_t *order, dt_json_out *o)
         dt_json_str(o, "state", state);
         dt_json_i64(o, "steps", (int64_t)r->step);
         dt_json_f64(o, "value", has_value(r) ? r->value : (double)NAN);
+        write_lineage(s, order[i], o);
         dt_json_obj(o, "parameters");
         for (uint32_t k = 0; k < s->sweep.space.n; k++) {
             dt_str value = {0};
@@ -437,21 +646,29 @@ static dt_status choose_folder(const dt_args *a, dt_str *out)
 
 static dt_status allocate(study *s)
 {
-    DT_TRY(dt_asha_init(&s->schedule, s->sweep.trials, s->sweep.n_rungs, s->sweep.eta, s->sweep.window));
+    DT_TRY(dt_sweep_schedule_init(&s->schedule, &s->sweep));
     s->trial = dt_alloc_n(s->sweep.trials, sizeof(*s->trial));
     bool is_ok = s->trial != NULL;
     for (uint32_t t = 0; t < s->sweep.trials && is_ok; t++) {
         s->trial[t].value = NAN;
         s->trial[t].run = dt_alloc(s->sweep.n_seeds);
         s->trial[t].attempts = dt_alloc(s->sweep.n_seeds);
-        is_ok = s->trial[t].run != NULL && s->trial[t].attempts != NULL;
+        s->trial[t].claim = dt_alloc_n(s->sweep.n_seeds, sizeof(int));
+        is_ok = s->trial[t].run != NULL && s->trial[t].attempts != NULL && s->trial[t].claim != NULL;
+        for (uint32_t k = 0; k < s->sweep.n_seeds && is_ok; k++) {
+            s->trial[t].claim[k] = -1;
+        }
     }
     return is_ok ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u trials", s->sweep.trials);
 }
 
 static dt_status claim_folder(study *s)
 {
-    const dt_journal j = {.kind = "sweep", .identity = &s->sweep.identity, .is_keyed = true, .growing = "trials"};
+    const dt_journal j = {.kind = "sweep",
+                          .identity = &s->sweep.identity,
+                          .is_keyed = true,
+                          .is_shared = s->a->is_array,
+                          .growing = s->sweep.search == DT_SEARCH_PBT ? NULL : "trials"};
     return dt_journal_claim(dt_str_text(&s->folder), &j, &s->lock);
 }
 
@@ -469,6 +686,16 @@ static dt_status plan_first(study *s, int *code_p)
         dt_study_command_plan(s->a, &first, n < DT_TRAININGS_MAX ? (uint32_t)n : DT_TRAININGS_MAX, &s->command, code_p);
     dt_words_fini(&first);
     return st;
+}
+
+static bool have_all_failed(const study *s)
+{
+    for (uint32_t t = 0; t < s->sweep.trials; t++) {
+        if (!s->trial[t].has_failed && !s->trial[t].is_unknown) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static dt_status run_study(study *s, int *code_p)
@@ -497,7 +724,7 @@ static dt_status run_study(study *s, int *code_p)
     if (st == DT_EINTERRUPTED) {
         dt_log(DT_LOG_INFO, "stopped, states saved; the same command continues");
         *code_p = DT_EXIT_INTERRUPTED;
-    } else if (s->n_failed == s->sweep.trials) {
+    } else if (have_all_failed(s)) {
         *code_p = DT_EXIT_FAILED;
     }
     return DT_OK;
@@ -514,10 +741,14 @@ dt_status dt_verb_sweep(const dt_args *a, int *code_p)
     const dt_status st = run_study(s, code_p);
     for (uint32_t t = 0; s->trial != NULL && t < s->sweep.trials; t++) {
         dt_free(s->trial[t].run);
+        for (uint32_t k = 0; s->trial[t].claim != NULL && k < s->sweep.n_seeds; k++) {
+            release_claim(s, t, k);
+        }
         dt_free(s->trial[t].attempts);
+        dt_free(s->trial[t].claim);
     }
     dt_free(s->trial);
-    dt_asha_fini(&s->schedule);
+    dt_sweep_schedule_fini(&s->schedule);
     dt_sweep_fini(&s->sweep);
     dt_lock_release(s->lock);
     dt_str_fini(&s->folder);

@@ -28,7 +28,7 @@ typedef struct dt_args {
     const char *print_graph, *max_restarts, *hostfile, *nnodes, *parameters, *step_time, *predict, *language;
     dt_extra_option extra[DT_CLI_MAX_EXTRA];
     uint32_t n_words, n_config, n_set, n_extra;
-    bool has_resume, dry_run, no_graphs, trust_plugins, json, quiet, verbose, help;
+    bool has_resume, is_array, dry_run, no_graphs, trust_plugins, json, quiet, verbose, help;
     int argc;
     char *const *argv;
     char *const *rest; /* words after "--", of verbs that run other commands */

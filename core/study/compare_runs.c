@@ -75,7 +75,11 @@ static dt_status find_best_trial(const char *sweep, dt_str *folder)
         st = DT_FAIL(DT_ECONFIG, "the sweep in %s has no result yet: run it, or compare folders of its trials", sweep);
     }
     if (st == DT_OK) {
-        dt_str_addf(folder, "%s/trial-%04u", sweep, (unsigned)dt_flat_number(&f, "trials/0/trial", 0));
+        const char *own = dt_flat_text(&f, "trials/0/folder"); /* of a population */
+        dt_str_addf(folder, "%s/%s", sweep, own);
+        if (own[0] == '\0') {
+            dt_str_addf(folder, "trial-%04u", (unsigned)dt_flat_number(&f, "trials/0/trial", 0));
+        }
         st = dt_str_status(folder);
     }
     dt_flat_fini(&f);

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static const char FILE_NAME[] = "study.json", LOCK_NAME[] = "study.lock";
 
@@ -145,7 +146,8 @@ static dt_status check_free(const char *folder)
                : DT_FAIL(DT_ECONFIG, "%s is not empty and has no %s; use a new folder as --run-dir", folder, FILE_NAME);
 }
 
-static dt_status check_or_write(const char *folder, const dt_journal *j)
+/* may_write: no other process is in the folder. */
+static dt_status check_or_write(const char *folder, const dt_journal *j, bool may_write)
 {
     bool has_more = false;
     dt_str path = {0};
@@ -160,7 +162,9 @@ static dt_status check_or_write(const char *folder, const dt_journal *j)
             st = check_same(folder, j, &f, &has_more);
         }
         if (st == DT_OK && has_more) {
-            st = write_journal(folder, j);
+            st = may_write
+                     ? write_journal(folder, j)
+                     : DT_FAIL(DT_EIO, "%s is in use by tasks with fewer %s: wait until they end", folder, j->growing);
         }
     }
     dt_flat_fini(&f);
@@ -168,10 +172,32 @@ static dt_status check_or_write(const char *folder, const dt_journal *j)
     return st;
 }
 
+/* Alone, or shared: then the first process checks it alone, and the others wait for that. */
+static dt_status lock_folder(const char *path, const dt_journal *j, int *lock_p, bool *is_alone_p)
+{
+    enum { TRIES = 200 };
+    const struct timespec nap = {.tv_nsec = 50000000};
+    for (int i = 0;; i++) {
+        *is_alone_p = true;
+        dt_status st = dt_lock_acquire(path, lock_p);
+        if (st == DT_AGAIN && j->is_shared) {
+            *is_alone_p = false;
+            dt_error_clear();
+            st = dt_lock_acquire_shared(path, lock_p);
+        }
+        if (st != DT_AGAIN || !j->is_shared || i == TRIES) {
+            return st;
+        }
+        dt_error_clear();
+        nanosleep(&nap, NULL);
+    }
+}
+
 dt_status dt_journal_claim(const char *folder, const dt_journal *j, int *lock_p)
 {
     dt_str path = {0};
     int lock = -1;
+    bool is_alone = true;
     DT_TRY(dt_words_status(j->identity));
     DT_TRY(dt_fs_mkdirs(folder));
     DT_TRY(dt_beneath_guard(folder)); /* for good: a study that continues may have another author */
@@ -179,7 +205,7 @@ dt_status dt_journal_claim(const char *folder, const dt_journal *j, int *lock_p)
     dt_str_addf(&path, "%s/%s", folder, LOCK_NAME);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
-        st = dt_lock_acquire(dt_str_text(&path), &lock);
+        st = lock_folder(dt_str_text(&path), j, &lock, &is_alone);
     }
     dt_str_fini(&path);
     if (st == DT_AGAIN) {
@@ -187,7 +213,10 @@ dt_status dt_journal_claim(const char *folder, const dt_journal *j, int *lock_p)
                        folder, j->kind);
     }
     DT_TRY(st);
-    st = check_or_write(folder, j);
+    st = check_or_write(folder, j, is_alone);
+    if (st == DT_OK && is_alone && j->is_shared) {
+        st = dt_lock_share(lock);
+    }
     if (st < 0) {
         dt_lock_release(lock);
         return st;

@@ -13,6 +13,7 @@ typedef struct dt_journal {
     const dt_words *identity; /* what must not change: words in their order, or "KEY = VALUE" in any */
     bool is_keyed;
     const char *growing; /* the key whose number may grow; NULL: none */
+    bool is_shared;      /* with other processes that share it: nothing grows while there are some */
 } dt_journal;
 
 /* Takes the folder, which is created where it is missing: lock_p, to be released with dt_lock_release. Errors:

@@ -6,8 +6,11 @@ core_libdtcore_la_SOURCES += \
 	core/study/compare_runs.c core/study/compare_runs.h \
 	core/study/compare_summary.c \
 	core/study/child.c core/study/child.h \
+	core/study/copy_run.c core/study/copy_run.h \
 	core/study/journal.c core/study/journal.h \
+	core/study/pbt.c core/study/pbt.h \
 	core/study/plan.c core/study/plan.h \
+	core/study/schedule.c core/study/schedule.h \
 	core/study/sobol.c core/study/sobol.h \
 	core/study/space.c core/study/space.h \
 	core/study/sweep_file.c core/study/sweep_file.h \

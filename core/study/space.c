@@ -7,6 +7,7 @@
 #include "study/sobol.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Fewest digits that are unique among the trials of a sweep, and the same in every locale: the value becomes a
  * word of a command. */
@@ -40,6 +41,39 @@ void dt_parameter_append_value(const dt_parameter *p, double u, dt_str *out)
         dt_str_addf(out, "%.0f", integer_value(p, u));
     } else {
         append_number(range_value(p, u), out);
+    }
+}
+
+static void append_neighbour(const dt_parameter *p, const char *text, bool is_less, dt_str *out)
+{
+    uint32_t i = 0;
+    while (i + 1 < p->n_values && strcmp(p->value[i], text) != 0) {
+        i++;
+    }
+    if (is_less && i > 0) {
+        i--;
+    } else if (!is_less && i + 1 < p->n_values) {
+        i++;
+    }
+    dt_str_add(out, p->value[i]);
+}
+
+void dt_parameter_append_perturbed(const dt_parameter *p, const char *text, bool is_less, dt_str *out)
+{
+    static const double FACTOR[] = {1.2, 0.8}; /* Jaderberg et al. 2017, section 4 */
+    double v = 0;
+    if (p->n_values > 0) {
+        append_neighbour(p, text, is_less, out);
+        return;
+    }
+    (void)dt_parse_f64(text, &v); /* it was printed from a number */
+    const bool has_zero = p->min <= 0 && p->max >= 0;
+    double to = has_zero ? v + (is_less ? -0.2 : 0.2) * (p->max - p->min) : v * FACTOR[is_less];
+    if (p->is_integer) {
+        to = round(to) != v ? round(to) : v + (is_less ? -1 : 1);
+        dt_str_addf(out, "%.0f", fmin(fmax(to, p->min), p->max));
+    } else {
+        append_number(fmin(fmax(to, p->min), p->max), out);
     }
 }
 

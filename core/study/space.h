@@ -25,14 +25,17 @@ typedef struct dt_space {
     uint32_t n;
 } dt_space;
 
-typedef enum dt_search { DT_SEARCH_GRID, DT_SEARCH_RANDOM, DT_SEARCH_SOBOL, DT_SEARCH_ASHA } dt_search;
+typedef enum dt_search { DT_SEARCH_GRID, DT_SEARCH_RANDOM, DT_SEARCH_SOBOL, DT_SEARCH_ASHA, DT_SEARCH_PBT } dt_search;
 
 /* The value at u in [0, 1): of a range in equal steps of its (logarithmic) scale, integers with equal probability. */
 void dt_parameter_append_value(const dt_parameter *p, double u, dt_str *out);
+/* A value near `text`, which is one: 0.8 or 1.2 times it (is_less or not; where a range contains 0, a fifth of the range
+ * away), at least the next integer, a neighbour in a list; never outside. */
+void dt_parameter_append_perturbed(const dt_parameter *p, const char *text, bool is_less, dt_str *out);
 /* Points of the grid of all parameters; UINT64_MAX where they are too many to count. */
 uint64_t dt_space_count_grid(const dt_space *s);
 /* Value of parameter k in trial `trial`. The last parameter of a grid changes fastest. DT_SEARCH_ASHA draws as
- * DT_SEARCH_RANDOM. */
+ * DT_SEARCH_RANDOM, DT_SEARCH_PBT the first values. */
 void dt_space_append_value(const dt_space *s, dt_search search, uint64_t seed, uint32_t trial, uint32_t k, dt_str *out);
 
 #endif

@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const own_keys[] = {"arguments", "metric", "goal",      "search", "trials",     "seed", "seeds",
-                                       "steps",     "eta",    "min_steps", "window", "parameters", NULL};
+static const char *const own_keys[] = {"arguments", "metric",     "goal",     "search",    "trials", "seed",
+                                       "seeds",     "steps",      "eta",      "min_steps", "window", "parameters",
+                                       "interval",  "truncation", "resample", NULL};
 static const char *const parameter_keys[] = {"key", "values", "min", "max", "log", "integer", "points", NULL};
 
 static dt_status fail_at(const dt_document_item *i, const char *why)
@@ -212,36 +213,100 @@ static dt_status count_trials(const dt_document *d, dt_sweep *s)
     return DT_OK;
 }
 
-/* min_steps, eta times as many, ... up to steps. */
-static dt_status plan_rungs(const dt_document *d, dt_sweep *s)
+/* Keys that only one search reads are mistakes with another. */
+static dt_status check_owner(const dt_document *d, const dt_sweep *s)
 {
-    int64_t steps = 0, least = 0, eta = 3, window = 16;
-    DT_TRY(read_whole(d, "steps", 1, (int64_t)1 << 53, &steps));
+    static const struct {
+        const char *key, *name;
+        dt_search search;
+    } own[] = {{"min_steps", "asha", DT_SEARCH_ASHA}, {"eta", "asha", DT_SEARCH_ASHA},
+               {"window", "asha", DT_SEARCH_ASHA},    {"interval", "pbt", DT_SEARCH_PBT},
+               {"truncation", "pbt", DT_SEARCH_PBT},  {"resample", "pbt", DT_SEARCH_PBT}};
+    for (size_t k = 0; k < sizeof(own) / sizeof(own[0]); k++) {
+        const dt_document_item *i = dt_document_find(d, own[k].key);
+        char why[64];
+        if (i != NULL && s->search != own[k].search) {
+            snprintf(why, sizeof(why), "only search = \"%s\" reads it", own[k].name);
+            return fail_at(i, why);
+        }
+    }
+    return DT_OK;
+}
+
+/* min_steps, eta times as many, ... up to steps. */
+static dt_status plan_rungs(const dt_document *d, dt_sweep *s, int64_t steps)
+{
+    enum { MOST = 12 };
+    int64_t least = 0, eta = 3, window = 16;
     DT_TRY(read_whole(d, "min_steps", 1, (int64_t)1 << 53, &least));
     DT_TRY(read_whole(d, "eta", 2, 16, &eta));
     DT_TRY(read_whole(d, "window", 1, 256, &window));
     s->eta = (uint32_t)eta;
     s->window = (uint32_t)window;
-    for (const char *const *key = (const char *const[]){"min_steps", "eta", "window", NULL};
-         *key != NULL && s->search != DT_SEARCH_ASHA; key++) {
-        const dt_document_item *i = dt_document_find(d, *key);
-        if (i != NULL) {
-            return fail_at(i, "only search = \"asha\" reads it");
-        }
-    }
-    if (s->search != DT_SEARCH_ASHA) {
-        s->window = s->trials;
-        s->rung_steps[s->n_rungs++] = (uint64_t)steps;
-        return DT_OK;
-    }
     if (steps == 0 || least == 0 || least > steps) {
         return DT_FAIL(DT_ECONFIG,
                        "search = \"asha\" needs steps = N, those of a whole trial, and min_steps = N, those "
                        "before the first decision; min_steps %lld, steps %lld",
                        (long long)least, (long long)steps);
     }
-    for (double at = (double)least; at < (double)steps && s->n_rungs + 1 < DT_SWEEP_MAX_RUNGS; at *= (double)eta) {
+    for (double at = (double)least; at < (double)steps && s->n_rungs + 1 < MOST; at *= (double)eta) {
         s->rung_steps[s->n_rungs++] = (uint64_t)at;
+    }
+    s->rung_steps[s->n_rungs++] = (uint64_t)steps;
+    return DT_OK;
+}
+
+static dt_status read_share(const dt_document *d, const char *path, double least, double most, double *out)
+{
+    const dt_document_item *i = dt_document_find(d, path);
+    char why[64];
+    if (i == NULL) {
+        return DT_OK;
+    }
+    if (!dt_parse_f64(i->text, out) || !(*out >= least && *out <= most)) {
+        snprintf(why, sizeof(why), "expected a number in [%g, %g]", least, most);
+        return fail_at(i, why);
+    }
+    return DT_OK;
+}
+
+/* interval, twice as many, ... up to steps. */
+static dt_status plan_generations(const dt_document *d, dt_sweep *s, int64_t steps)
+{
+    int64_t interval = 0;
+    s->truncation = s->resample = 0.25;
+    DT_TRY(read_whole(d, "interval", 1, (int64_t)1 << 53, &interval));
+    DT_TRY(read_share(d, "truncation", 0.01, 0.5, &s->truncation));
+    DT_TRY(read_share(d, "resample", 0, 1, &s->resample));
+    if (steps == 0 || interval == 0 || interval > steps || s->trials < 2) {
+        return DT_FAIL(DT_ECONFIG,
+                       "search = \"pbt\" needs steps = N, those of a whole trial, interval = N, those between "
+                       "decisions, and at least 2 trials; interval %lld, steps %lld, trials %u",
+                       (long long)interval, (long long)steps, s->trials);
+    }
+    if ((steps + interval - 1) / interval > DT_SWEEP_MAX_RUNGS) {
+        return DT_FAIL(DT_ECONFIG, "interval = %lld: steps = %lld are more than %d of them", (long long)interval,
+                       (long long)steps, DT_SWEEP_MAX_RUNGS);
+    }
+    for (int64_t at = interval; at < steps; at += interval) {
+        s->rung_steps[s->n_rungs++] = (uint64_t)at;
+    }
+    s->rung_steps[s->n_rungs++] = (uint64_t)steps;
+    return DT_OK;
+}
+
+static dt_status plan_steps(const dt_document *d, dt_sweep *s)
+{
+    int64_t steps = 0;
+    DT_TRY(read_whole(d, "steps", 1, (int64_t)1 << 53, &steps));
+    DT_TRY(check_owner(d, s));
+    s->window = s->trials;
+    s->eta = 3;
+    if (s->search == DT_SEARCH_ASHA) {
+        return plan_rungs(d, s, steps);
+    }
+    if (s->search == DT_SEARCH_PBT) {
+        return plan_generations(d, s, steps);
     }
     s->rung_steps[s->n_rungs++] = (uint64_t)steps;
     return DT_OK;
@@ -263,8 +328,8 @@ static dt_status read_arguments(const dt_document *d, dt_sweep *s)
 
 static dt_status read_all(dt_sweep *s)
 {
-    static const char *const searches[] = {"grid", "random", "sobol", "asha", NULL}, *const goals[] = {"max", "min",
-                                                                                                       NULL};
+    static const char *const searches[] = {"grid", "random", "sobol", "asha", "pbt", NULL}, *const goals[] = {
+                                                                                                "max", "min", NULL};
     const dt_document *d = &s->document;
     uint32_t search = DT_SEARCH_RANDOM, goal = 2;
     int64_t seed = 1;
@@ -287,7 +352,7 @@ static dt_status read_all(dt_sweep *s)
     DT_TRY(dt_seed_list_parse(seeds != NULL ? seeds->text : "1", s->seeds, &s->n_seeds));
     DT_TRY(read_space(d, s));
     DT_TRY(count_trials(d, s));
-    DT_TRY(plan_rungs(d, s));
+    DT_TRY(plan_steps(d, s));
     return dt_words_status(&s->identity);
 }
 

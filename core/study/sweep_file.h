@@ -10,7 +10,7 @@
 #include "study/space.h"
 #include "study/words.h"
 
-enum { DT_SWEEP_MAX_TRIALS = 10000, DT_SWEEP_MAX_RUNGS = 12 };
+enum { DT_SWEEP_MAX_TRIALS = 10000, DT_SWEEP_MAX_RUNGS = 256 };
 
 typedef struct dt_sweep {
     dt_words arguments; /* of `dtrain run`, for every trial */
@@ -22,9 +22,10 @@ typedef struct dt_sweep {
     uint64_t seed; /* of the search */
     uint64_t seeds[DT_SEEDS_MAX];
     uint64_t rung_steps[DT_SWEEP_MAX_RUNGS]; /* rising; the last one is that of a whole trial, 0: until it ends */
-    uint32_t n_rungs, eta, window;
-    dt_words identity;    /* every value of the file, for the journal */
-    dt_document document; /* owns the texts */
+    uint32_t n_rungs, eta, window;           /* rungs: of DT_SEARCH_PBT generations */
+    double truncation, resample;             /* of it */
+    dt_words identity;                       /* every value of the file, for the journal */
+    dt_document document;                    /* owns the texts */
 } dt_sweep;
 
 /* Errors: DT_ECONFIG with file, line and remedy; DT_ENOTFOUND, DT_EIO, DT_ENOMEM; out is empty then. */

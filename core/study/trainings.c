@@ -23,6 +23,7 @@ typedef struct pool {
     member of[DT_TRAININGS_MAX];
     uint32_t n;
     bool is_stopped; /* all were asked to */
+    bool waits;      /* for other processes */
 } pool;
 
 static dt_status start_member(pool *p, const dt_words *command, const dt_str *output, uint32_t id)
@@ -43,6 +44,7 @@ static dt_status start_member(pool *p, const dt_words *command, const dt_str *ou
 static dt_status fill(pool *p)
 {
     dt_status st = DT_OK;
+    p->waits = false;
     while (st == DT_OK && p->n < p->d->parallel && dt_signals_stop() == 0) {
         dt_words command = {0};
         dt_str output = {0};
@@ -54,7 +56,8 @@ static dt_status fill(pool *p)
         dt_words_fini(&command);
         dt_str_fini(&output);
     }
-    return st == DT_DONE ? DT_OK : st;
+    p->waits = st == DT_AGAIN;
+    return st == DT_DONE || st == DT_AGAIN ? DT_OK : st;
 }
 
 static void stop_all(pool *p)
@@ -109,7 +112,7 @@ dt_status dt_trainings_run(const dt_trainings_desc *d)
         if (st < 0) {
             return stop_and_fail(&p, st);
         }
-        if (p.n == 0) {
+        if (p.n == 0 && !p.waits) {
             break;
         }
         nanosleep(&nap, NULL);

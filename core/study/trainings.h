@@ -15,7 +15,7 @@ enum { DT_TRAININGS_MAX = 256 };
 typedef struct dt_trainings_desc {
     uint32_t parallel; /* at most so many simultaneously, 1 to DT_TRAININGS_MAX */
     /* The next training: its command, the file for what it prints, and a number of the caller. DT_DONE: none, until
-     * another one ends. */
+     * another one ends; DT_AGAIN: the same, but other processes may make one: it is called again. */
     dt_status (*next)(void *user, dt_words *command, dt_str *output, uint32_t *id_p);
     /* It ended with this exit code (128 + n after signal n). stops: because it was requested. */
     dt_status (*ended)(void *user, uint32_t id, int code, bool stops);

@@ -28,6 +28,11 @@ search = "asha"; trials = 6; seed = 3; seeds = "1,2"; min_steps = 80; steps = 16
 END
 expect 0 '"steps":160' sweep asha one --parallel 1 --json
 cp "$work/out" "$work/whole"
+best=$(sed 's/.*"trials":\[{"trial":\([0-9]*\),.*/\1/' "$work/out")
+for seed in 1 2; do
+    tail -n 1 "$work/one/trial-000$best/seed-$seed/metrics.jsonl" | grep -q '"step":160,' ||
+        fail "trial $best with seed $seed did not train as far as the table says"
+done
 expect 0 '"steps":160' sweep asha three --parallel 3 --json
 cmp -s "$work/whole" "$work/out" || fail "another table of three processes"
 killed "$work/killed/trial-0001/seed-1/metrics.jsonl" "$dtrain" sweep "$work/asha.cfg" --run-dir "$work/killed" --parallel 1 --json
@@ -56,6 +61,57 @@ sed -i '$ s/"eval\/return\/mean":[^,}]*/"eval\/return\/mean":null/' "$work/grid/
 expect 0 '"trial":2,"state":"unknown","steps":0,"value":null' sweep grid grid --json
 sed -i '$ s/"eval\/return\/mean":[^,}]*/"eval\/return\/mean":null/' "$work/grid/trial-0001/seed-1/metrics.jsonl"
 expect 1 '"trial":1,"state":"unknown"' sweep grid grid --json
+
+# --- a population: the same generations and table from any number of processes, of ranks, and after kills ---
+file pbt <<END_PBT
+search = "pbt"; trials = 4; seed = 2; interval = 80; steps = 240;
+parameters = ( { key = "training.learning_rate"; min = 1e-4; max = 1e-2; log = true; } );
+END_PBT
+expect 0 '"steps":240' sweep pbt pbt1 --parallel 1 --json
+cp "$work/out" "$work/population"
+grep -q '"folder":"trial-000[1-4]/generation-0[23]"' "$work/population" || fail "no member was replaced"
+expect 0 '"steps":240' sweep pbt pbt4 --parallel 4 --json
+cmp -s "$work/population" "$work/out" || fail "another population of four processes"
+killed "$work/pbtk/trial-0001/seed-1/metrics.jsonl" "$dtrain" sweep "$work/pbt.cfg" --run-dir "$work/pbtk" --json
+cmp -s "$work/population" "$work/out" || fail "another population after kill -9"
+later=$(cd "$work/pbt1" && ls -d trial-*/generation-*/seed-1 | head -n 1)
+killed "$work/pbtl/$later" "$dtrain" sweep "$work/pbt.cfg" --run-dir "$work/pbtl" --json
+cmp -s "$work/population" "$work/out" || fail "another population after kill -9 in a later generation"
+sed 's/arguments = \[/& "--nproc", "2",/' "$work/pbt.cfg" >"$work/pbt2.cfg"
+expect 0 '"steps":240' sweep pbt2 pbt2 --parallel 2 --json
+cmp -s "$work/population" "$work/out" || fail "another population of two ranks"
+sed 's/trials = 4/trials = 5/' "$work/pbt.cfg" >"$work/pbt5.cfg"
+expect 2 'trials' sweep pbt5 pbt1
+expect 0 'pbt1/trial-' "$dtrain" compare "$work/pbt1" --metric return/mean
+
+# --- tasks of a job array share a folder: one of them is killed; the last one has the table ---
+tasks() { # NAME FOLDER
+    pids=''
+    for task in 1 2 3; do
+        "$dtrain" sweep "$work/$1.cfg" --run-dir "$work/$2" --array --parallel 1 --json >"$work/task$task" 2>"$work/err$task" &
+        pids="$pids $!"
+    done
+    sleep 0.3
+    kill -9 "${pids##* }"
+    for pid in $pids; do
+        wait "$pid" 2>/dev/null
+        code=$?
+        [ $code -eq 0 ] || [ "$pid" = "${pids##* }" ] || fail "exit code $code of a task of $2"
+    done
+    expect 0 '' sweep "$1" "$2" --array --json
+}
+for search in asha pbt; do
+    tasks $search tasks-$search
+    [ $search = asha ] && cp "$work/whole" "$work/wanted" || cp "$work/population" "$work/wanted"
+    cmp -s "$work/wanted" "$work/out" || fail "another table of tasks: $search"
+    cmp -s "$work/wanted" "$work/task1" || cmp -s "$work/wanted" "$work/task2" || fail "no task has the table: $search"
+done
+"$dtrain" sweep "$work/asha.cfg" --run-dir "$work/held" --array --parallel 1 >/dev/null 2>&1 &
+pid=$!
+until [ -e "$work/held/study.json" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+expect 1 'in use' sweep asha held
+kill $pid
+wait $pid
 
 # --- more trials: the table of a sweep that had them from the beginning; nothing else may change ---
 file few <<END_FEW

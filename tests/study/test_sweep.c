@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "study/asha.h"
+#include "study/pbt.h"
 #include "study/sobol.h"
 #include "study/sweep_file.h"
 
@@ -142,6 +143,67 @@ static void test_schedule(void **state)
     dt_str_fini(&other);
 }
 
+/* ---- populations ------------------------------------------------------------------------------------------------- */
+
+/* Sources and values of all jobs, with results that come in another order. */
+static void run_population(const dt_space *space, bool is_reverse, dt_str *out)
+{
+    enum { N = 8, GENERATIONS = 4 };
+    const dt_pbt_desc d = {
+        .space = space, .n = N, .n_generations = GENERATIONS, .seed = 5, .truncation = 0.25, .resample = 0.25};
+    dt_pbt p;
+    uint32_t job = 0;
+    assert_int_equal(dt_pbt_init(&p, &d), DT_OK);
+    for (uint32_t g = 0; g < GENERATIONS; g++) {
+        for (uint32_t i = 0; i < N; i++) {
+            assert_int_equal(dt_pbt_next(&p, &job), DT_OK);
+            assert_int_equal(job, g * N + i);
+            dt_str_addf(out, "%u:%s,%s ", p.member[job].from, dt_pbt_value(&p, job, 0), dt_pbt_value(&p, job, 1));
+        }
+        for (uint32_t i = 0; i < N; i++) {
+            const uint32_t m = is_reverse ? N - 1 - i : i;
+            assert_int_equal(dt_pbt_next(&p, &job), g + 1 < GENERATIONS ? DT_AGAIN : DT_DONE);
+            dt_pbt_set_result(&p, g * N + m, m == 3 && g == 1 ? (double)NAN : (double)((m * 3 + g) % N));
+        }
+    }
+    /* generation 1: of 0, 3, 6, 1, 4, 7, 2, 5 the worst two are members 0 and 3, the best two 5 and 2 */
+    for (uint32_t i = 0; i < N; i++) {
+        const uint32_t from = p.member[N + i].from;
+        assert_true(i == 0 || i == 3 ? from == 5 || from == 2 : from == i);
+    }
+    assert_true(p.member[2 * N + 3].from != 3); /* it failed */
+    assert_int_equal(dt_pbt_next(&p, &job), DT_DONE);
+    dt_pbt_fini(&p);
+}
+
+static void test_population(void **state)
+{
+    static const dt_space space = {
+        .parameter = {{.min = 1e-4, .max = 1, .is_log = true}, {.value = {"a", "b", "c"}, .n_values = 3}}, .n = 2};
+    dt_str one = {0}, other = {0};
+    run_population(&space, false, &one);
+    run_population(&space, true, &other);
+    assert_string_equal(dt_str_text(&one), dt_str_text(&other));
+    dt_str_fini(&one);
+    dt_str_fini(&other);
+    static const dt_parameter whole = {.min = 1, .max = 4, .is_integer = true}, wide = {.min = -1, .max = 1},
+                              words = {.value = {"a", "b"}, .n_values = 2}, range = {.min = 1, .max = 10};
+    static const struct {
+        const dt_parameter *of;
+        const char *text;
+        bool is_less;
+        const char *wanted;
+    } cases[] = {{&whole, "2", false, "3"}, {&whole, "1", true, "1"}, {&wide, "0", true, "-0.4"},
+                 {&words, "a", false, "b"}, {&words, "a", true, "a"}, {&range, "5", true, "4"},
+                 {&range, "9", false, "10"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        dt_str s = {0};
+        dt_parameter_append_perturbed(cases[i].of, cases[i].text, cases[i].is_less, &s);
+        assert_string_equal(dt_str_text(&s), cases[i].wanted);
+        dt_str_fini(&s);
+    }
+}
+
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static dt_status read_text(const char *text, dt_sweep *out)
@@ -180,6 +242,13 @@ static void test_file(void **state)
         {HEAD ONE "trials = 5; seeds = \"2..1\";", "2..1"},
         {HEAD ONE "trials = 5; eta = 3;", "asha"},
         {HEAD ONE "trials = 5; search = \"asha\"; steps = 5; min_steps = 6;", "min_steps"},
+        {HEAD ONE "trials = 5; interval = 3;", "pbt"},
+        {HEAD ONE "trials = 5; search = \"pbt\"; steps = 5;", "interval"},
+        {HEAD ONE "trials = 1; search = \"pbt\"; steps = 5; interval = 5;", "at least 2"},
+        {HEAD ONE "trials = 5; search = \"pbt\"; steps = 500; interval = 1;", "interval = 1"},
+        {HEAD ONE "trials = 5; search = \"pbt\"; steps = 5; interval = 5; truncation = 0.6;", "truncation"},
+        {HEAD ONE "trials = 5; search = \"pbt\"; steps = 5; interval = 5; resample = -1;", "resample"},
+        {HEAD ONE "trials = 5; search = \"pbt\"; steps = 5; interval = 5; eta = 3;", "asha"},
         {HEAD ONE "search = \"grid\";", "points"},
         {HEAD "trials = 5; parameters = ( { key = \"a\"; min = 2; max = 2; } );", "empty"},
         {HEAD "trials = 5; parameters = ( { key = \"a\"; min = 0; max = 2; log = true; } );", "above 0"},
@@ -205,10 +274,8 @@ static void test_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sobol),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_schedule),
-        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_sobol),      cmocka_unit_test(test_values), cmocka_unit_test(test_schedule),
+        cmocka_unit_test(test_population), cmocka_unit_test(test_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
