@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `dtrain sweep FILE`: trials of a search space as trainings in one folder, and the table of their results. What is
- * known is in the trials' records; the schedule (study/schedule.h) is computed again from them, so that the same command
- * continues after any end, with the same table.
+ * known is in the trials' records; the schedule (study/schedule.h) is computed again from them, so that the same
+ * command continues after any end, with the same table.
  */
 #include <config.h>
 

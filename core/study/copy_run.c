@@ -36,7 +36,9 @@ static dt_status copy_file(const char *from, const char *to)
     if (st == DT_OK) {
         st = copy_bytes(in, from, out, to);
         const dt_status closed = dt_fs_sync_close(out, to);
-        st = st < 0 ? st : closed;
+        if (st == DT_OK) {
+            st = closed;
+        }
     }
     close(in);
     return st;

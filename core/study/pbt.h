@@ -33,7 +33,8 @@ typedef struct dt_pbt {
 
 dt_status dt_pbt_init(dt_pbt *p, const dt_pbt_desc *d) DT_NODISCARD;
 void dt_pbt_fini(dt_pbt *p);
-/* The next job: generation * n + member. DT_AGAIN: it waits for a result; DT_DONE: none will follow. Errors: DT_ENOMEM. */
+/* The next job: generation * n + member. DT_AGAIN: it waits for a result; DT_DONE: none will follow. Errors:
+ * DT_ENOMEM. */
 dt_status dt_pbt_next(dt_pbt *p, uint32_t *job_p) DT_NODISCARD;
 void dt_pbt_set_result(dt_pbt *p, uint32_t job, double value);
 /* Value of parameter k of a job that was begun. */

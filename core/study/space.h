@@ -29,7 +29,7 @@ typedef enum dt_search { DT_SEARCH_GRID, DT_SEARCH_RANDOM, DT_SEARCH_SOBOL, DT_S
 
 /* The value at u in [0, 1): of a range in equal steps of its (logarithmic) scale, integers with equal probability. */
 void dt_parameter_append_value(const dt_parameter *p, double u, dt_str *out);
-/* A value near `text`, which is one: 0.8 or 1.2 times it (is_less or not; where a range contains 0, a fifth of the range
+/* A value near `text`, which is one: 0.8 or 1.2 times it (is_less or not; where a range contains 0, a fifth of it
  * away), at least the next integer, a neighbour in a list; never outside. */
 void dt_parameter_append_perturbed(const dt_parameter *p, const char *text, bool is_less, dt_str *out);
 /* Points of the grid of all parameters; UINT64_MAX where they are too many to count. */
