@@ -93,6 +93,7 @@ EXTRA_DIST += \
 	bench/phase2_classic/classic.py \
 	bench/policy_act/peer.py \
 	bench/ppo_overlap/overlap.py \
+	bench/sweep/sweep.py \
 	bench/rl_speed/rl_speed.py \
 	bench/rl_speed/rltools.cpp \
 	bench/rl_speed/sb3.py \
