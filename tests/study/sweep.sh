@@ -74,7 +74,7 @@ expect 0 '"steps":240' sweep pbt pbt4 --parallel 4 --json
 cmp -s "$work/population" "$work/out" || fail "another population of four processes"
 killed "$work/pbtk/trial-0001/seed-1/metrics.jsonl" "$dtrain" sweep "$work/pbt.cfg" --run-dir "$work/pbtk" --json
 cmp -s "$work/population" "$work/out" || fail "another population after kill -9"
-later=$(cd "$work/pbt1" && ls -d trial-*/generation-*/seed-1 | head -n 1)
+later=$(cd "$work/pbt1" && for f in trial-*/generation-*/seed-1; do echo "$f"; break; done)
 killed "$work/pbtl/$later" "$dtrain" sweep "$work/pbt.cfg" --run-dir "$work/pbtl" --json
 cmp -s "$work/population" "$work/out" || fail "another population after kill -9 in a later generation"
 sed 's/arguments = \[/& "--nproc", "2",/' "$work/pbt.cfg" >"$work/pbt2.cfg"
