@@ -62,7 +62,7 @@ plugins_env_tmaze_la_LDFLAGS = $(PLUGIN_LINK)
 plugins_env_tmaze_la_LIBADD = -lm
 
 # what environments with traffic signals share
-signals_sources = plugins/signals/columns.def plugins/signals/formula.c plugins/signals/formula.h \
+signals_sources = plugins/signals/columns.def plugins/signals/formula.c plugins/signals/formula.h plugins/signals/letters.h \
 	plugins/signals/ports.def plugins/signals/quantities.def plugins/signals/table.c plugins/signals/table.h
 signals_cppflags = -I$(top_srcdir)/plugins/signals
 

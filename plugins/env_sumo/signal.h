@@ -11,7 +11,7 @@
 #define DTRAIN_ENV_SUMO_SIGNAL_H
 
 #include "sumo.h"
-#include "table.h"
+#include "letters.h"
 
 #include <stdbool.h>
 
@@ -31,7 +31,7 @@ uint32_t signal_phases(const sumo_signal *s, uint32_t *state_of_phase, uint32_t 
 /* What is shown between two states: yellow where a green ends, else what was there before; green that continues stays.
  * out [n_links + 1]. Returns false where nothing ends: no yellow is needed. */
 bool signal_yellow(const char *from, const char *to, char *out);
-/* What a letter lets a link do: SIGNAL_RED to SIGNAL_GO (table.h). */
+/* What a letter lets a link do: SIGNAL_RED to SIGNAL_GO (letters.h). */
 int signal_parse_letter(char c);
 /* Do the ways of two links come together in one lane? Else those of foes cross. */
 static inline bool signal_merge(const sumo_signal *s, uint32_t i, uint32_t j)

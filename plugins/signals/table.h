@@ -7,11 +7,9 @@
 #define DTRAIN_PLUGINS_SIGNALS_TABLE_H
 
 #include "formula.h"
+#include "letters.h"
 
 #define SIGNAL_HALTING_MPS 0.1 /* slower is standing; SUMO's waitingTime uses the same */
-
-/* What a link may do: nothing; pass after a stop; go and yield; go first. */
-enum { SIGNAL_RED, SIGNAL_STOP, SIGNAL_YIELD, SIGNAL_GO };
 
 typedef struct signal_shape { /* of a signal; nothing of it changes while it runs */
     uint32_t n_links, n_phases, n_lanes, n_out;

@@ -77,6 +77,7 @@ tests_plugins_test_env_tmaze_LDADD = $(mock_la) $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/plugins/test_sumo_signal
 tests_plugins_test_sumo_signal_SOURCES = tests/plugins/test_sumo_signal.c plugins/env_sumo/signal.c \
     plugins/env_sumo/measure.c
+tests_plugins_test_sumo_signal_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(signals_cppflags)
 tests_plugins_test_sumo_signal_LDADD = $(CMOCKA_LIBS) -lm
 dt_tests += tests/plugins/test_env_sumo
 tests_plugins_test_env_sumo_SOURCES = tests/plugins/test_env_sumo.c tests/plugins/sumo_folder.h \
