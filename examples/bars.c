@@ -6,6 +6,7 @@
  *
  *   cc -O2 -shared -fPIC -DDT_PLUGIN_NAME=bars $(pkg-config --cflags dtrain) bars.c -o bars.so -lm
  *   dtrain check ./bars.so && dtrain --plugin ./bars.so --set training.epochs=5 --device cpu
+ * With bars.cu, it trains on a GPU as well.
  */
 #include <dtrain/ext/ops.h>
 #include <dtrain/helpers.h>
@@ -100,12 +101,22 @@ static void swish_backward(const dt_op_call *c)
     }
 }
 
+#ifdef BARS_CUDA /* bars.cu */
+dt_status bars_swish_launch(const dt_op_launch *c);
+dt_status bars_swish_launch_backward(const dt_op_launch *c);
+#else
+#    define bars_swish_launch          NULL
+#    define bars_swish_launch_backward NULL
+#endif
+
 static const dt_user_op swish_op = {.struct_size = sizeof(dt_user_op),
                                     .name = "bars_swish",
                                     .summary = "x / (1 + exp(-x)), Ramachandran et al. 2017",
                                     .shape = "x[N,D] -> y[N,D]",
                                     .forward = swish,
-                                    .backward = swish_backward};
+                                    .backward = swish_backward,
+                                    .launch_forward = bars_swish_launch,
+                                    .launch_backward = bars_swish_launch_backward};
 static const dt_user_op *const ops_of_plugin[] = {&swish_op, NULL};
 
 static const void *plugin_extension(const char *id)

@@ -2,7 +2,7 @@
 # Programs that use what is installed: compiled here with everything else, and by installcheck with pkg-config alone.
 # Configurations: run for a few steps by tests/docs/examples.sh.
 exampledir = $(docdir)/examples
-dist_example_DATA = examples/bars.c examples/drive_env_traffic.c examples/gumbel_softmax.c examples/mbpo.c \
+dist_example_DATA = examples/bars.c examples/bars.cu examples/drive_env_traffic.c examples/gumbel_softmax.c examples/mbpo.c \
 	examples/qmix.c examples/dreamer.c examples/traci_policy.py examples/README.md \
 	examples/cartpole-ppo.cfg examples/native-signals.cfg examples/own-recordings.cfg examples/pendulum-sac.cfg \
 	examples/safe-merging.cfg examples/sumo-signals.cfg

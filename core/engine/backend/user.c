@@ -3,6 +3,8 @@
 
 #include "engine/backend/user.h"
 
+#include "base/err.h"
+
 #include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -12,17 +14,23 @@ enum { ALIGN = 64 };
 typedef struct user_kernel {
     const dt_user_op *op;
     void (*run)(const dt_op_call *c);
+    dt_status (*launch)(const dt_op_launch *c);
+    dt_device_kernel device;
 } user_kernel;
 
 static user_kernel kernels[2 * DT_USER_OP_MOST];
 static _Atomic uint32_t n_kernels; /* those below it are complete */
 
+static dt_status run_on_device(const dt_device_args *a);
+static size_t device_scratch_bytes(const dt_device_args *a);
+
 void dt_user_op_add(const dt_user_op *op)
 {
     const uint32_t n = atomic_load_explicit(&n_kernels, memory_order_relaxed);
+    const dt_device_kernel device = {.name = op->name, .run = run_on_device, .scratch = device_scratch_bytes};
     assert(n + 2 <= 2 * DT_USER_OP_MOST);
-    kernels[n] = (user_kernel){op, op->forward};
-    kernels[n + 1] = (user_kernel){op, op->backward};
+    kernels[n] = (user_kernel){op, op->forward, op->launch_forward, device};
+    kernels[n + 1] = (user_kernel){op, op->backward, op->launch_backward, device};
     atomic_store_explicit(&n_kernels, n + 2, memory_order_release);
 }
 
@@ -171,4 +179,102 @@ double dt_user_flops(uint32_t op, const dt_attr *attr, const dt_view *in, uint32
     }
     make_call(&r, attr, in, n_in, out, n_out);
     return k->op->flops(&r.call);
+}
+
+/* ---- on a device ------------------------------------------------------------------------------------------------- */
+
+typedef struct launch_room {
+    dt_op_device_tensor in[DT_KERNEL_MAX_IN], out[DT_KERNEL_MAX_OUT];
+    dt_op_launch launch;
+} launch_room;
+
+static dt_op_device_tensor make_device_tensor(const dt_device_view *v)
+{
+    dt_op_device_tensor t = {.data = v->data,
+                             .shard_stride = v->leaf_stride,
+                             .rank = (uint32_t)v->rank,
+                             .dtype = (uint32_t)v->dtype,
+                             .ragged = v->ragged,
+                             .symbol = v->symbol,
+                             .plus = v->plus};
+    memcpy(t.dim, v->dim, sizeof(t.dim));
+    return t;
+}
+
+static size_t device_bytes(const dt_device_view *v, uint32_t leaves)
+{
+    size_t n = leaves * sizeof(float);
+    for (int32_t i = 0; i < v->rank; i++) {
+        n *= (size_t)v->dim[i];
+    }
+    return (n + 255) / 256 * 256;
+}
+
+/* An output that the graph has no use for; one of rank 0 is not there at all. */
+static bool is_unused(const dt_device_view *v)
+{
+    return v->data == NULL && v->rank > 0;
+}
+
+static void make_launch(launch_room *r, const dt_device_args *a)
+{
+    for (uint32_t i = 0; i < a->n_in; i++) {
+        r->in[i] = make_device_tensor(&a->in[i]);
+    }
+    for (uint32_t i = 0; i < a->n_out; i++) {
+        r->out[i] = make_device_tensor(&a->out[i]);
+    }
+    r->launch = (dt_op_launch){.struct_size = (uint32_t)sizeof(r->launch),
+                               .n_in = a->n_in,
+                               .n_out = a->n_out,
+                               .shards = a->leaves,
+                               .in = r->in,
+                               .out = r->out,
+                               .attr = a->attr,
+                               .n_symbols = a->n_symbols};
+}
+
+static size_t device_scratch_bytes(const dt_device_args *a)
+{
+    const user_kernel *k = a->user;
+    size_t bytes = 0;
+    launch_room r;
+    make_launch(&r, a);
+    for (uint32_t i = 0; i < a->n_in; i++) {
+        r.in[i].data = NULL;
+    }
+    for (uint32_t i = 0; i < a->n_out; i++) {
+        if (is_unused(&a->out[i])) {
+            bytes += device_bytes(&a->out[i], a->leaves);
+        }
+        r.out[i].data = NULL;
+    }
+    return bytes + (k->op->launch_scratch != NULL ? k->op->launch_scratch(&r.launch) : 0);
+}
+
+static dt_status run_on_device(const dt_device_args *a)
+{
+    const user_kernel *k = a->user;
+    char *at = a->scratch;
+    launch_room r;
+    make_launch(&r, a);
+    for (uint32_t i = 0; i < a->n_out; i++) {
+        if (is_unused(&a->out[i])) {
+            r.out[i].data = at;
+            at += device_bytes(&a->out[i], a->leaves);
+        }
+    }
+    r.launch.live = a->live;
+    r.launch.scratch = at;
+    r.launch.stream = a->stream;
+    const dt_status st = k->launch(&r.launch);
+    return st < 0 ? DT_FAIL(st, "op %s of a plugin: its launch function returned %d (%s)", k->op->name, (int)st,
+                            dt_status_name(st))
+                  : DT_OK;
+}
+
+const dt_device_kernel *dt_user_device_kernel(uint32_t op)
+{
+    const user_kernel *k = find_kernel(op);
+    return k != NULL && k->launch != NULL ? &k->device : NULL;
 }

@@ -9,6 +9,7 @@
 
 #include "dtrain/ext/ops.h"
 #include "engine/backend/kernel.h"
+#include "engine/device/device.h"
 
 enum { DT_USER_OP_FIRST = 0x10000, DT_USER_OP_MOST = 128 };
 
@@ -22,6 +23,8 @@ dt_kernel *dt_user_kernel_find(uint32_t op, dt_kernel_set set);
 const void *dt_user_kernel_data(uint32_t op);
 size_t dt_user_scratch_bytes(uint32_t op, dt_kernel_set set, const dt_attr *attr, const dt_view *in, uint32_t n_in,
                              const dt_view *out, uint32_t n_out);
+/* Of launch functions; NULL: the op has none, and runs on the CPU alone. */
+const dt_device_kernel *dt_user_device_kernel(uint32_t op);
 double dt_user_flops(uint32_t op, const dt_attr *attr, const dt_view *in, uint32_t n_in, const dt_view *out,
                      uint32_t n_out);
 

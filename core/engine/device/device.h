@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 #define DT_DEVICE_MODULE_ENTRY "dt_device_module" /* dt_device_module_fn, the one symbol a module exports */
-enum { DT_DEVICE_VERSION = 5 };
+enum { DT_DEVICE_VERSION = 6 };
 
 typedef struct dt_device dt_device; /* an opened device: context, library handles */
 typedef struct dt_device_stream dt_device_stream;
@@ -81,6 +81,7 @@ typedef struct dt_device_args {
     dt_device_stream *stream;
     uint32_t math; /* dt_device_math */
     uint32_t reserved;
+    const void *user; /* of ops of plugins: dt_user_kernel_data (engine/backend/user.h) */
 } dt_device_args;
 
 /* One op. run is called for every launch while capturing, and every step without graphs. */

@@ -6,6 +6,7 @@
 #include "base/call_watch.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/backend/user.h"
 #include "engine/graph/leaf_grads.h"
 #include "engine/graph/op.h"
 #include "engine/graph/plan_internal.h"
@@ -128,10 +129,11 @@ static dt_status set_calls(dt_device_exec *e)
         const dt_plan_call *from = &p->call[c];
         const dt_node *node = &p->ir.node[from->node];
         device_call *to = &e->call[c];
-        to->kernel = e->d.ops->kernel(node->op);
+        const bool is_user = node->op >= DT_USER_OP_FIRST;
+        to->kernel = is_user ? dt_user_device_kernel(node->op) : e->d.ops->kernel(node->op);
         if (to->kernel == NULL) {
-            return DT_FAIL(DT_EUNSUPPORTED, "op %s has no kernel on %s; use --device cpu", dt_op_name(node->op),
-                           e->d.ops->name);
+            return DT_FAIL(DT_EUNSUPPORTED, "op %s has no %s on %s; use --device cpu", dt_op_name(node->op),
+                           is_user ? "launch function" : "kernel", e->d.ops->name);
         }
         to->args = (dt_device_args){.attr = &node->attr,
                                     .in = &e->view[from->view],
@@ -141,7 +143,8 @@ static dt_status set_calls(dt_device_exec *e)
                                     .leaves = e->d.leaves,
                                     .n_symbols = p->ir.n_symbols,
                                     .device = e->d.device,
-                                    .math = e->d.math};
+                                    .math = e->d.math,
+                                    .user = dt_user_kernel_data(node->op)};
         const size_t bytes = to->kernel->scratch != NULL ? to->kernel->scratch(&to->args) : 0;
         e->scratch_bytes = bytes > e->scratch_bytes ? bytes : e->scratch_bytes;
     }

@@ -5,9 +5,10 @@
  * differentiates, plans memory and runs them like its own ops; `dtrain check` compares each derivative with central
  * differences.
  *
- * They run on the CPU: a graph with one is rejected on a GPU, and neither format of `dtrain export` holds it. Names are
- * [a-z][a-z0-9_]*, shorter than 32 characters; two ops of one name, or the name of an op of dtrain/ops.def, are an
- * error when a trainer is created and in `dtrain check`.
+ * They run on the CPU, and on a CUDA GPU where they have launch functions: a graph with one that lacks what it needs
+ * there is rejected. Neither format of `dtrain export` holds them. Names are [a-z][a-z0-9_]*, shorter than 32
+ * characters; two ops of one name, or the name of an op of dtrain/ops.def, are an error when a trainer is created and
+ * in `dtrain check`.
  *
  * The functions get everything from their argument: no allocation, no locks, no state of their own, the same bits for
  * the same call on every thread. Threads: [worker], several at once.
@@ -41,6 +42,30 @@ typedef struct dt_op_call {
     void *scratch; /* 64-byte aligned, as many bytes as scratch_bytes returned; its content is undefined */
 } dt_op_call;
 
+/* A tensor on a GPU. A launch computes several shards of the batch, each a tensor of its own at capacity, packed in C
+ * order; shard s begins s * shard_stride elements after shard 0. Of a ragged dimension the first
+ * live[s * n_symbols + symbol] + plus are live. Beyond them inputs are finite, and outputs must be written as zeros. */
+typedef struct dt_op_device_tensor {
+    void *data; /* device address, of shard 0; NULL as in dt_op_tensor */
+    int64_t dim[DT_MAX_DIMS];
+    int64_t shard_stride; /* elements; 0: all shards share it, as parameters */
+    uint32_t rank, dtype; /* DT_F32 or DT_I32 */
+    int32_t ragged;       /* at most one dimension is; -1: none, then symbol and plus mean nothing */
+    int32_t symbol, plus;
+    uint32_t reserved;
+} dt_op_device_tensor;
+
+typedef struct dt_op_launch {
+    uint32_t struct_size, n_in, n_out, shards;
+    const dt_op_device_tensor *in;
+    const dt_op_device_tensor *out; /* every element of every shard must be written */
+    const dt_attr *attr;
+    const int32_t *live; /* device address, [shards, n_symbols] */
+    void *scratch;       /* device address, 256-byte aligned, as many bytes as launch_scratch returned */
+    void *stream;        /* a cudaStream_t, or CUstream, of the current device and context */
+    uint32_t n_symbols, reserved;
+} dt_op_launch;
+
 /* Members that are 0 or NULL are absent. */
 typedef struct dt_user_op {
     uint32_t struct_size;
@@ -69,6 +94,15 @@ typedef struct dt_user_op {
      * small sizes; i32 inputs are 0. */
     dt_attr check_attr;
     double check_low, check_high;
+    /* On a GPU: in, out and attr are those of forward and backward. They add kernels to the stream and return; what
+     * they add may be captured once and replayed, so they neither allocate nor wait, and read nothing of the host
+     * later. The bits of a shard must not depend on how many shards there are: no atomics on floats, sums in one order.
+     * They return DT_OK, or what is reported as the error of the step. Threads: [main]. */
+    dt_status (*launch_forward)(const dt_op_launch *c);
+    dt_status (*launch_backward)(const dt_op_launch *c);
+    /* Device memory of a forward or backward launch with these sizes and shards (data is NULL, live and stream too);
+     * NULL: none. */
+    uint64_t (*launch_scratch)(const dt_op_launch *c);
 } dt_user_op;
 
 #ifdef __cplusplus

@@ -19,7 +19,7 @@ emulator_headers = \
 EXTRA_DIST += $(emulator_sources) $(emulator_headers) tests/engine/cuda/emulate/launch.sed tests/engine/cuda/test_emulator.cu \
 	tests/engine/cuda/acting.sh tests/engine/cuda/emulator.sh tests/engine/cuda/half.sh tests/engine/cuda/mutations.sh \
 	tests/engine/cuda/nccl/nccl.cc tests/engine/cuda/nccl.sh tests/engine/cuda/orders.sh tests/engine/cuda/phase1.sh tests/engine/cuda/policies.sh tests/engine/cuda/ranks.sh tests/engine/cuda/stream.sh \
-	tests/engine/cuda/toolkit.sh \
+	tests/engine/cuda/toolkit.sh tests/engine/cuda/user_op.sh \
 	tests/engine/cuda/versions.sh
 dt_scripts += tests/engine/cuda/versions_stand_ins.sh
 
@@ -79,9 +79,22 @@ $(cuda_sources:core/engine/backend/cuda/%.cu=tests/engine/cuda/emulated/%.o): te
 $(emulator_sources:tests/engine/cuda/emulate/%.cc=tests/engine/cuda/emulated/emulate_%.o): tests/engine/cuda/emulated/emulate_%.o: \
 		tests/engine/cuda/emulate/%.cc $(emulator_headers)
 	@$(MKDIR_P) $(@D)
-	$(AM_V_GEN)$(CXX_CHECK) $(EMULATED_FLAGS) -c -o $@ $<
+	$(AM_V_GEN)$(CXX_CHECK) $(EMULATED_FLAGS) -fvisibility=default -c -o $@ $<
+# its own calls of the emulator are its own, whatever else the process has of these names
 tests/engine/cuda/emulated/backend_cuda.so: $(emulated_objects)
-	$(AM_V_GEN)$(CXX_CHECK) -shared -Wl,-z,defs -o $@ $(emulated_objects)
+	$(AM_V_GEN)$(CXX_CHECK) -shared -Wl,-z,defs -Wl,-Bsymbolic -o $@ $(emulated_objects)
+
+# A plugin that brings kernels along (examples/bars.cu), on the emulated runtime of the module.
+dt_scripts += tests/engine/cuda/user_op.sh
+dt_slow_tests += tests/engine/cuda/user_op.sh
+tests/engine/cuda/user_op.log: dtrain $(plugin_LTLIBRARIES) examples/bars.la tests/engine/cuda/emulated/bars/bars.so
+tests/engine/cuda/emulated/bars/bars.o: examples/bars.cu include/dtrain/ext/ops.h $(emulator_headers) tests/engine/cuda/emulate/launch.sed
+	@$(MKDIR_P) $(@D)
+	$(AM_V_GEN)$(SED) -f $(top_srcdir)/tests/engine/cuda/emulate/launch.sed $< >$(@:.o=.cc) && \
+		$(CXX_CHECK) $(EMULATED_FLAGS) -fvisibility=default -c -o $@ $(@:.o=.cc)
+tests/engine/cuda/emulated/bars/bars.so: examples/bars.c tests/engine/cuda/emulated/bars/bars.o tests/engine/cuda/emulated/backend_cuda.so
+	$(AM_V_GEN)$(COMPILE) $(PLUGIN_CPPFLAGS) -fPIC -DDT_PLUGIN_NAME=bars -DBARS_CUDA -shared -o $@ $< $(@:.so=.o) \
+		tests/engine/cuda/emulated/backend_cuda.so -Wl,-rpath,'$$ORIGIN/..' -lm
 
 # NCCL's stand-in, between processes that each have an emulated GPU
 # (a rule for test_nccl.log alone would replace automake's, which runs it)
