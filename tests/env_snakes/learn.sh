@@ -136,6 +136,12 @@ train mix_apart --set env.isolation=process --max-steps 5
 resume mix_apart --set comm.backend=sim --set comm.ranks=3 --set env.workers=1
 same mix_apart "a mix, in processes, stopped and resumed on other ranks and workers"
 cases=$((cases + 6))
+for name in mix/0/return mix/1/length mix/2/episodes places/0/reward; do
+    cases=$((cases + 1))
+    grep -q "\"$name\":" "$work/whole/metrics.jsonl" || fail "a mix of three: no $name in the metrics"
+done
+cases=$((cases + 1))
+! grep -q '"mix/3/' "$work/whole/metrics.jsonl" || fail "a mix of three has an entry 3"
 sed -n '/^env = {/,/^};/p' "$work/whole/config.cfg" | grep -q 'mix = ( "snakes:opponent=l1;schedule=fixed",' ||
     fail "the configuration of a run does not say its mix"
 "$dtrain" --config "$work/whole/config.cfg" --run-dir "$work/mix_again" -q >/dev/null 2>"$work/err" || fail "a mix again"
@@ -144,6 +150,7 @@ same mix_again "a mix by the configuration of its run"
 grep -q "mix .*2 of snakes:opponent=l1;schedule=fixed, 1 of snakes:opponent=random;max_steps=12, 1 of snakes" "$work/out" ||
     fail "a dry run does not tell the mix"
 "$dtrain" eval --checkpoint "$work/whole" --seeds 1 --episodes 2 --json >"$work/out" 2>"$work/err" || fail "eval left with $?"
+grep -q '"places":{"0":{"return":{"mean":' "$work/out" || fail "an evaluation has no return of place 0"
 [ "$(metric rival "$work/out")" = 2 ] || fail "the policy of a mix is evaluated elsewhere than in env.id"
 if [ "${DT_LONG:-}" = 1 ]; then
     train mix_ahead --set phase2_ppo.overlap=1

@@ -30,6 +30,7 @@ typedef struct evaluation {
     uint32_t begin, end; /* jobs of this rank */
     uint32_t n;          /* instances: instance k plays jobs begin + k, begin + k + n, ... */
     uint32_t items;      /* of a job's result */
+    uint32_t places;     /* of them, the last: return of each of the first places; 0: of one agent */
     double *result;      /* [jobs, items] */
     void **self;         /* [n] */
     dt_vector_kind kind;
@@ -77,6 +78,9 @@ static void add_step(evaluation *e, uint32_t i)
         const bool acted = (b->flag[at] & DT_STEP_ACTED) != 0;
         out[ITEM_CHANGED] += acted && (b->report[at] & DT_REPORT_CHANGED) != 0;
         out[ITEM_INFEASIBLE] += acted && (b->report[at] & DT_REPORT_INFEASIBLE) != 0;
+        if (acted && at - slot * A < e->places) {
+            out[e->items - e->places + (at - slot * A)] += (double)b->reward[at];
+        }
     }
     out[ITEM_STEPS] += b->n_acts[slot] > 0;
     out[ITEM_ROWS] += b->n_acts[slot];
@@ -237,6 +241,14 @@ static void summarise_seed(const evaluation *e, const double *result, dt_rollout
     memcpy(out, &all, out->struct_size < sizeof(all) ? out->struct_size : sizeof(all));
 }
 
+/* Means over the episodes of a seed. */
+static void summarise_places(const evaluation *e, const double *result, double *out)
+{
+    for (uint32_t a = 0; a < e->places; a++) {
+        out[a] = dt_episode_mean(result + e->items - e->places + a, e->items, e->episodes, NULL, NULL);
+    }
+}
+
 /* Every rank's jobs on all ranks; they own as many each, the last one maybe fewer. */
 static dt_status gather_results(const evaluation *e, uint32_t per_rank, double *all)
 {
@@ -267,7 +279,9 @@ static dt_status run_jobs(evaluation *e, uint32_t jobs, bool greedy, dt_train *t
     return play_episodes(e, greedy);
 }
 
-static dt_status evaluate_seeds(evaluation *e, dt_train *t, uint32_t n_seeds, bool greedy, dt_rollout_report *out)
+/* of_place [n_seeds, places] NULL: not asked for */
+static dt_status evaluate_seeds(evaluation *e, dt_train *t, uint32_t n_seeds, bool greedy, dt_rollout_report *out,
+                                double *of_place)
 {
     dt_rollout *r = e->r;
     const uint32_t episodes = e->episodes;
@@ -278,7 +292,7 @@ static dt_status evaluate_seeds(evaluation *e, dt_train *t, uint32_t n_seeds, bo
         return DT_FAIL(DT_EINVAL, "an evaluation of %u episodes of each of %u seeds is empty; both must be at least 1",
                        episodes, n_seeds);
     }
-    e->items = ITEM_EPISODE + r->buffer.episode_items;
+    e->items = ITEM_EPISODE + r->buffer.episode_items + e->places;
     e->begin = per_rank * dt_comm_rank(comm) < jobs ? per_rank * dt_comm_rank(comm) : jobs;
     e->end = e->begin + per_rank < jobs ? e->begin + per_rank : jobs;
     e->result =
@@ -291,7 +305,11 @@ static dt_status evaluate_seeds(evaluation *e, dt_train *t, uint32_t n_seeds, bo
         st = gather_results(e, per_rank, all);
     }
     for (uint32_t i = 0; i < n_seeds && st == DT_OK; i++) {
-        summarise_seed(e, all + (size_t)i * episodes * e->items, &out[i]);
+        const double *of_seed = all + (size_t)i * episodes * e->items;
+        summarise_seed(e, of_seed, &out[i]);
+        if (of_place != NULL) {
+            summarise_places(e, of_seed, of_place + (size_t)i * e->places);
+        }
         out[i].total_s = dt_clock_s() - from;
     }
     dt_frames_close(e->frames);
@@ -313,7 +331,7 @@ dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, 
                               uint8_t greedy, dt_rollout_report *out)
 {
     evaluation e = {.r = r, .seed = seed, .episodes = episodes};
-    return evaluate_seeds(&e, t, n_seeds, greedy != 0, out);
+    return evaluate_seeds(&e, t, n_seeds, greedy != 0, out, NULL);
 }
 
 dt_status dt_rollout_report_evaluation(dt_rollout *r, dt_train *t)
@@ -321,20 +339,30 @@ dt_status dt_rollout_report_evaluation(dt_rollout *r, dt_train *t)
     dt_stage_restore_fp_mode(r->stage);
     dt_stage *s = r->stage;
     const dt_evaluation_opts *o = &s->opts.evaluation;
+    const uint32_t agents = r->env->layout.spec.n_agents, most = DT_ROUND_MOST_PARTS;
+    const uint32_t places = agents < 2 ? 0 : agents < most ? agents : most;
     dt_rollout_report *of_seed = dt_alloc_n(o->n_seeds, sizeof(*of_seed));
-    if (of_seed == NULL) {
+    double *of_place = dt_alloc_n((size_t)o->n_seeds * (places + 1), sizeof(*of_place));
+    if (of_seed == NULL || of_place == NULL) {
+        dt_free(of_seed);
+        dt_free(of_place);
         return DT_FAIL(DT_ENOMEM, "out of memory for the results of %u seeds", o->n_seeds);
     }
     for (uint32_t i = 0; i < o->n_seeds; i++) {
         of_seed[i].struct_size = sizeof(*of_seed);
     }
-    evaluation e = {
-        .r = r, .seed = o->seed, .episodes = (uint32_t)o->episodes, .has_pictures = s->d.controller == NULL};
-    const dt_status st = evaluate_seeds(&e, t, o->n_seeds, o->greedy != 0, of_seed);
+    evaluation e = {.r = r,
+                    .seed = o->seed,
+                    .episodes = (uint32_t)o->episodes,
+                    .places = places,
+                    .has_pictures = s->d.controller == NULL};
+    const dt_status st = evaluate_seeds(&e, t, o->n_seeds, o->greedy != 0, of_seed, of_place);
     if (st == DT_OK) {
-        dt_evaluation_report_results(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o->seed,
-                                     of_seed, o->n_seeds);
+        const dt_metrics_api *m = s->host.service(&s->host, DT_SVC_METRICS);
+        dt_evaluation_report_results(&s->host, m, &r->env->layout.spec, o->seed, of_seed, o->n_seeds);
+        dt_evaluation_report_places(&s->host, m, of_place, o->n_seeds, places);
     }
+    dt_free(of_place);
     dt_free(of_seed);
     return st;
 }

@@ -22,13 +22,12 @@ typedef struct out {
     uint32_t n;
 } out;
 
-/* The number at `offset` bytes of each seed: mean, deviation with n - 1 (unknown of a single seed), and each one. */
-static void report_mean_and_deviation(const out *o, const char *group, const char *name, size_t offset)
+/* A number of each seed: mean, deviation with n - 1 (unknown of a single seed), and each one. */
+static void report_of_seeds(const out *o, const char *group, const char *name, const double *of_seed)
 {
-    double value[DT_EVALUATION_MAX_SEEDS], of_seed[DT_EVALUATION_MAX_SEEDS], mean = 0, square = 0;
+    double value[DT_EVALUATION_MAX_SEEDS] = {0}, mean = 0, square = 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < o->n; i++) {
-        memcpy(&of_seed[i], (const char *)&o->r[i] + offset, sizeof(*of_seed));
         value[n] = of_seed[i];
         if (!isnan(value[n])) {
             n++;
@@ -51,11 +50,36 @@ static void report_mean_and_deviation(const out *o, const char *group, const cha
     o->m->report(o->h, key, of_seed, o->n);
 }
 
+/* The number at `offset` bytes of each seed's report. */
+static void report_mean_and_deviation(const out *o, const char *group, const char *name, size_t offset)
+{
+    double of_seed[DT_EVALUATION_MAX_SEEDS] = {0};
+    for (uint32_t i = 0; i < o->n; i++) {
+        memcpy(&of_seed[i], (const char *)&o->r[i] + offset, sizeof(*of_seed));
+    }
+    report_of_seeds(o, group, name, of_seed);
+}
+
+void dt_evaluation_report_places(const dt_host *h, const dt_metrics_api *m, const double *of_place, uint32_t n_seeds,
+                                 uint32_t n_places)
+{
+    const out o = {.h = h, .m = m, .n = n_seeds < DT_EVALUATION_MAX_SEEDS ? n_seeds : DT_EVALUATION_MAX_SEEDS};
+    for (uint32_t a = 0; a < n_places; a++) {
+        char group[24];
+        double of_seed[DT_EVALUATION_MAX_SEEDS] = {0};
+        for (uint32_t i = 0; i < o.n; i++) {
+            of_seed[i] = of_place[(size_t)i * n_places + a];
+        }
+        snprintf(group, sizeof(group), "places/%u", a);
+        report_of_seeds(&o, group, "return", of_seed);
+    }
+}
+
 void dt_evaluation_report_results(const dt_host *h, const dt_metrics_api *m, const dt_env_spec *spec,
                                   const uint64_t *seed, const dt_rollout_report *r, uint32_t n)
 {
     const out o = {.h = h, .m = m, .r = r, .n = n < DT_EVALUATION_MAX_SEEDS ? n : DT_EVALUATION_MAX_SEEDS};
-    double list[DT_EVALUATION_MAX_SEEDS], rows = 0, interventions = 0, infeasible = 0;
+    double list[DT_EVALUATION_MAX_SEEDS] = {0}, rows = 0, interventions = 0, infeasible = 0;
     for (uint32_t i = 0; i < o.n; i++) {
         list[i] = (double)seed[i];
         rows += (double)r[i].agent_steps;

@@ -12,5 +12,8 @@
 /* One of r per seed; what is NAN in one of them is left out of its mean. */
 void dt_evaluation_report_results(const dt_host *h, const dt_metrics_api *m, const dt_env_spec *spec,
                                   const uint64_t *seed, const dt_rollout_report *r, uint32_t n);
+/* Returns of places, [n_seeds, n_places], means over the episodes of a seed. */
+void dt_evaluation_report_places(const dt_host *h, const dt_metrics_api *m, const double *of_place, uint32_t n_seeds,
+                                 uint32_t n_places);
 
 #endif

@@ -332,6 +332,33 @@ static void report_metrics(dt_rollout *r)
     }
 }
 
+/* Numbers of a mix by its entries, and of several agents by their places: the first ones of many, for each is a metric
+ * more. Rewards are those of the environment still. */
+static void report_parts(dt_rollout *r)
+{
+    dt_metrics *m = r->stage->d.metrics;
+    const dt_env_spec *s = &r->env->layout.spec;
+    char name[48];
+    for (uint32_t k = 0; k < r->env->n_kinds && k < DT_ROUND_MOST_PARTS && r->env->n_kinds > 1; k++) {
+        const dt_round_part part = dt_round_summarise_part(r->all, k, r->env->n_kinds);
+        snprintf(name, sizeof(name), "mix/%u/episodes", k);
+        dt_metrics_add_scalar(m, name, (double)part.episodes);
+        snprintf(name, sizeof(name), "mix/%u/return", k);
+        if (part.episodes > 0) {
+            dt_metrics_add_scalar(m, name, part.episode_return);
+            snprintf(name, sizeof(name), "mix/%u/length", k);
+            dt_metrics_add_scalar(m, name, part.episode_length);
+        }
+    }
+    for (uint32_t a = 0; a < s->n_agents && a < DT_ROUND_MOST_PARTS && s->n_agents > 1; a++) {
+        const double reward = dt_round_mean_reward(r->all, a);
+        snprintf(name, sizeof(name), "places/%u/reward", a);
+        if (!isnan(reward)) {
+            dt_metrics_add_scalar(m, name, reward);
+        }
+    }
+}
+
 /* The path of a round: acted, gathered from all ranks, logged, handed to its listener, added to statistics, and
  * completed with returns. */
 static dt_status collect_round(dt_rollout *r, dt_train *t, dt_rollout_report *out)
@@ -355,6 +382,7 @@ static dt_status collect_round(dt_rollout *r, dt_train *t, dt_rollout_report *ou
     dt_round_mark_unfinished(r->all);
     DT_TRY(r->listener.self != NULL ? r->listener.collected(r->listener.self) : DT_OK);
     DT_TRY(dt_obs_stats_add_round(&r->stats, &r->split, &r->buffer));
+    report_parts(r);
     if (r->d.normalise_reward) {
         dt_returns_normalise_rewards(&r->returns, &r->d, r->all);
     }

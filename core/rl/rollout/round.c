@@ -128,3 +128,37 @@ void dt_round_summarise(const dt_buffer *b, const dt_returns *x, dt_rollout_repo
     all.explained_variance = dt_gae_explained_variance(b->flag + at, n, b->target + at, b->value + at);
     memcpy(out, &all, out->struct_size < sizeof(all) ? out->struct_size : sizeof(all));
 }
+
+dt_round_part dt_round_summarise_part(const dt_buffer *b, uint32_t k, uint32_t stride)
+{
+    dt_round_part out = {0};
+    double total = 0, length = 0;
+    for (uint32_t t = 0; t < b->d.steps; t++) {
+        for (uint32_t i = k; i < b->d.instances; i += stride) {
+            const size_t slot = dt_buffer_slot(b, t, i);
+            if (dt_round_counts_episode(b->done[slot])) {
+                const double *episode = b->episode + slot * b->episode_items;
+                out.episodes++;
+                total += episode[0];
+                length += episode[1];
+            }
+        }
+    }
+    out.episode_return = out.episodes > 0 ? total / (double)out.episodes : (double)NAN;
+    out.episode_length = out.episodes > 0 ? length / (double)out.episodes : (double)NAN;
+    return out;
+}
+
+double dt_round_mean_reward(const dt_buffer *b, uint32_t place)
+{
+    const size_t A = b->l->spec.n_agents, first = dt_buffer_slot(b, 0, 0), end = first + count_slots(b);
+    double sum = 0;
+    uint64_t n = 0;
+    for (size_t at = first * A + place; at < end * A; at += A) {
+        if ((b->flag[at] & DT_STEP_ACTED) != 0) {
+            sum += (double)b->reward[at];
+            n++;
+        }
+    }
+    return n > 0 ? sum / (double)n : (double)NAN;
+}

@@ -28,4 +28,15 @@ void dt_round_summarise(const dt_buffer *b, const dt_returns *x, dt_rollout_repo
  * [n] NULL: all are counted. std_p may be NULL. */
 double dt_episode_mean(const double *x, size_t stride, size_t n, const uint8_t *done, double *std_p);
 
+enum { DT_ROUND_MOST_PARTS = 16 }; /* entries of a mix, places of agents: of more, the first ones are reported */
+/* Of the episodes of instances k, k + stride, ...: how many ended, and the means of their returns and lengths, NAN
+ * without one. */
+typedef struct dt_round_part {
+    uint64_t episodes;
+    double episode_return, episode_length;
+} dt_round_part;
+dt_round_part dt_round_summarise_part(const dt_buffer *b, uint32_t k, uint32_t stride);
+/* Mean reward of the steps in which the agent at a place acted, NAN without one; as it is in the buffer by now. */
+double dt_round_mean_reward(const dt_buffer *b, uint32_t place);
+
 #endif

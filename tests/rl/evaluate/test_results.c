@@ -88,6 +88,21 @@ static void test_numbers_of_a_seed(void **state)
     assert_true(isnan(all.interventions) && isnan(all.infeasible));
 }
 
+/* Two episodes of a seed, two places; then two seeds. */
+static void test_returns_of_places(void **state)
+{
+    const evaluation e = {.episodes = 2, .items = ITEM_EPISODE + 3, .places = 2};
+    const double job[2][ITEM_EPISODE + 3] = {{[ITEM_EPISODE + 1] = 1, 10}, {[ITEM_EPISODE + 1] = 3, 20}};
+    double of_place[4] = {0, 0, 6, 25};
+    summarise_places(&e, job[0], of_place);
+    said[0] = '\0';
+    dt_evaluation_report_places(NULL, &metrics, of_place, 2, 2);
+    assert_string_equal(said, "places/0/return/mean 4\nplaces/0/return/std 2.82843\nplaces/0/return/values 2 6\n"
+                              "places/1/return/mean 20\nplaces/1/return/std 7.07107\nplaces/1/return/values 15 25\n");
+    dt_evaluation_report_places(NULL, &metrics, of_place, 2, 0);
+    assert_null(strstr(said, "places/2"));
+}
+
 static void test_one_seed_has_no_deviation(void **state)
 {
     const dt_env_spec spec = {0};
@@ -105,6 +120,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_over_seeds),
         cmocka_unit_test(test_numbers_of_a_seed),
+        cmocka_unit_test(test_returns_of_places),
         cmocka_unit_test(test_one_seed_has_no_deviation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -156,6 +156,25 @@ static void test_means(void **state)
     assert_near(dt_episode_mean(x, 2, 4, done, NULL), 2);
 }
 
+static void test_parts_of_a_mix_and_places(void **state)
+{
+    static const double first[] = {3, 2, 1, 0.5}, later[] = {6, 4, 0, 0}, second[] = {5, 4, 3, NAN};
+    round_of r;
+    open_round(&r);
+    end_episode(&r, 1, 0, DT_DONE_ENDED, first);
+    end_episode(&r, 3, 0, DT_DONE_ENDED, later);
+    end_episode(&r, 2, 1, DT_DONE_ENDED | DT_DONE_UNPLAYED, second);
+    const dt_round_part one = dt_round_summarise_part(&r.b, 0, 2), other = dt_round_summarise_part(&r.b, 1, 2);
+    assert_int_equal(one.episodes, 2);
+    assert_near(one.episode_return, 4.5);
+    assert_near(one.episode_length, 3);
+    assert_int_equal(other.episodes, 0); /* no learning agent was in it */
+    assert_true(isnan(other.episode_return) && isnan(other.episode_length));
+    assert_near(dt_round_mean_reward(&r.b, 0), (1 + 5 + 2 + 6 + 7 + 4) / 6.0);
+    assert_near(dt_round_mean_reward(&r.b, 1), (10 + 20) / 2.0);
+    close_round(&r);
+}
+
 static void test_summary(void **state)
 {
     static const double first[] = {3, 2, 1, 0.5}, second[] = {5, 4, 3, NAN};
@@ -503,6 +522,7 @@ int main(void)
         cmocka_unit_test(test_partition),
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_means),
+        cmocka_unit_test(test_parts_of_a_mix_and_places),
         cmocka_unit_test(test_summary),
         cmocka_unit_test(test_normalised_rewards),
         cmocka_unit_test(test_running_returns_end),
