@@ -7,6 +7,7 @@ _WHERE = {
     "Error": "_native", "ConfigError": "_native", "NotFound": "_native", "environments": "_native",
     "Policy": "policy", "run": "runs", "load_run": "runs", "Run": "runs", "load_weights": "runs",
     "save_weights": "runs", "to_state_dict": "runs",
+    "parallel_env": "parallel", "ParallelEnv": "parallel",
     "make": "envs", "make_vec": "envs", "Env": "envs", "VectorEnv": "envs",
 }
 __all__ = ["__version__", *_WHERE]
@@ -17,7 +18,12 @@ def __getattr__(name):
         raise AttributeError(f"module 'dtrain' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("." + _WHERE[name], __name__), name)
+    try:
+        return getattr(import_module("." + _WHERE[name], __name__), name)
+    except ModuleNotFoundError as e:
+        if e.name != "pettingzoo":
+            raise
+        raise ImportError("dtrain.parallel_env needs PettingZoo: pip install pettingzoo") from e
 
 
 def __dir__():

@@ -89,8 +89,8 @@ class Arrays:
         self.act_i = worlds.array(at["act_i"], np.int32, (a, heads))
         self.act_f = worlds.array(at["act_f"], np.float32, (a, continuous))
         self._choices = np.array(about["choices"], np.int64)
-        self._low = np.array([-np.inf if v is None else v for v in about["low"]], np.float32)
-        self._high = np.array([np.inf if v is None else v for v in about["high"]], np.float32)
+        self.low = np.array([-np.inf if v is None else v for v in about["low"]], np.float32)
+        self.high = np.array([np.inf if v is None else v for v in about["high"]], np.float32)
 
     def set_actions(self, actions, rows):
         """actions as of the batched action space; rows: the shape in front, (n,) or (n * agents,)."""
@@ -123,4 +123,4 @@ class Arrays:
             raise ConfigError(f"actions are {a.dtype}, expected numbers")
         if not np.isfinite(a).all():
             raise ConfigError("an action is not finite")
-        np.clip(a.reshape(self.act_f.shape), self._low, self._high, out=self.act_f, casting="same_kind")
+        np.clip(a.reshape(self.act_f.shape), self.low, self.high, out=self.act_f, casting="same_kind")
