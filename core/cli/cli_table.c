@@ -100,7 +100,7 @@ dt_cli_verb dt_cli_verbs[DT_CLI_MAX_VERBS] = {
                            .trains = true),
     [DT_VERB_COMPARE] = VERB("compare", "compare groups of runs: means with intervals, profiles, improvement",
                              "  dtrain compare pole wide\n"
-                             "  dtrain compare ppo sac --metric return/mean --steps 100000 --out page.html\n"
+                             "  dtrain compare ppo sac --metric return/mean --steps 100000 --out x.html\n"
                              "  dtrain compare runs/a runs/b --metric min:loss --json\n", ),
     [DT_VERB_BENCH] =
         VERB("bench", "measure communication between processes, or predict the minimum step time on a GPU",

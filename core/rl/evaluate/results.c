@@ -65,13 +65,13 @@ void dt_evaluation_report_places(const dt_host *h, const dt_metrics_api *m, cons
 {
     const out o = {.h = h, .m = m, .n = n_seeds < DT_EVALUATION_MAX_SEEDS ? n_seeds : DT_EVALUATION_MAX_SEEDS};
     for (uint32_t a = 0; a < n_places; a++) {
-        char group[24];
+        char name[16];
         double of_seed[DT_EVALUATION_MAX_SEEDS] = {0};
         for (uint32_t i = 0; i < o.n; i++) {
             of_seed[i] = of_place[(size_t)i * n_places + a];
         }
-        snprintf(group, sizeof(group), "places/%u", a);
-        report_of_seeds(&o, group, "return", of_seed);
+        snprintf(name, sizeof(name), "%u", a);
+        report_of_seeds(&o, "place_returns", name, of_seed); /* "return" is one key of the document */
     }
 }
 

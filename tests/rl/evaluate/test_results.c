@@ -97,10 +97,10 @@ static void test_returns_of_places(void **state)
     summarise_places(&e, job[0], of_place);
     said[0] = '\0';
     dt_evaluation_report_places(NULL, &metrics, of_place, 2, 2);
-    assert_string_equal(said, "places/0/return/mean 4\nplaces/0/return/std 2.82843\nplaces/0/return/values 2 6\n"
-                              "places/1/return/mean 20\nplaces/1/return/std 7.07107\nplaces/1/return/values 15 25\n");
+    assert_string_equal(said, "place_returns/0/mean 4\nplace_returns/0/std 2.82843\nplace_returns/0/values 2 6\n"
+                              "place_returns/1/mean 20\nplace_returns/1/std 7.07107\nplace_returns/1/values 15 25\n");
     dt_evaluation_report_places(NULL, &metrics, of_place, 2, 0);
-    assert_null(strstr(said, "places/2"));
+    assert_null(strstr(said, "place_returns/2"));
 }
 
 static void test_one_seed_has_no_deviation(void **state)
