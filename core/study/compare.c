@@ -43,14 +43,18 @@ static dt_status read_curve(const dt_logbook *l, const dt_series *s, bool is_ove
     const dt_series *env = dt_records_find(l->records, s->phase, "env_steps");
     out->x = dt_alloc_n(s->n, sizeof(*out->x));
     out->y = dt_alloc_n(s->n, sizeof(*out->y));
-    if (out->x == NULL || out->y == NULL) {
+    out->unknown = dt_alloc_n(s->n, sizeof(*out->unknown));
+    if (out->x == NULL || out->y == NULL || out->unknown == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u values of %s", s->n, out->path);
     }
     for (uint32_t i = 0; i < s->n; i++) {
         const double x = is_over_env_steps ? value_at_record(env, s->at[i]) : (double)l->records->step[s->at[i]];
         if (isfinite(s->value[i]) && isfinite(x)) {
+            out->unknown[out->n] = INFINITY;
             out->x[out->n] = x;
             out->y[out->n++] = s->value[i];
+        } else if (out->n > 0 && isfinite(x)) {
+            out->unknown[out->n - 1] = fmin(out->unknown[out->n - 1], x);
         }
     }
     return DT_OK;
@@ -175,14 +179,25 @@ static dt_status number_task(dt_compare *c, const dt_run_facts *f, uint32_t *out
                : DT_FAIL(DT_ENOMEM, "out of memory for the name of an environment");
 }
 
-/* The first line of a that b has not, without its end. */
+static bool has_line(const char *text, const char *line, size_t bytes)
+{
+    while (*text != '\0') {
+        const size_t n = strcspn(text, "\n");
+        if (n == bytes && memcmp(text, line, n) == 0) {
+            return true;
+        }
+        text += n + (text[n] == '\n');
+    }
+    return false;
+}
+
+/* The first line of a that b has not, without its end; as much of it as there is room for. */
 static void first_difference(const char *a, const char *b, char *out, size_t bytes)
 {
     while (*a != '\0') {
         const size_t n = strcspn(a, "\n");
-        snprintf(out, bytes, "%.*s", (int)n, a);
-        const char *at = strstr(b, out);
-        if (at == NULL || (at[n] != '\n' && at[n] != '\0')) {
+        if (!has_line(b, a, n)) {
+            snprintf(out, bytes, "%.*s", n < bytes ? (int)n : (int)bytes - 1, a);
             return;
         }
         a += n + (a[n] == '\n');
@@ -337,6 +352,7 @@ void dt_compare_fini(dt_compare *c)
         dt_free(c->run[i].path);
         dt_free(c->run[i].x);
         dt_free(c->run[i].y);
+        dt_free(c->run[i].unknown);
     }
     for (uint32_t i = 0; i < c->n_groups; i++) {
         dt_free(c->group[i].name);

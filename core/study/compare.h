@@ -19,6 +19,7 @@ typedef struct dt_compare_run {
     uint32_t group, task;
     double final, area; /* area: mean of the curve over its steps */
     double *x, *y;      /* [n] the curve */
+    double *unknown;    /* [n] where a record without a value follows before the next one; INFINITY: nowhere */
     uint32_t n;
 } dt_compare_run;
 

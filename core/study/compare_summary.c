@@ -28,13 +28,23 @@ static double curve_at(const dt_compare_run *r, double x)
 }
 
 /* The last value up to there, and the mean of the curve from its first value on. */
-static void summarise_run(const dt_compare *c, dt_compare_run *r)
+static dt_status summarise_run(const dt_compare *c, dt_compare_run *r)
 {
     enum { PIECES = 200 };
     const double slack = 1.01 * c->steps;
     uint32_t last = 0;
     while (last + 1 < r->n && r->x[last + 1] <= slack) {
         last++;
+    }
+    if (r->x[0] > slack) {
+        return DT_FAIL(DT_ECONFIG, "metric %s: the first value of %s is at step %.0f, after --steps %.0f", c->metric,
+                       r->path, r->x[0], c->steps);
+    }
+    if (r->unknown[last] <= slack) {
+        return DT_FAIL(DT_ECONFIG,
+                       "metric %s: it is unknown at step %.0f of %s; compare after fewer steps (--steps %.0f) or leave "
+                       "the run out",
+                       c->metric, r->unknown[last], r->path, r->x[last]);
     }
     r->final = r->y[last];
     double sum = 0;
@@ -43,6 +53,7 @@ static void summarise_run(const dt_compare *c, dt_compare_run *r)
         sum += curve_at(r, x) * (i == 0 || i == PIECES ? 0.5 : 1);
     }
     r->area = sum / PIECES;
+    return DT_OK;
 }
 
 static double scale(const dt_compare *c, uint32_t task, double v)
@@ -114,7 +125,10 @@ dt_status dt_compare_summarise(dt_compare *c)
             st = DT_FAIL(DT_ECONFIG, "metric %s: %s has no finite value of it", c->metric, r->path);
             break;
         }
-        summarise_run(c, r);
+        st = summarise_run(c, r);
+        if (st != DT_OK) {
+            break;
+        }
         c->task[r->task].low = fmin(c->task[r->task].low, r->final);
         c->task[r->task].high = fmax(c->task[r->task].high, r->final);
     }

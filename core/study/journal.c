@@ -14,6 +14,7 @@
 #include <time.h>
 
 static const char FILE_NAME[] = "study.json", LOCK_NAME[] = "study.lock";
+static const char PART_NAME[] = "study.json.tmp."; /* dt_fs_write_atomic: until it is complete */
 
 static dt_status write_journal(const char *folder, const dt_journal *j)
 {
@@ -37,9 +38,11 @@ static dt_status write_journal(const char *folder, const dt_journal *j)
 }
 
 /* "trials" of "trials = 6". */
+#define EQUALS " = " /* between key and value of a word */
+
 static size_t key_bytes(const char *word)
 {
-    const char *end = strstr(word, " = ");
+    const char *end = strstr(word, EQUALS);
     return end != NULL ? (size_t)(end - word) : strlen(word);
 }
 
@@ -80,8 +83,10 @@ static bool has_grown(const dt_journal *j, const char *then, const char *now)
 {
     int64_t before = 0, after = 0;
     const size_t n = j->growing != NULL ? strlen(j->growing) : 0;
-    return n > 0 && n == key_bytes(then) && strncmp(then, j->growing, n) == 0 &&
-           dt_parse_whole(then + n + 3, &before) && dt_parse_whole(now + n + 3, &after) && after > before;
+    const char *was = strstr(then, EQUALS), *is = strstr(now, EQUALS);
+    return n > 0 && n == key_bytes(then) && strncmp(then, j->growing, n) == 0 && was != NULL && is != NULL &&
+           dt_parse_whole(was + strlen(EQUALS), &before) && dt_parse_whole(is + strlen(EQUALS), &after) &&
+           after > before;
 }
 
 static dt_status fail_other(const char *folder, const dt_journal *j, const char *then, const char *now)
@@ -137,7 +142,9 @@ static dt_status check_free(const char *folder)
     bool has_journal = false;
     DT_TRY(dt_fs_list(folder, &name, &n));
     for (size_t i = 0; i < n; i++) {
-        n_other += strcmp(name[i], LOCK_NAME) != 0;
+        /* another task that begins now may be writing the file, or have been killed then */
+        const bool is_own = strcmp(name[i], LOCK_NAME) == 0 || strncmp(name[i], PART_NAME, sizeof(PART_NAME) - 1) == 0;
+        n_other += !is_own;
         has_journal = has_journal || strcmp(name[i], FILE_NAME) == 0;
     }
     dt_fs_list_free(name, n);

@@ -113,7 +113,7 @@ static dt_status select_generation(dt_pbt *p, uint32_t generation)
 {
     const uint32_t n = p->d.n, first = generation * n;
     const dt_pbt_member *before = &p->member[first - n];
-    const uint32_t share = (uint32_t)(p->d.truncation * n);
+    const uint32_t part = (uint32_t)(p->d.truncation * n), share = part > 0 ? part : 1;
     uint32_t n_whole = 0;
     for (uint32_t i = 0; i < n; i++) {
         n_whole += !isnan(before[i].value);
@@ -121,8 +121,7 @@ static dt_status select_generation(dt_pbt *p, uint32_t generation)
     if (n_whole == 0) {
         return DT_DONE;
     }
-    uint32_t n_best = share > 0 ? share : 1;
-    n_best = n_best < n_whole ? n_best : n_whole;
+    const uint32_t n_best = share < n_whole ? share : n_whole;
     const uint32_t n_kept = n - share < n_whole ? n - share : n_whole;
     for (uint32_t i = 0; i < n; i++) {
         const dt_rng_key key = {.seed = p->d.seed, .op = STREAM, .step = generation, .sample = i};

@@ -13,6 +13,7 @@ from ._build import LIBDIR, PLUGINDIR
 _ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_root")
 PLUGINS = os.path.join(_ROOT, PLUGINDIR)
 MESSAGE = 8192
+MOST = {"num_envs": 1 << 20, "threads": 1024}
 _libraries = {}
 _lock = threading.Lock()
 
@@ -80,9 +81,13 @@ def _env_library():
     return lib
 
 
+_loading = threading.Lock()  # plugins are loaded and configured by one thread at a time
+
+
 def environments():
     """Ids of all environments that are found."""
-    return _env_library().dt_worlds_list(os.fsencode(PLUGINS)).decode().split()
+    with _loading:
+        return _env_library().dt_worlds_list(os.fsencode(PLUGINS)).decode().split()
 
 
 def option_text(value):
@@ -109,10 +114,15 @@ class Worlds:
         self._lib = _env_library()
         settings = [f"{k}={option_text(v)}".encode() for k, v in (options or {}).items()]
         texts = (C.c_char_p * (len(settings) + 1))(*settings, None)
+        for name, value in (("num_envs", n), ("threads", threads)):
+            if not 1 <= value <= MOST[name]:
+                raise ConfigError(f"{name}={value}: must be from 1 to {MOST[name]}")
         desc = _Desc(C.sizeof(_Desc), n, os.fsencode(env), texts, os.fsencode(PLUGINS), threads, 0)
         self._message = C.create_string_buffer(MESSAGE)
         handle = C.c_void_p()
-        self._check(self._lib.dt_worlds_create(C.byref(desc), C.byref(handle), self._message, MESSAGE))
+        with _loading:
+            status = self._lib.dt_worlds_create(C.byref(desc), C.byref(handle), self._message, MESSAGE)
+        self._check(status)
         self._handle, self._owner = handle, _Owner(self._lib, handle)
         self.n = n
         self.about = json.loads(self._lib.dt_worlds_describe(handle).decode())

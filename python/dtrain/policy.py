@@ -98,9 +98,9 @@ class Policy:
         if not isinstance(observations, dict) and len(self.ports) > 1:
             raise ConfigError(f"expected a dictionary of {', '.join(self.ports)}")
         arrays, rows, is_one = self._arrays(given)
-        sizes = given.get("sizes", sizes)
+        sizes = given.get("sizes") if sizes is None else sizes
         n = rows.get("A", 1)
-        size = np.array([rows.get(s, 0) for s in self.symbols], np.int64) if sizes is None else self._sizes(sizes)
+        size = np.array([rows.get(s, 0) for s in self.symbols], np.int64) if sizes is None else self._sizes(sizes, rows)
         pointers = (C.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
         flags = [self._flags(*f) for f in (("alive", alive, (n,)), ("truncated", truncated, (n,)),
                                            ("mask", mask, (n, self._n_choices)))]
@@ -143,10 +143,13 @@ class Policy:
                               "once for each")
         return arrays, rows, is_one
 
-    def _sizes(self, sizes):
+    def _sizes(self, sizes, rows):
         sizes = np.asarray([sizes[s] for s in self.symbols] if isinstance(sizes, dict) else sizes, np.int64)
         if sizes.shape != (len(self.symbols),):
             raise ConfigError(f"sizes: expected one of each of {', '.join(self.symbols)}")
+        for symbol, size in zip(self.symbols, sizes.tolist()):
+            if not 0 <= size <= rows.get(symbol, size):
+                raise ConfigError(f"sizes: {size} of {symbol}, the observations have {rows[symbol]} rows of it")
         return np.ascontiguousarray(sizes)
 
     @staticmethod

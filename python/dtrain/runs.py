@@ -64,12 +64,14 @@ def _size(run_dir):
 
 def _report(run_dir, at, progress):
     """Hands over the rows of metrics after byte `at`, whole lines; returns where they end."""
-    if progress is None or _size(run_dir) <= at:
+    if progress is None or _size(run_dir) == at:
         return at
     with open(os.path.join(run_dir, "metrics.jsonl"), "rb") as f:
-        f.seek(at)
-        lines = f.read().split(b"\n")
-    for line in lines[:-1]:
+        text = f.read()
+    if len(text) < at or (at > 0 and text[at - 1 : at] != b"\n"):
+        # a run that is resumed goes back to its checkpoint: what is new begins after the rows that are there now
+        at = text.rfind(b"\n") + 1
+    for line in text[at:].split(b"\n")[:-1]:
         progress(json.loads(line))
         at += len(line) + 1
     return at

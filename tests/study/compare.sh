@@ -47,6 +47,10 @@ best=$(sed 's/.*"trials":\[{"trial":\([0-9]*\),.*/\1/' "$work/out")
 expect 0 "sweep/trial-000$best" compare "$work/sweep" "$work/a"
 
 # what cannot be compared: which, and why
+cp -r "$work/a" "$work/unknown"
+sed -i '$ s/"eval\/return\/mean":[^,}]*/"eval\/return\/mean":null/' "$work/unknown/seed-2/metrics.jsonl"
+expect 2 'unknown/seed-2' compare "$work/unknown" "$work/b" --metric return/mean
+expect 2 'after --steps 1' compare "$work/a" "$work/b" --steps 1
 expect 2 'env_pendulum' compare "$work/a" "$work/one/pendulum"
 expect 0 '"n":1' seeds 1 long --set env_cartpole.max_steps=100
 expect 2 'env_cartpole.max_steps = 100' compare "$work/a" "$work/long"

@@ -126,6 +126,14 @@ expect 2 'eta' sweep eta few
 sed 's/seed = 3; //' "$work/asha.cfg" >"$work/seed.cfg"
 expect 2 'seed = 3' sweep seed few
 
+# --- a folder in which a task that was killed left an unfinished file is free; words without a value match nothing ---
+mkdir "$work/part"
+echo '{' >"$work/part/study.json.tmp.1"
+expect 0 '"trial":2' sweep sobol part --json
+mkdir "$work/foreign"
+echo '{"study":"sweep","identity":["trials"]}' >"$work/foreign/study.json"
+expect 2 'trials' sweep sobol foreign
+
 # --- trials that fail have no value ---
 file fails <<END
 search = "random"; trials = 2; $parameters
