@@ -264,12 +264,13 @@ static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r,
         has_begun = false;
     }
     if (has_begun && is_first && !is_resized) {
-        if (dt_rundir_restore(dir) < 0) {
+        if (dt_rundir_restore(dir) == DT_OK) {
+            dt_rundir_update_meta(dir, s, *code_p);
+            write_report(s, dt_rundir_path(dir));
+        } else { /* another training has the folder now: nothing there is ours */
             dt_log(DT_LOG_WARN, "%s", dt_error_text());
             dt_error_clear();
         }
-        dt_rundir_update_meta(dir, s, *code_p);
-        write_report(s, dt_rundir_path(dir));
     }
     dt_rundir_close(dir);
     return st;

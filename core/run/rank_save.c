@@ -273,6 +273,10 @@ dt_status dt_rank_save_after_failure(dt_rank *k, dt_status st, const dt_snapshot
         return st;
     }
     dt_error_save(reason, st);
+    if (is_due && dt_rundir_restore(k->r->d->dir) != DT_OK) {
+        dt_log(DT_LOG_WARN, "what was learned before the failure is not saved: %s", dt_error_text());
+        is_due = 0;
+    }
     const bool is_alone = dt_comm_size(k->comm) == 1;
     /* where the communicator itself failed nothing can be brought together any more */
     const bool is_whole = dt_rank_open_state(k, &is_due) == DT_OK;

@@ -126,7 +126,8 @@ static int record_hang_end(void *user, int failed)
             break;
         }
     }
-    if (*d->begun_p && (d->processes == NULL || dt_comm_rank(d->processes) == 0)) {
+    const bool is_first = d->processes == NULL || dt_comm_rank(d->processes) == 0;
+    if (*d->begun_p && is_first && dt_rundir_restore(d->dir) == DT_OK) {
         dt_rundir_update_meta(d->dir, d->session, code);
     }
     return code;

@@ -167,7 +167,7 @@ static int32_t find_approach(const detectors *d, const sim *s, int32_t lane, int
     }
     *way_p = way;
     *next_p = next;
-    return way <= s->c->detector_m ? d->entry[lane] : NET_NONE;
+    return way <= s->c->detector_m && next != NET_EXIT ? d->entry[lane] : NET_NONE;
 }
 
 static void detect_lane(detectors *d, const sim *s, int32_t lane)

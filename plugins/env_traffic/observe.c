@@ -324,7 +324,7 @@ static void observe_row(const sim *s, const detectors *d, int32_t junction, floa
             row[LANE_VEHICLES] = (float)l.n;
             row[LANE_STANDING] = (float)l.standing;
             row[LANE_FIRST] = (float)(l.n > 0 ? l.first_m : s->c->detector_m);
-            row[LANE_STOOD] = (float)s->lane[e->lane + i].stood_s;
+            row[LANE_STOOD] = (float)l.stood_s;
         }
     }
 }

@@ -150,7 +150,7 @@ same mix_again "a mix by the configuration of its run"
 grep -q "mix .*2 of snakes:opponent=l1;schedule=fixed, 1 of snakes:opponent=random;max_steps=12, 1 of snakes" "$work/out" ||
     fail "a dry run does not tell the mix"
 "$dtrain" eval --checkpoint "$work/whole" --seeds 1 --episodes 2 --json >"$work/out" 2>"$work/err" || fail "eval left with $?"
-grep -q '"places":{"0":{"return":{"mean":' "$work/out" || fail "an evaluation has no return of place 0"
+grep -q '"place_returns":{"0":{"mean":' "$work/out" || fail "an evaluation has no return of place 0"
 [ "$(metric rival "$work/out")" = 2 ] || fail "the policy of a mix is evaluated elsewhere than in env.id"
 if [ "${DT_LONG:-}" = 1 ]; then
     train mix_ahead --set phase2_ppo.overlap=1

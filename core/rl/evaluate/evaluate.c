@@ -79,7 +79,8 @@ static void add_step(evaluation *e, uint32_t i)
         out[ITEM_CHANGED] += acted && (b->report[at] & DT_REPORT_CHANGED) != 0;
         out[ITEM_INFEASIBLE] += acted && (b->report[at] & DT_REPORT_INFEASIBLE) != 0;
         if (acted && at - slot * A < e->places) {
-            out[e->items - e->places + (at - slot * A)] += (double)b->reward[at];
+            double *earned = &out[e->items - e->places + (at - slot * A)];
+            *earned = (isnan(*earned) ? 0 : *earned) + (double)b->reward[at];
         }
     }
     out[ITEM_STEPS] += b->n_acts[slot] > 0;
@@ -298,6 +299,9 @@ static dt_status evaluate_seeds(evaluation *e, dt_train *t, uint32_t n_seeds, bo
     e->result =
         dt_alloc_n((size_t)per_rank * (ranks + 1), e->items * sizeof(double)); /* the last rank's may overhang */
     double *all = dt_alloc_n((size_t)per_rank * ranks, e->items * sizeof(double));
+    for (uint32_t k = 0; e->result != NULL && k < jobs * e->places; k++) { /* unknown until the place acts */
+        e->result[(size_t)(k / e->places + 1) * e->items - 1 - k % e->places] = NAN;
+    }
     dt_status st = e->result != NULL && all != NULL ? run_jobs(e, jobs, greedy, t)
                                                     : DT_FAIL(DT_ENOMEM, "out of memory for %u episodes", jobs);
     st = dt_comm_agree(comm, st);

@@ -60,6 +60,16 @@ static void report_mean_and_deviation(const out *o, const char *group, const cha
     report_of_seeds(o, group, name, of_seed);
 }
 
+static bool has_known(const double *v, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!isnan(v[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void dt_evaluation_report_places(const dt_host *h, const dt_metrics_api *m, const double *of_place, uint32_t n_seeds,
                                  uint32_t n_places)
 {
@@ -69,6 +79,9 @@ void dt_evaluation_report_places(const dt_host *h, const dt_metrics_api *m, cons
         double of_seed[DT_EVALUATION_MAX_SEEDS] = {0};
         for (uint32_t i = 0; i < o.n; i++) {
             of_seed[i] = of_place[(size_t)i * n_places + a];
+        }
+        if (!has_known(of_seed, o.n)) { /* it never acted, as one of an opponent */
+            continue;
         }
         snprintf(name, sizeof(name), "%u", a);
         report_of_seeds(&o, "place_returns", name, of_seed); /* "return" is one key of the document */

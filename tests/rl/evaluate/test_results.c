@@ -99,6 +99,10 @@ static void test_returns_of_places(void **state)
     dt_evaluation_report_places(NULL, &metrics, of_place, 2, 2);
     assert_string_equal(said, "place_returns/0/mean 4\nplace_returns/0/std 2.82843\nplace_returns/0/values 2 6\n"
                               "place_returns/1/mean 20\nplace_returns/1/std 7.07107\nplace_returns/1/values 15 25\n");
+    said[0] = '\0';
+    const double unknown[4] = {4, NAN, 6, NAN}; /* the second place never acted */
+    dt_evaluation_report_places(NULL, &metrics, unknown, 2, 2);
+    assert_string_equal(said, "place_returns/0/mean 5\nplace_returns/0/std 1.41421\nplace_returns/0/values 4 6\n");
     dt_evaluation_report_places(NULL, &metrics, of_place, 2, 0);
     assert_null(strstr(said, "place_returns/2"));
 }
