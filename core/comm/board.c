@@ -24,7 +24,8 @@
 
 typedef struct head {
     uint64_t magic, nonce;
-    uint32_t n, unused;
+    uint32_t n;
+    _Atomic uint32_t has_saved;
     double made_s; /* dt_clock_s, which all processes of a machine share */
     _Atomic uint32_t has_run, resize, has_advanced, most_ranks;
     char run[PATH_MAX];
@@ -279,6 +280,18 @@ void dt_board_mark_advanced(dt_board *b)
 bool dt_board_has_advanced(const dt_board *b)
 {
     return b != NULL && atomic_load(&b->head->has_advanced) != 0;
+}
+
+void dt_board_mark_saved(dt_board *b)
+{
+    if (b != NULL) {
+        atomic_store(&b->head->has_saved, 1);
+    }
+}
+
+bool dt_board_has_saved(const dt_board *b)
+{
+    return b != NULL && atomic_load(&b->head->has_saved) != 0;
 }
 
 void dt_board_limit_ranks(dt_board *b, uint32_t most)

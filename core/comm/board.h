@@ -60,6 +60,8 @@ bool dt_board_was_resized(const dt_board *b);
 double dt_board_age_s(const dt_board *b); /* since it was made; NULL: 0 */
 void dt_board_mark_advanced(dt_board *b); /* a step, or an evaluation that was pending, is complete */
 bool dt_board_has_advanced(const dt_board *b);
+void dt_board_mark_saved(dt_board *b); /* rank 0: a checkpoint is saved */
+bool dt_board_has_saved(const dt_board *b);
 /* A rank: how many ranks have work now; the launcher starts no more of MIN:MAX. 0: any number. */
 void dt_board_limit_ranks(dt_board *b, uint32_t most);
 uint32_t dt_board_max_ranks(const dt_board *b);

@@ -7,6 +7,7 @@
 #include "run/rank.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "telemetry/tensorboard/event_files.h"
@@ -108,9 +109,14 @@ static bool is_patience_over(dt_rank *k, double value)
     if (o->patience == 0) {
         return false;
     }
+    const uint64_t hash = dt_hash64(o->metric, strlen(o->metric), o->is_min);
+    const int64_t rule = (int64_t)(hash >> 1 | 1);
+    if (p->rule != rule) { /* none yet, or a run that was resumed with another metric */
+        *p = (dt_snapshot_patience){.rule = rule};
+    }
     const double gain = o->is_min ? p->best - value : value - p->best;
     if (isfinite(value) && (!p->has_best || gain > o->min_delta)) {
-        *p = (dt_snapshot_patience){.has_best = true, .best = value};
+        *p = (dt_snapshot_patience){.has_best = true, .best = value, .rule = rule};
     } else {
         p->n_stale++;
     }

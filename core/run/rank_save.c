@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/trace.h"
 #include "base/signals.h"
+#include "comm/processes.h"
 
 #include <time.h>
 
@@ -55,6 +56,9 @@ static dt_status write_checkpoint(dt_rank *k, const dt_snapshot_desc *d)
     DT_TRY(dt_snapshot_save(k->stage, d, NULL));
     k->last_saved_step = dt_rank_global_step(k);
     atomic_store(&k->r->has_saved, true);
+    if (k->r->d->processes != NULL) {
+        dt_board_mark_saved(dt_processes_board(k->r->d->processes));
+    }
     dt_signals_mark_saved(); /* a signal in the set-up of a retry or of the next phase exits with 75 */
     if (dt_snapshot_prune(k->stage, d->run_dir) < 0) {
         dt_log(DT_LOG_WARN, "the checkpoint is saved, but older ones stay: %s", dt_error_text());

@@ -104,9 +104,9 @@ static int stop_code(const dt_run_desc *d, bool has_saved)
     if (dt_signals_stop() != 0) {
         return has_checkpoint ? DT_EXIT_INTERRUPTED : 128 + dt_signals_stop();
     }
-    const bool has_advanced =
-        has_saved || (d->processes != NULL && dt_board_has_advanced(dt_processes_board(d->processes)));
-    return has_checkpoint && has_advanced ? DT_EXIT_INTERRUPTED : DT_EXIT_USAGE;
+    /* rank 0 may be another process */
+    const bool is_saved = has_saved || (d->processes != NULL && dt_board_has_saved(dt_processes_board(d->processes)));
+    return has_checkpoint && is_saved ? DT_EXIT_INTERRUPTED : DT_EXIT_USAGE;
 }
 
 static bool is_stopping(void *user)

@@ -34,5 +34,14 @@ export LSAN_OPTIONS
 expect 0 '' train stopped --nproc 2
 LSAN_OPTIONS=$leaks
 [ "$(records stopped)" = "$(records whole)" ] || fail "other records after a stop and on two ranks"
+# another metric after a resume: what was counted of the first one does not count
+sed 's/patience = 2/patience = 9/' "$work/patient.cfg" >"$work/first.cfg"
+sed 's,return/mean,length/mean,' "$work/patient.cfg" >"$work/second.cfg"
+# shellcheck disable=SC2086
+expect 0 '' "$dtrain" run --config "$work/first.cfg" $long --set phase2_ppo.iterations=2 --run-dir "$work/changed"
+# shellcheck disable=SC2086
+expect 0 '' "$dtrain" run --config "$work/second.cfg" $long --run-dir "$work/changed" --resume auto
+n=$(records changed | wc -l)
+[ "$n" -eq 5 ] || fail "$n iterations, expected 5: two, and three with the other metric"
 expect 2 'min_delta' "$dtrain" run --config "$work/tiny.cfg" --set phases.0.stop.min_delta=1 --run-dir "$work/none"
 finish patience

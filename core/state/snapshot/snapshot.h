@@ -28,6 +28,7 @@ typedef struct dt_snapshot_patience { /* of stop.patience; all 0: nothing was ev
     bool has_best;
     double best;     /* finite */
     int64_t n_stale; /* evaluations since */
+    int64_t rule;    /* hash of the metric and its direction, 0: none; of another one nothing here holds */
 } dt_snapshot_patience;
 
 typedef struct dt_snapshot_place { /* where the phase of a checkpoint is */

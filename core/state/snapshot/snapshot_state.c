@@ -164,6 +164,7 @@ static const field fields[] = {
     {"env_steps", OPTIONAL_INTEGER, AT(env_steps), NULL, NULL},
     {"stop_best", OPTIONAL_REAL, AT(stop_best), NULL, NULL},
     {"stop_stale", OPTIONAL_INTEGER, AT(n_stale), NULL, NULL},
+    {"stop_rule", OPTIONAL_INTEGER, AT(stop_rule), NULL, NULL},
     {"models", LIST, AT(models), write_models, NULL},
     {"stores", LIST, AT(stores), write_stores, NULL},
     {"stream", LIST, AT(stream), write_stream, has_stream},
@@ -251,7 +252,8 @@ static void collect_values(const dt_stage *s, const dt_snapshot_desc *d, const d
                     .pending = d->pending != DT_PENDING_NONE ? (int64_t)d->pending : DT_STATE_ABSENT,
                     .env_steps = has_env_steps ? (int64_t)backup->env_steps : DT_STATE_ABSENT,
                     .stop_best = d->patience.has_best ? d->patience.best : (double)NAN,
-                    .n_stale = d->patience.n_stale > 0 ? d->patience.n_stale : DT_STATE_ABSENT};
+                    .n_stale = d->patience.n_stale > 0 ? d->patience.n_stale : DT_STATE_ABSENT,
+                    .stop_rule = d->patience.rule != 0 ? d->patience.rule : DT_STATE_ABSENT};
 }
 
 void dt_state_write(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, dt_str *out)
@@ -492,15 +494,17 @@ dt_status dt_snapshot_read_position(const dt_ckpt *c, dt_snapshot_place *out)
         st = check_position(&v, info);
     }
     const bool is_none = v.pending == DT_STATE_ABSENT || v.pending == DT_PENDING_NONE;
-    *out = (dt_snapshot_place){
-        .phase_index = info->phase_index,
-        .step = (uint64_t)v.step,
-        .base_step = (uint64_t)v.base_step,
-        .phase_end = info->phase_end,
-        .patience = {.has_best = !isnan(v.stop_best), .best = v.stop_best, .n_stale = v.n_stale > 0 ? v.n_stale : 0},
-        .pending = is_none                       ? DT_PENDING_NONE
-                   : v.pending == DT_PENDING_END ? DT_PENDING_END
-                                                 : DT_PENDING_EVALUATION};
+    *out = (dt_snapshot_place){.phase_index = info->phase_index,
+                               .step = (uint64_t)v.step,
+                               .base_step = (uint64_t)v.base_step,
+                               .phase_end = info->phase_end,
+                               .patience = {.has_best = !isnan(v.stop_best),
+                                            .best = v.stop_best,
+                                            .n_stale = v.n_stale > 0 ? v.n_stale : 0,
+                                            .rule = v.stop_rule != DT_STATE_ABSENT ? v.stop_rule : 0},
+                               .pending = is_none                       ? DT_PENDING_NONE
+                                          : v.pending == DT_PENDING_END ? DT_PENDING_END
+                                                                        : DT_PENDING_EVALUATION};
     dt_state_fini(&v);
     return st;
 }

@@ -128,6 +128,8 @@ if has_mpi; then
     begin timed-processes --nproc 2 --max-restarts 0 --max-time 2
     ends 75 "--max-time of processes"
     says 1+ "rank 1: $silent"
+    begin timed-processes --nproc 2 --max-restarts 0 --max-time 2 --resume auto --set checkpoint.every_steps=0
+    ends 2 "--max-time of processes that go on and save nothing"
     begin asked --nproc 2 --max-restarts 0
     await_line "rank 1: $silent"
     kill -TERM $job
