@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "config/tree.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -174,16 +175,30 @@ static const char *option_of(const dt_flat *config, int phase, const char *key)
     return own != NULL ? own->text : dt_flat_text(config, path);
 }
 
-/* The entry of `phases` that these records are of: by its plugin, -1: there are no entries. */
-static int find_entry(const dt_flat *config, const char *id)
+/* The entry of `phases` that these records are of, -1: there are no entries. A plugin may have several: records come in
+ * their order. */
+static int find_entry(const dt_flat *config, const dt_records *r, uint32_t phase)
 {
     char path[64];
+    uint32_t earlier = 0;
+    int entry = -1;
+    for (uint32_t p = 0; p < phase; p++) {
+        earlier += strcmp(r->phase[p].id, r->phase[phase].id) == 0;
+    }
     for (int i = 0;; i++) {
         snprintf(path, sizeof(path), "phases.%d.plugin/value", i);
         const dt_flat_item *item = dt_flat_find(config, path);
-        if (item == NULL || strcmp(item->text, id) == 0) {
-            return item != NULL ? i : -1;
+        if (item == NULL) {
+            return entry;
         }
+        if (!dt_same_plugin(item->text, r->phase[phase].id)) {
+            continue;
+        }
+        entry = i;
+        if (earlier == 0) {
+            return entry;
+        }
+        earlier--;
     }
 }
 
@@ -204,7 +219,7 @@ static void add_options(const dt_flat *config, int phase, const char *section, d
 
 dt_status dt_run_facts_read_task(const dt_logbook *l, uint32_t phase, dt_run_facts *out)
 {
-    const int entry = find_entry(&l->config, l->records->phase[phase].id);
+    const int entry = find_entry(&l->config, l->records, phase);
     const char *env = option_of(&l->config, entry, "env.id"), *store = option_of(&l->config, entry, "data.store");
     if (env[0] == '\0') {
         dt_str_addf(&out->task, "data %s", store);

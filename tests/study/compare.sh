@@ -36,6 +36,21 @@ cp -r "$work/a" "$work/one/cartpole"
 cp -r "$work/b" "$work/two/cartpole"
 expect 0 '"normalised":true' compare "$work/one" "$work/two" --json --metric return/mean
 
+# a plugin in two phases: the environment is that of the phase that has the metric, the last one
+cat >"$work/curriculum.cfg" <<END
+models = { controller = "controller_mlp"; };
+controller_mlp = { hidden = 16; };
+phase2_ppo = { iterations = 2; train_batch = 256; fragment = 64; };
+data = { batch = 64; };
+training = { eval_interval = 2; };
+evaluation = { seeds = "1"; episodes = 1; baselines = ""; };
+report = { enabled = false; };
+phases = ( { plugin = "phase2_ppo"; env = { id = "env_cartpole"; }; },
+           { plugin = "phase2_ppo"; env = { id = "env_pendulum"; }; fresh = [ "controller" ]; } );
+END
+expect 0 '' "$dtrain" run --config "$work/curriculum.cfg" --run-dir "$work/curriculum" -q
+expect 0 '"tasks":["env_pendulum"]' compare "$work/curriculum" --json --metric return/mean
+
 # a sweep: its best trial
 cat >"$work/sweep.cfg" <<END
 arguments = [ "--config", "$work/tiny.cfg" ];
