@@ -128,10 +128,20 @@ static void add_vehicles(sim *s, int32_t trip, int32_t n, double due)
     }
 }
 
-/* Has a flow all of its vehicles, of which the scale leaves one at least?. */
+/* Has a flow all of its vehicles, of which the scale leaves one at least? As in SUMO, the scale is that of the vehicle
+ * that comes next: where a flow draws from several types, the first one of a small scale beyond its share ends it. */
 static int has_all(uint64_t i, double number, double scale)
 {
-    return (double)i >= (scale > 0 ? most(1, floor(number * scale + 0.5)) : 0);
+    return number < INT32_MAX && (double)i >= (scale > 0 ? most(1, floor(number * scale + 0.5)) : 0);
+}
+
+static int has_scale(const sim *s, const plan_flow *w)
+{
+    int has = 0;
+    for (int32_t i = w->trip; i < w->trip + w->n_trips; i++) {
+        has |= trip_scale(s, i) > 0;
+    }
+    return has;
 }
 
 /* One every period, divided by the scale of the type. Those before the episode are counted, not drawn. */
@@ -153,12 +163,15 @@ static void draw_regular(sim *s, int32_t k, const plan_flow *w, double end)
 
 static void draw_poisson(sim *s, int32_t k, const plan_flow *w, double end)
 {
-    double t = w->begin_s;
+    double t = has_scale(s, w) ? w->begin_s : end;
     for (uint64_t i = 0; t < end; i++) {
         const int32_t trip = draw_trip(s, k, i);
         const double scale = trip_scale(s, trip), u = draw(s, DRAW_DEMAND, (uint64_t)k << STREAM_BITS | i);
         if (has_all(i, w->number, scale)) {
             break;
+        }
+        if (scale <= 0) { /* none comes, and the next one is not later for it */
+            continue;
         }
         t += -log(1 - u) * w->period_s / scale;
         if (t >= 0 && t < end) {
@@ -178,7 +191,7 @@ static void draw_chance(sim *s, int32_t k, const plan_flow *w, double end)
         }
         const int32_t trip = draw_trip(s, k, i);
         const double scale = trip_scale(s, trip);
-        if ((double)n >= w->number * scale) {
+        if (w->number < INT32_MAX && (double)n >= w->number * scale) {
             break;
         }
         const int32_t count = scaled_count(scale, (uint64_t)n_drawn++);
