@@ -25,7 +25,7 @@ core_libdtcore_la_SOURCES += \
 	core/cli/verb_runs.c \
 	core/cli/verb_seeds.c \
 	core/cli/verb_show.c \
-	core/cli/verb_sweep.c \
+	core/cli/sweep_table.c core/cli/sweep_table.h core/cli/verb_sweep.c \
 	core/cli/verb_compare.c \
 	core/cli/verb_watch.c
 

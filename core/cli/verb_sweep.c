@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain sweep FILE`: trials of a search space as trainings in one folder, and the table of their results. What is
- * known is in the trials' records; the schedule (study/schedule.h) is computed again from them, so that the same
- * command continues after any end, with the same table.
+ * `dtrain sweep FILE`: trials of a search space as trainings in one folder. What is known is in the trials' records, and
+ * the schedule (study/schedule.h) is computed again from them. So the same command continues after any end, with the same
+ * table (sweep_table.h).
  */
 #include <config.h>
 
 #include "cli/cli.h"
 #include "cli/study_command.h"
+#include "cli/sweep_table.h"
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/exit.h"
 #include "base/fs.h"
-#include "base/json.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/print.h"
 #include "base/signals.h"
 #include "run/rundir.h"
 #include "study/copy_run.h"
@@ -30,7 +29,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -40,6 +38,7 @@ typedef enum run_state { RUN_TODO, RUN_ACTIVE, RUN_ELSEWHERE, RUN_DONE, RUN_FAIL
 
 typedef struct trial {
     uint32_t rung, job;          /* the last one assigned */
+    uint32_t done_rung;          /* the last one with a result */
     bool is_active;              /* its job has no result */
     bool has_failed, is_unknown; /* a seed of the last rung with a result has no value */
     double value;                /* of the last rung with a result */
@@ -168,6 +167,7 @@ static dt_status finish_job(study *s, uint32_t t)
     }
     if (st == DT_OK) {
         r->is_active = false;
+        r->done_rung = r->rung;
         dt_sweep_schedule_set_result(&s->schedule, r->job, r->has_failed ? (double)NAN : r->value);
     }
     dt_free(v);
@@ -241,21 +241,27 @@ static dt_status copy_all_sources(const study *s, uint32_t rung)
     return DT_OK;
 }
 
-/* All copies of a generation, before the first of it trains: then their sources are as they stopped. One process
- * copies at a time. */
-static dt_status copy_sources(const study *s, uint32_t rung)
+/* Waits until no other process holds it. */
+static dt_status wait_for_claim(const study *s, const char *name, bool may_stop, int *fd_p)
 {
     const struct timespec nap = {.tv_nsec = 20000000};
-    int lock = -1;
     dt_status st = DT_AGAIN;
-    while ((st = lock_claim(s, "copies", &lock)) == DT_AGAIN) {
-        if (dt_signals_stop() != 0) {
+    while ((st = lock_claim(s, name, fd_p)) == DT_AGAIN) {
+        if (may_stop && dt_signals_stop() != 0) {
             return DT_FAIL(DT_EINTERRUPTED, "asked to stop");
         }
         nanosleep(&nap, NULL);
     }
-    DT_TRY(st);
-    st = copy_all_sources(s, rung);
+    return st;
+}
+
+/* All copies of a generation, before the first of it trains: then their sources are as they stopped. One process
+ * copies at a time. */
+static dt_status copy_sources(const study *s, uint32_t rung)
+{
+    int lock = -1;
+    DT_TRY(wait_for_claim(s, "copies", true, &lock));
+    const dt_status st = copy_all_sources(s, rung);
     dt_lock_release(lock);
     return st;
 }
@@ -333,7 +339,7 @@ static dt_status wait_for_others(study *s, bool *has_changed_p)
     if (!s->a->is_array) {
         return DT_DONE;
     }
-    if (s->sweep.n_rungs > 1 && dt_clock_s() < s->polled_s + EVERY_S) {
+    if (dt_clock_s() < s->polled_s + EVERY_S) {
         return DT_AGAIN;
     }
     DT_TRY(poll_elsewhere(s, &has_any, has_changed_p));
@@ -466,168 +472,59 @@ static dt_status end_training(void *user, uint32_t id, int code, bool stops)
     return DT_OK;
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------- */
-
-static const study *sorted; /* for qsort alone */
-
-static bool has_value(const trial *r)
+/* Runs that other tasks completed since they were last looked at. */
+static dt_status look_elsewhere(study *s)
 {
-    return !r->has_failed && isfinite(r->value);
-}
-
-/* Trials that trained longest first, of these the best; those without a value last. */
-static int compare_trials(const void *x, const void *y)
-{
-    const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
-    const trial *p = &sorted->trial[a], *q = &sorted->trial[b];
-    if (has_value(p) != has_value(q)) {
-        return has_value(p) ? -1 : 1;
-    }
-    if (has_value(p) && p->step != q->step) {
-        return p->step > q->step ? -1 : 1;
-    }
-    if (has_value(p) && p->value != q->value) {
-        return (p->value < q->value) == sorted->sweep.is_min ? -1 : 1;
-    }
-    return a < b ? -1 : 1;
-}
-
-static void describe_trial(const trial *r, char *out, size_t bytes)
-{
-    if (r->has_failed) {
-        snprintf(out, bytes, "failed (%d)", r->exit_code);
-    } else {
-        snprintf(out, bytes, "%s", has_value(r) ? "done" : r->is_unknown ? "unknown" : "waiting");
-    }
-}
-
-static void append_value(const study *s, uint32_t t, uint32_t k, dt_str *out)
-{
-    dt_sweep_schedule_append_value(&s->schedule, t, s->trial[t].rung, k, out);
-}
-
-/* Of a population: where a trial is, and which trial it was in each generation. */
-static void write_lineage(const study *s, uint32_t t, dt_json_out *o)
-{
-    dt_str folder = {0};
-    if (s->sweep.search != DT_SEARCH_PBT) {
-        return;
-    }
-    dt_sweep_schedule_append_folder(&s->schedule, t, s->trial[t].rung, &folder);
-    dt_json_str(o, "folder", dt_str_text(&folder));
-    dt_json_arr(o, "history");
-    for (uint32_t rung = 0; rung <= s->trial[t].rung; rung++) {
-        dt_json_obj(o, NULL);
-        dt_json_i64(o, "from", dt_sweep_schedule_source(&s->schedule, t, rung) + 1);
-        for (uint32_t k = 0; k < s->sweep.space.n; k++) {
-            dt_str value = {0};
-            dt_sweep_schedule_append_value(&s->schedule, t, rung, k, &value);
-            dt_json_str(o, s->sweep.space.parameter[k].key, dt_str_text(&value));
-            dt_str_fini(&value);
+    for (uint32_t t = 0; t < s->sweep.trials; t++) {
+        trial *r = &s->trial[t];
+        for (uint32_t k = 0; k < s->sweep.n_seeds && r->is_active; k++) {
+            if (r->run[k] == RUN_ELSEWHERE) {
+                DT_TRY(look_at_run(s, t, k, r->rung, false, 0));
+                r->run[k] = r->run[k] == RUN_TODO ? RUN_ELSEWHERE : r->run[k];
+            }
         }
-        dt_json_end(o, '}');
+        if (r->is_active && is_job_over(s, t)) {
+            DT_TRY(finish_job(s, t));
+        }
     }
-    dt_json_end(o, ']');
-    dt_str_fini(&folder);
+    return DT_OK;
 }
 
-static void write_json(const study *s, const uint32_t *order, dt_json_out *o)
+/* A trial whose job has no result yet is shown as it was at the one before, parameters included. */
+static dt_status write_table(const study *s)
 {
-    char state[64];
-    dt_json_obj(o, NULL);
-    dt_json_str(o, "metric", s->sweep.metric);
-    dt_json_str(o, "goal", s->sweep.is_min ? "min" : "max");
-    dt_json_arr(o, "trials");
-    for (uint32_t i = 0; i < s->sweep.trials; i++) {
-        const trial *r = &s->trial[order[i]];
-        describe_trial(r, state, sizeof(state));
-        dt_json_obj(o, NULL);
-        dt_json_i64(o, "trial", order[i] + 1);
-        dt_json_str(o, "state", state);
-        dt_json_i64(o, "steps", (int64_t)r->step);
-        dt_json_f64(o, "value", has_value(r) ? r->value : (double)NAN);
-        write_lineage(s, order[i], o);
-        dt_json_obj(o, "parameters");
-        for (uint32_t k = 0; k < s->sweep.space.n; k++) {
-            dt_str value = {0};
-            append_value(s, order[i], k, &value);
-            dt_json_str(o, s->sweep.space.parameter[k].key, dt_str_text(&value));
-            dt_str_fini(&value);
-        }
-        dt_json_end(o, '}');
-        dt_json_end(o, '}');
-    }
-    dt_json_end(o, ']');
-    dt_json_end(o, '}');
-}
-
-static void print_table(const study *s, const uint32_t *order)
-{
-    char state[64];
-    dt_print("%-6s  %-11s  %10s  %12s", "trial", "state", "steps", s->sweep.metric);
-    for (uint32_t k = 0; k < s->sweep.space.n; k++) {
-        dt_print("  %s", s->sweep.space.parameter[k].key);
-    }
-    dt_print("\n");
-    for (uint32_t i = 0; i < s->sweep.trials; i++) {
-        const uint32_t t = order[i];
-        const trial *r = &s->trial[t];
-        describe_trial(r, state, sizeof(state));
-        dt_print("%-6u  %-11s  %10llu  ", t + 1, state, (unsigned long long)r->step);
-        if (has_value(r)) {
-            dt_print("%12.6g", r->value);
-        } else {
-            dt_print("%12s", "-");
-        }
-        for (uint32_t k = 0; k < s->sweep.space.n; k++) {
-            dt_str value = {0};
-            append_value(s, t, k, &value);
-            dt_print("  %*s", (int)strlen(s->sweep.space.parameter[k].key), dt_str_text(&value));
-            dt_str_fini(&value);
-        }
-        dt_print("\n");
-    }
-    if (has_value(&s->trial[order[0]])) {
-        dt_words best = {0};
-        add_values(s, order[0], &best);
-        dt_print("\nbest: trial %u,", order[0] + 1);
-        for (uint32_t i = 0; i < best.n; i++) {
-            dt_print(" %s", best.word[i]);
-        }
-        dt_print("\n");
-        dt_words_fini(&best);
-    }
-}
-
-/* For scripts also as a file in the folder. */
-static dt_status report(const study *s)
-{
-    dt_str text = {0}, path = {0};
-    dt_json_out o = {.s = &text};
-    uint32_t *order = dt_alloc_n(s->sweep.trials, sizeof(*order));
-    if (order == NULL) {
+    const dt_sweep_table table = {
+        .sweep = &s->sweep, .schedule = &s->schedule, .row = dt_alloc_n(s->sweep.trials, sizeof(*table.row))};
+    if (table.row == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u trials", s->sweep.trials);
     }
-    for (uint32_t i = 0; i < s->sweep.trials; i++) {
-        order[i] = i;
+    for (uint32_t t = 0; t < s->sweep.trials; t++) {
+        const trial *r = &s->trial[t];
+        table.row[t] = (dt_sweep_row){.trial = t,
+                                      .rung = r->is_active ? r->done_rung : r->rung,
+                                      .has_failed = r->has_failed,
+                                      .is_unknown = r->is_unknown,
+                                      .exit_code = r->exit_code,
+                                      .value = r->value,
+                                      .step = r->step};
     }
-    sorted = s;
-    qsort(order, s->sweep.trials, sizeof(*order), compare_trials);
-    write_json(s, order, &o);
-    dt_status st = dt_str_status(&text);
-    if (st == DT_OK && s->a->json) {
-        dt_print_line(dt_str_text(&text));
-    } else if (st == DT_OK) {
-        print_table(s, order);
+    const dt_status st = dt_sweep_table_write(&table, dt_str_text(&s->folder), s->a->json);
+    dt_free(table.row);
+    return st;
+}
+
+/* Tasks that end together look and write one after another, so that the last one has the results of all. */
+static dt_status report(study *s)
+{
+    int lock = -1;
+    if (s->a->is_array) {
+        DT_TRY(wait_for_claim(s, "report", false, &lock));
     }
-    dt_str_addf(&path, "%s/summary.json", dt_str_text(&s->folder));
-    dt_str_add(&text, "\n");
+    dt_status st = s->a->is_array ? look_elsewhere(s) : DT_OK;
     if (st == DT_OK) {
-        st = dt_fs_write_text(&path, &text);
+        st = write_table(s);
     }
-    dt_free(order);
-    dt_str_fini(&path);
-    dt_str_fini(&text);
+    dt_lock_release(lock);
     return st;
 }
 
