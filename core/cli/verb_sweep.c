@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain sweep FILE`: trials of a search space as trainings in one folder. What is known is in the trials' records, and
- * the schedule (study/schedule.h) is computed again from them. So the same command continues after any end, with the same
- * table (sweep_table.h).
+ * `dtrain sweep FILE`: trials of a search space as trainings in one folder. What is known is in the trials'
+ * records, and the schedule (study/schedule.h) is computed again from them. So the same command continues after
+ * any end, with the same table (sweep_table.h).
  */
 #include <config.h>
 
