@@ -62,20 +62,6 @@ static dt_status read_curve(const dt_logbook *l, const dt_series *s, bool is_ove
 
 /* ---- do they belong together? ------------------------------------------------------------------------------------ */
 
-static const dt_series *find_metric(const dt_records *r, const char *metric)
-{
-    char name[176];
-    snprintf(name, sizeof(name), "eval/%s", metric);
-    for (uint32_t p = r->n_phases; p-- > 0;) {
-        const dt_series *s = dt_records_find(r, p, metric);
-        s = s != NULL ? s : dt_records_find(r, p, name);
-        if (s != NULL && s->n > 0) {
-            return s;
-        }
-    }
-    return NULL;
-}
-
 /* The first run names it where the user did not. */
 static dt_status choose_metric(const dt_logbook *l, const char *path, const char *metric, dt_compare *c)
 {
@@ -98,7 +84,7 @@ static dt_status choose_metric(const dt_logbook *l, const char *path, const char
 
 static dt_status find_series(const dt_logbook *l, const char *path, const dt_compare *c, const dt_series **out)
 {
-    *out = find_metric(l->records, c->metric);
+    *out = dt_records_find_metric(l->records, c->metric);
     if (*out != NULL) {
         return DT_OK;
     }
@@ -297,7 +283,7 @@ static dt_status read_curves(dt_compare *c)
     for (uint32_t i = 0; i < c->n_runs; i++) {
         dt_logbook l;
         DT_TRY(dt_logbook_open(c->run[i].path, &l));
-        const dt_series *s = find_metric(l.records, c->metric);
+        const dt_series *s = dt_records_find_metric(l.records, c->metric);
         const dt_status st = s != NULL ? read_curve(&l, s, c->is_over_env_steps, &c->run[i])
                                        : DT_FAIL(DT_EDATA, "%s changed while it was read", c->run[i].path);
         dt_logbook_close(&l);

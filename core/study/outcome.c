@@ -45,21 +45,6 @@ static void set_value(const dt_series *s, uint32_t record, dt_outcome *out)
     }
 }
 
-/* The last phase that has it. */
-static const dt_series *find_metric(const dt_records *r, const char *metric)
-{
-    char name[160];
-    snprintf(name, sizeof(name), "eval/%s", metric);
-    for (uint32_t p = r->n_phases; p-- > 0;) {
-        const dt_series *s = dt_records_find(r, p, metric);
-        s = s != NULL ? s : dt_records_find(r, p, name);
-        if (s != NULL) {
-            return s;
-        }
-    }
-    return NULL;
-}
-
 static dt_status suggest_metric(const dt_records *r, const char *metric, dt_str *near)
 {
     const char **name = dt_alloc_n(2 * (size_t)r->n_series + 1, sizeof(*name));
@@ -92,7 +77,7 @@ static dt_status read_metric(const dt_logbook *l, const char *metric, uint64_t s
         out->is_min = l->state.best_is_min;
         metric = out->metric;
     }
-    const dt_series *s = metric[0] != '\0' ? find_metric(l->records, metric) : NULL;
+    const dt_series *s = metric[0] != '\0' ? dt_records_find_metric(l->records, metric) : NULL;
     if (s == NULL) {
         return near != NULL && metric[0] != '\0' ? suggest_metric(l->records, metric, near) : DT_OK;
     }

@@ -407,6 +407,20 @@ const dt_series *dt_records_find(const dt_records *r, uint32_t phase, const char
     return NULL;
 }
 
+const dt_series *dt_records_find_metric(const dt_records *r, const char *metric)
+{
+    char name[176];
+    snprintf(name, sizeof(name), "eval/%s", metric);
+    for (uint32_t p = r->n_phases; p-- > 0;) {
+        const dt_series *s = dt_records_find(r, p, metric);
+        s = s != NULL ? s : dt_records_find(r, p, name);
+        if (s != NULL && s->n > 0) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
 double dt_series_last(const dt_series *s)
 {
     for (uint32_t i = s != NULL ? s->n : 0; i > 0; i--) {

@@ -54,7 +54,9 @@ dt_status dt_records_poll(dt_records_reader *r) DT_NODISCARD;
 const dt_records *dt_records_get(const dt_records_reader *r);
 
 const dt_series *dt_records_find(const dt_records *r, uint32_t phase, const char *name); /* NULL: not there */
-double dt_series_last(const dt_series *s);                                               /* the last finite value */
+/* "loss", or "return/mean" of evaluations, of the last phase that has it; NULL: none has. */
+const dt_series *dt_records_find_metric(const dt_records *r, const char *metric);
+double dt_series_last(const dt_series *s);                           /* the last finite value */
 uint32_t dt_records_series_end(const dt_records *r, uint32_t phase); /* past the last series of a phase */
 /* The record of the phase's last evaluation ("eval/..."), UINT32_MAX: none. A later evaluation, as of a resumed run on
  * fewer seeds, may lack numbers that earlier ones had: their series end before it. */
