@@ -10,6 +10,7 @@
 #include "base/activity.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "rl/env/process.h"
 #include "rl/evaluate/frames.h"
@@ -40,6 +41,7 @@ typedef struct evaluation {
     dt_frames *frames;   /* of the very first episode; NULL: not recorded */
     bool is_recorded;    /* it is over */
     bool has_pictures;   /* of the first episode */
+    uint32_t unplayed;   /* episodes in which no agent acted */
     bool is_first;       /* the instance is the environment's first one, and stays */
 } evaluation;
 
@@ -89,6 +91,9 @@ static void add_step(evaluation *e, uint32_t i)
     x->env_s = 0;
     if (x->has_ended) {
         memcpy(out + ITEM_EPISODE, x->earned, b->episode_items * sizeof(double));
+        for (uint32_t k = 0; k < b->l->spec.n_costs + 1 && !x->is_learnt_from; k++) {
+            out[ITEM_EPISODE + (k == 0 ? 0 : k + 1)] = NAN; /* of no agent neither return nor costs are known */
+        }
     }
 }
 
@@ -242,6 +247,19 @@ static void summarise_seed(const evaluation *e, const double *result, dt_rollout
     memcpy(out, &all, out->struct_size < sizeof(all) ? out->struct_size : sizeof(all));
 }
 
+static void count_unplayed(evaluation *e, const double *result, uint32_t jobs)
+{
+    for (uint32_t i = 0; i < jobs; i++) {
+        e->unplayed += isnan(result[(size_t)i * e->items + ITEM_EPISODE]);
+    }
+    if (e->unplayed > 0 && dt_comm_rank(e->r->stage->d.comm) == 0) {
+        dt_log(DT_LOG_WARN,
+               "in %u of the %u episodes of the evaluation no agent%s acted; they have neither a return nor costs, and "
+               "count for neither",
+               e->unplayed, jobs, e->r->opponents != NULL ? " of the learning team" : "");
+    }
+}
+
 /* Means over the episodes of a seed. */
 static void summarise_places(const evaluation *e, const double *result, double *out)
 {
@@ -308,6 +326,9 @@ static dt_status evaluate_seeds(evaluation *e, dt_train *t, uint32_t n_seeds, bo
     if (st == DT_OK) {
         st = gather_results(e, per_rank, all);
     }
+    if (st == DT_OK) {
+        count_unplayed(e, all, jobs);
+    }
     for (uint32_t i = 0; i < n_seeds && st == DT_OK; i++) {
         const double *of_seed = all + (size_t)i * episodes * e->items;
         summarise_seed(e, of_seed, &out[i]);
@@ -365,6 +386,10 @@ dt_status dt_rollout_report_evaluation(dt_rollout *r, dt_train *t)
         const dt_metrics_api *m = s->host.service(&s->host, DT_SVC_METRICS);
         dt_evaluation_report_results(&s->host, m, &r->env->layout.spec, o->seed, of_seed, o->n_seeds);
         dt_evaluation_report_places(&s->host, m, of_place, o->n_seeds, places);
+        const double unplayed = e.unplayed;
+        if (unplayed > 0) {
+            m->report(&s->host, "unplayed_episodes", &unplayed, 0);
+        }
     }
     dt_free(of_place);
     dt_free(of_seed);

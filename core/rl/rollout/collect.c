@@ -247,13 +247,12 @@ static dt_status act_for_opponents(draw *d, const dt_turn *x)
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
-static uint8_t end_flags_of_instance(const dt_buffer *b, const dt_instance *x)
+static uint8_t end_flags_of_instance(const dt_instance *x)
 {
     if (!x->has_ended) {
         return 0;
     }
-    return (uint8_t)(DT_DONE_ENDED | (x->is_cut ? DT_DONE_CUT : 0) |
-                     (b->d.is_opponent != NULL && !x->is_learnt_from ? DT_DONE_UNPLAYED : 0));
+    return (uint8_t)(DT_DONE_ENDED | (x->is_cut ? DT_DONE_CUT : 0) | (x->is_learnt_from ? 0 : DT_DONE_UNPLAYED));
 }
 
 /* What the step just made produced: slot t; and of t - 1 whether it ended an episode. */
@@ -266,7 +265,7 @@ static void store_slots(const dt_collector *c, uint32_t t, uint32_t begin, uint3
         dt_buffer_store(b, t, number, x->record);
         if (t > 0) {
             const size_t before = dt_buffer_slot(b, t - 1, number);
-            b->done[before] = end_flags_of_instance(b, x);
+            b->done[before] = end_flags_of_instance(x);
             if (x->has_ended) {
                 memcpy(b->episode + before * b->episode_items, x->earned, b->episode_items * sizeof(double));
             }

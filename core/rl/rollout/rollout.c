@@ -262,15 +262,17 @@ dt_data *dt_rollout_data(dt_rollout *r)
 static void report_unplayed_games(dt_rollout *r)
 {
     const uint32_t n = dt_round_count_ends(r->all, DT_DONE_UNPLAYED);
+    const char *key = r->opponents != NULL ? "opponents/unplayed_episodes" : "charts/unplayed_episodes";
     if (n == 0) {
         return;
     }
-    dt_metrics_add_scalar(r->stage->d.metrics, "opponents/unplayed_episodes", n);
+    dt_metrics_add_scalar(r->stage->d.metrics, key, n);
     if (!r->has_warned_unplayed && dt_comm_rank(r->stage->d.comm) == 0) {
         dt_log(DT_LOG_WARN,
-               "opponents.learner: in %u of the episodes that ended in this round no agent of the learning team was "
-               "alive; such episodes have no return and are not counted, now and later (opponents/unplayed_episodes)",
-               n);
+               "%sin %u of the episodes that ended in this round no agent%s acted; such episodes have neither a return "
+               "nor costs and are not counted, now and later (%s)",
+               r->opponents != NULL ? "opponents.learner: " : "", n,
+               r->opponents != NULL ? " of the learning team" : "", key);
     }
     r->has_warned_unplayed = true;
 }

@@ -192,6 +192,16 @@ static void counter_look(const counter *s, const dt_env_io *io)
     io->mask[1] = s->step != 1; /* choice 1 is forbidden in the second step */
 }
 
+static bool lies(const counter *s, const char *what)
+{
+    return s->is_liar && strcmp(s->config.lie, what) == 0;
+}
+
+static bool is_deserted(const counter *s)
+{
+    return lies(s, "nobody") || (lies(s, "deserted") && s->seed % 2 != 0);
+}
+
 static dt_status counter_reset(void *self, const dt_env_io *io, uint64_t seed)
 {
     counter *s = self;
@@ -201,15 +211,10 @@ static dt_status counter_reset(void *self, const dt_env_io *io, uint64_t seed)
     s->last = -1;
     s->episodes++;
     s->n_before = io->episode;
-    io->alive[0] = 1;
+    io->alive[0] = !is_deserted(s);
     counter_look(s, io);
     s->is_wide = s->is_liar && s->episodes == s->config.lie_episode && strcmp(s->config.lie, "spec") == 0;
     return DT_OK;
-}
-
-static bool lies(const counter *s, const char *what)
-{
-    return s->is_liar && strcmp(s->config.lie, what) == 0;
 }
 
 static dt_status lie(counter *s, const dt_env_io *io)
@@ -287,6 +292,10 @@ static dt_status counter_step(void *self, const dt_env_io *io)
         io->terminated[0] = io->truncated[0] = over;
     } else if (lies(s, "debt") && s->step == 1 && s->seed % 64 == 5) {
         io->reward[0] = -1000;
+    }
+    if (is_deserted(s)) {
+        io->alive[0] = io->terminated[0] = io->truncated[0] = 0;
+        io->reward[0] = io->cost[0] = 0;
     }
     counter_look(s, io);
     if (s->is_liar) {

@@ -139,6 +139,29 @@ static void test_unknown_metric(void **state)
     world_close(&w);
 }
 
+/* Of an episode in which no agent acted neither return nor costs are known, in evaluations as in rounds. */
+static void test_episodes_without_agents(void **state)
+{
+    const uint64_t seed[] = {4, 5}; /* even and odd */
+    dt_rollout_report r[2] = {{.struct_size = sizeof(*r)}, {.struct_size = sizeof(*r)}};
+    world w;
+    world_begin_env(&w, "liar", "liar.lie=deserted");
+    assert_done(world_iterate(&w));
+    assert_true(w.phase->report.episodes > 0 && w.phase->report.episode_return >= 3);
+    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 2, 1, 1, r));
+    assert_true(r[0].episode_return >= 7 && isfinite(r[0].episode_cost[0]));
+    assert_true(isnan(r[1].episode_return) && isnan(r[1].episode_cost[0]));
+    assert_true(r[1].episode_length == 3 && r[1].metric[0] == 50); /* the environment's own numbers are known */
+    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 1, 16, 1, r));
+    assert_true(r[0].episode_return >= 3 && r[0].agent_steps < 16 * 3 + 16 * 4);
+    world_close(&w);
+    world_begin_env(&w, "liar", "liar.lie=nobody");
+    world_collect(&w);
+    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 2, 3, 1, r));
+    assert_true(isnan(r[0].episode_return) && isnan(r[1].episode_cost[0]) && r[0].agent_steps == 0);
+    world_close(&w);
+}
+
 static void test_many_pictures(void **state)
 {
     enum { MANY = 200 };
@@ -180,9 +203,10 @@ static void test_number_of_episode(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown_metric),     cmocka_unit_test(test_number_of_episode),
-        cmocka_unit_test(test_many_pictures),      cmocka_unit_test(test_evaluate),
-        cmocka_unit_test(test_episodes_of_a_seed), cmocka_unit_test(test_infeasible),
+        cmocka_unit_test(test_unknown_metric),          cmocka_unit_test(test_number_of_episode),
+        cmocka_unit_test(test_many_pictures),           cmocka_unit_test(test_evaluate),
+        cmocka_unit_test(test_episodes_of_a_seed),      cmocka_unit_test(test_infeasible),
+        cmocka_unit_test(test_episodes_without_agents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

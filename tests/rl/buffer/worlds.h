@@ -24,7 +24,8 @@
  *   liar     counter until a step, then what its option `lie` says; "undying": none of its episodes ends, "open": and
  *            it says that they have no end, "ends": all are truncated after 7 steps; "both": who ends is terminated and
  *            truncated, "unsaid": an odd seed's metric is not known, "debt": few seeds' first reward is -1000,
- *            "episode": its metric is the number of the episode that its reset was given.
+ *            "episode": its metric is the number of the episode that its reset was given, "deserted": no agent acts
+ *            in the episodes of odd seeds, "nobody": nor in others.
  *            Once, in any process: "once FILE" crashes, "broken FILE" returns DT_EBROKEN, "drift FILE" crashes and
  *            observes something else from then on, "window FILE" crashes and is lost twice while it starts. "doomed":
  *            crashes in some episodes, each time
