@@ -163,11 +163,15 @@ static int64_t find_phase_of_role(const dt_planned_shapes *p, const char *role)
     return 0;
 }
 
-/* What the phases before will hand on has to fit, tensor by tensor. */
-static dt_status compare_shapes(const dt_planned_shapes *p, const dt_stage *s, const dt_model *m)
+/* What the phases before will hand on has to fit, tensor by tensor, but for values that acting does not need. */
+static dt_status compare_shapes(const dt_planned_shapes *p, const dt_stage *s, const dt_model *m, const bool *needed)
 {
     const char *role = m->role;
     const dt_param *here = NULL;
+    dt_mismatch options;
+    dt_mismatch_find_between_phases(s, m, find_phase_of_role(p, role), &options);
+    const bool is_configured = options.model.bytes > 0;
+    dt_mismatch_fini(&options);
     for (uint32_t i = 0; (here = dt_stage_param(s, i, NULL)) != NULL; i++) {
         if (here->is_target || !dt_tensor_has_role(here->name, role)) {
             continue;
@@ -175,7 +179,7 @@ static dt_status compare_shapes(const dt_planned_shapes *p, const dt_stage *s, c
         const shape *there = find_shape(p, here->name);
         const bool is_same = there != NULL && there->n_dims == here->n_dims &&
                              memcmp(there->dim, here->dim, here->n_dims * sizeof(*here->dim)) == 0;
-        if (!is_same) {
+        if (!is_same && (is_configured || dt_mismatch_is_needed(s, needed, here->name))) {
             return fail_shape(s, m, here, there, find_phase_of_role(p, role));
         }
     }
@@ -184,13 +188,16 @@ static dt_status compare_shapes(const dt_planned_shapes *p, const dt_stage *s, c
 
 static dt_status compare_with_plan(const dt_planned_shapes *p, const dt_initial_weights *f, const dt_stage *s)
 {
-    for (uint32_t i = 0; i < s->n_models; i++) {
+    bool *needed = NULL;
+    dt_status st = dt_mismatch_find_needed(s, &needed);
+    for (uint32_t i = 0; i < s->n_models && st == DT_OK; i++) {
         const char *role = s->model[i].role;
         if (has_role(p, role) && !dt_role_is_listed(f->fresh, role)) {
-            DT_TRY(compare_shapes(p, s, &s->model[i]));
+            st = compare_shapes(p, s, &s->model[i], needed);
         }
     }
-    return DT_OK;
+    dt_free(needed);
+    return st;
 }
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "train/trainer_internal.h"
 #include "train/record_again.h"
 #include "engine/graph/fingerprint.h"
+#include "engine/graph/select.h"
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -367,6 +368,13 @@ dt_status dt_trainer_acting_graph(dt_trainer *t, const dt_graph **out_p)
     }
     *out_p = t->acting.graph;
     return DT_OK;
+}
+
+dt_status dt_trainer_params_of_acting(dt_trainer *t, const char *const *except, bool *param_p)
+{
+    const dt_graph *g = NULL;
+    DT_TRY(dt_trainer_acting_graph(t, &g));
+    return dt_graph_params_of_outputs(g, except, param_p);
 }
 
 const dt_graph *dt_trainer_graph(const dt_trainer *t)

@@ -245,6 +245,8 @@ const dt_plan *dt_trainer_plan(const dt_trainer *t);
 const dt_graph *dt_trainer_graph(const dt_trainer *t); /* what was recorded for training */
 /* What is recorded, over the same data, to act by: what an export takes. It lives as long as the trainer. */
 dt_status dt_trainer_acting_graph(dt_trainer *t, const dt_graph **out_p) DT_NODISCARD;
+/* Which of the desc's params its outputs depend on, but for those named in except, which ends with NULL. */
+dt_status dt_trainer_params_of_acting(dt_trainer *t, const char *const *except, bool *param_p) DT_NODISCARD;
 const dt_samples *dt_trainer_source(const dt_trainer *t);       /* its fields and symbols; "B" comes after these */
 const dt_samples *dt_trainer_live_samples(const dt_trainer *t); /* the source before stored data was mixed into it */
 bool dt_trainer_trains_on(const dt_trainer *t, const dt_samples *s); /* is it the source, or mixed into it? */

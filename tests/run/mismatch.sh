@@ -78,6 +78,27 @@ says() { # TEXT: in addition to what was expected
     expect 0 "" "$dtrain" eval --checkpoint "$work/two" --set risk_gnn.dropout=0
     grep -q "serves\{0,1\} nothing here" "$work/err" && fail "a warning of weights that all serve"
 
+    # values of costs that an environment lacks or adds: the policy acts alike, and they start from initial weights
+    acts="--plugin phase2_ppo --set models.controller=controller_mlp --set env_constrained.problem=lqr
+        --set phase2_ppo.train_batch=32 --set phase2_ppo.fragment=16 --set phase2_ppo.iterations=1 --set data.batch=32
+        --set phase2_ppo.sgd_epochs=1 --set env.instances=2 --set training.eval_interval=0 --set report.enabled=false
+        --set evaluation.baselines= --set checkpoint.every_seconds=0 --threads 1 -q"
+    expect 0 "" "$dtrain" $acts --set env.id=env_lqr --run-dir "$work/free"
+    expect 0 "" "$dtrain" eval --checkpoint "$work/free" --json
+    cp "$work/out" "$work/wanted"
+    expect 0 "controller.head.cost_value.w" "$dtrain" eval --checkpoint "$work/free" --set env.id=env_constrained
+    expect 0 "controller.head.cost_value.w" "$dtrain" export --checkpoint "$work/free" --set env.id=env_constrained \
+        --out "$work/policy.safetensors"
+    # updates too small to change a weight: what comes back acts as what went there
+    expect 0 "controller.head.cost_value.w" "$dtrain" $acts --set env.id=env_constrained --init-from "$work/free" \
+        --set training.learning_rate=1e-30 --set training.eta_min=0 --set training.weight_decay=0 --run-dir "$work/limited"
+    expect 0 "controller.head.cost_value.b" "$dtrain" eval --checkpoint "$work/limited" --set env.id=env_lqr --json
+    cmp -s "$work/out" "$work/wanted" || fail "a policy acts otherwise after it was in an environment with costs"
+    # other options explain it: refused as before, and so is a policy that does not fit
+    expect 2 "controller_mlp.critic_layers" "$dtrain" eval --checkpoint "$work/free" --set env.id=env_constrained \
+        --set controller_mlp.critic_layers=1
+    expect 2 "controller.policy" "$dtrain" eval --checkpoint "$work/free" --set env.id=env_pendulum
+
     # a file of its own does not say what it was trained with
     for last in "$work"/two/checkpoints/*; do :; done
     cp "$last/model.safetensors" "$work/alone.safetensors"

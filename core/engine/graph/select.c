@@ -61,20 +61,13 @@ void dt_graph_remove_loss(dt_graph *g, uint32_t i)
     memmove(&r->loss[i], &r->loss[i + 1], after * sizeof(r->loss[0]));
 }
 
-dt_status dt_graph_params_of_loss(const dt_graph *g, const char *loss, bool *param_p)
+/* From the values that are marked, backwards, all that they are computed from; of_gradient: only where derivatives
+ * flow. */
+static void mark_needed(const dt_ir *ir, bool of_gradient, bool *is_reached)
 {
-    const dt_recorder *r = recorder_of(g);
-    const dt_ir *ir = &r->ir;
-    uint32_t at = 0;
-    DT_TRY(find_loss(r, loss, &at));
-    bool *is_reached = dt_alloc_n((size_t)ir->n_values, sizeof(*is_reached));
-    if (is_reached == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for a graph of %d values", ir->n_values);
-    }
-    is_reached[ir->loss[at].value] = true;
-    for (int32_t i = ir->n_nodes - 1; i >= 0; i--) { /* in the order of execution: backwards, all that is needed */
+    for (int32_t i = ir->n_nodes - 1; i >= 0; i--) { /* in the order of execution */
         const dt_node *n = &ir->node[i];
-        const uint32_t flows = n->op != 0 ? dt_op_find(n->op)->grad_in : 0; /* inputs that have derivatives */
+        const uint32_t flows = !of_gradient ? UINT32_MAX : n->op != 0 ? dt_op_find(n->op)->grad_in : 0;
         bool is_on_way = false;
         for (uint32_t k = 0; k < n->n_out; k++) {
             is_on_way = is_on_way || is_reached[n->out[k]];
@@ -87,10 +80,54 @@ dt_status dt_graph_params_of_loss(const dt_graph *g, const char *loss, bool *par
             }
         }
     }
+}
+
+static dt_status allocate_marks(const dt_ir *ir, bool **out_p)
+{
+    *out_p = dt_alloc_n((size_t)ir->n_values + 1, sizeof(**out_p));
+    return *out_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a graph of %d values", ir->n_values);
+}
+
+dt_status dt_graph_params_of_loss(const dt_graph *g, const char *loss, bool *param_p)
+{
+    const dt_recorder *r = recorder_of(g);
+    const dt_ir *ir = &r->ir;
+    uint32_t at = 0;
+    bool *is_reached = NULL;
+    DT_TRY(find_loss(r, loss, &at));
+    DT_TRY(allocate_marks(ir, &is_reached));
+    is_reached[ir->loss[at].value] = true;
+    mark_needed(ir, true, is_reached);
     memset(param_p, 0, r->desc.params->n * sizeof(*param_p));
     for (int32_t v = 0; v < ir->n_values; v++) {
         const dt_value *x = &ir->value[v];
         if (is_reached[v] && x->kind == DT_VALUE_PARAM && x->trained && x->group == ir->loss[at].group) {
+            param_p[ir->value[v].index] = true;
+        }
+    }
+    dt_free(is_reached);
+    return DT_OK;
+}
+
+dt_status dt_graph_params_of_outputs(const dt_graph *g, const char *const *except, bool *param_p)
+{
+    const dt_recorder *r = recorder_of(g);
+    const dt_ir *ir = &r->ir;
+    bool *is_reached = NULL;
+    DT_TRY(allocate_marks(ir, &is_reached));
+    for (uint32_t i = 0; i < ir->n_outputs; i++) {
+        const char *const *e = except;
+        while (*e != NULL && strcmp(*e, ir->output[i].name) != 0) {
+            e++;
+        }
+        if (*e == NULL) {
+            is_reached[ir->output[i].value] = true;
+        }
+    }
+    mark_needed(ir, false, is_reached);
+    memset(param_p, 0, r->desc.params->n * sizeof(*param_p));
+    for (int32_t v = 0; v < ir->n_values; v++) {
+        if (is_reached[v] && ir->value[v].kind == DT_VALUE_PARAM) {
             param_p[ir->value[v].index] = true;
         }
     }

@@ -20,6 +20,9 @@ void dt_graph_set_groups(dt_graph *g, uint32_t n, const uint32_t *loss, const ui
 /* Which trained parameters, of its own group, a loss depends on. param_p: [parameters of the table], of this graph's
  * desc. Errors: DT_EINVAL (no such loss), DT_ENOMEM. */
 dt_status dt_graph_params_of_loss(const dt_graph *g, const char *loss, bool *param_p) DT_NODISCARD;
+/* Which parameters, trained or not, any output depends on but for those named in except, which ends with NULL.
+ * Errors: DT_ENOMEM. */
+dt_status dt_graph_params_of_outputs(const dt_graph *g, const char *const *except, bool *param_p) DT_NODISCARD;
 /* Parameters with param[i] get no gradient in plans compiled from this graph. */
 void dt_graph_freeze_params(dt_graph *g, const bool *param);
 

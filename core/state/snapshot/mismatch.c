@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -214,6 +215,37 @@ dt_status dt_mismatch_check_constants(const dt_stage *s, const dt_model *m, cons
         }
     }
     return DT_OK;
+}
+
+/* ---- tensors that acting does not need --------------------------------------------------------------------------- */
+
+dt_status dt_mismatch_find_needed(const dt_stage *s, bool **needed_p)
+{
+    static const char *const values[] = {"value", "cost_value", NULL};
+    bool *needed = dt_alloc_n((size_t)s->params.n + 1, sizeof(*needed));
+    dt_status st =
+        needed != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the names of %u tensors", s->params.n);
+    if (st == DT_OK && s->rollout != NULL && s->trainer != NULL) {
+        st = dt_trainer_params_of_acting(s->trainer, values, needed);
+    } else if (st == DT_OK) {
+        memset(needed, 1, s->params.n * sizeof(*needed));
+    }
+    if (st < 0) {
+        dt_free(needed);
+        return st;
+    }
+    *needed_p = needed;
+    return DT_OK;
+}
+
+bool dt_mismatch_is_needed(const dt_stage *s, const bool *needed, const char *name)
+{
+    for (uint32_t i = 0; i < s->params.n; i++) {
+        if (strcmp(s->params.param[i].name, name) == 0) {
+            return needed[i];
+        }
+    }
+    return true; /* of another trainer */
 }
 
 /* ---- tensors that nothing takes ---------------------------------------------------------------------------------- */

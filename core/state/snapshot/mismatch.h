@@ -30,6 +30,12 @@ dt_status dt_mismatch_explain(dt_status st, const dt_stage *s, const dt_ckpt *ck
 dt_status dt_mismatch_check_constants(const dt_stage *s, const dt_model *m, const dt_safetensors *f, const char *path,
                                       const dt_ckpt *ckpt, const char *otherwise) DT_NODISCARD;
 
+/* Is a parameter needed to act? Not what only values are computed from (outputs "value" and "cost_value"): the head of
+ * the values of costs has a row for each cost of the environment. Everything is needed where nothing acts. *needed_p:
+ * [s->params.n], dt_free. Errors: DT_ENOMEM, what recording reports. */
+dt_status dt_mismatch_find_needed(const dt_stage *s, bool **needed_p) DT_NODISCARD;
+bool dt_mismatch_is_needed(const dt_stage *s, const bool *needed, const char *name);
+
 /* What the file has of a role beyond the tensors of the model: a warning, or where the phase is another one and no
  * option explains it, such as a model that reads fewer inputs there, text for the line about the role, appended to
  * note. Refused where nothing but an option of the model explains it. DT_ESHAPE. */

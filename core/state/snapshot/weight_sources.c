@@ -286,14 +286,69 @@ static dt_status check_fresh(const dt_stage *s, const char *const *fresh)
     return DT_OK;
 }
 
-static dt_status load_role(dt_stage *s, const dt_model *m, const source *from, uint32_t want, const dt_ckpt_tensor *t,
+/* Leaves only those tensors in t that fit, where acting needs no other, and appends the names of the others; leaves all
+ * where it does. */
+static dt_status drop_other_values(const dt_stage *s, const dt_safetensors *f, dt_ckpt_tensor *t, uint32_t *n,
+                                   dt_str *names)
+{
+    bool *needed = NULL, all_fit = true;
+    uint32_t n_fit = 0;
+    DT_TRY(dt_mismatch_find_needed(s, &needed));
+    for (uint32_t i = 0; i < *n; i++) {
+        all_fit = all_fit && (dt_safetensors_fits(f, &t[i]) || !dt_mismatch_is_needed(s, needed, t[i].name));
+    }
+    for (uint32_t i = 0; i < *n && all_fit; i++) {
+        if (dt_safetensors_fits(f, &t[i])) {
+            t[n_fit++] = t[i];
+        } else {
+            dt_str_addf(names, "%s%s", names->bytes > 0 ? ", " : "", t[i].name);
+        }
+    }
+    *n = all_fit ? n_fit : *n;
+    dt_free(needed);
+    return dt_str_status(names);
+}
+
+/* All tensors of a role; of another number of costs, all but those of values. What the model's own options explain is
+ * refused. */
+static dt_status load_fitting(const dt_stage *s, const dt_model *m, const source *from, dt_ckpt_tensor *t, uint32_t *n)
+{
+    const dt_safetensors *f = tensors_of_source(from);
+    dt_str names = {0};
+    dt_mismatch why;
+    dt_error reason;
+    dt_status st = dt_safetensors_load(f, t, *n, DT_LOAD_EXTRA_OK);
+    if (st != DT_ESHAPE) {
+        return st;
+    }
+    dt_error_save(&reason, st);
+    dt_mismatch_find(s, m, from->ckpt, &why);
+    st = why.model.bytes == 0 ? drop_other_values(s, f, t, n, &names) : DT_OK;
+    if (st == DT_OK && names.bytes == 0) {
+        st = dt_error_restore(&reason);
+    } else if (st == DT_OK) {
+        dt_error_clear();
+        st = dt_safetensors_load(f, t, *n, DT_LOAD_EXTRA_OK);
+    }
+    if (st == DT_OK && names.bytes > 0 && dt_comm_rank(s->d.comm) == 0) {
+        dt_log(DT_LOG_WARN,
+               "%s: values of %s do not fit this environment, whose costs differ, and start from initial weights (%s); "
+               "acting does not need them, and training learns them again",
+               from->path, m->role, dt_str_text(&names));
+    }
+    dt_mismatch_fini(&why);
+    dt_str_fini(&names);
+    return st;
+}
+
+static dt_status load_role(dt_stage *s, const dt_model *m, const source *from, uint32_t want, dt_ckpt_tensor *t,
                            uint32_t n)
 {
     const char *otherwise = want == DT_WEIGHTS_ALL ? "" : ", or start it from random weights (fresh)";
     const dt_safetensors *f = tensors_of_source(from);
     dt_str note = {0};
     DT_TRY(dt_mismatch_check_constants(s, m, f, from->path, from->ckpt, otherwise));
-    dt_status st = dt_safetensors_load(f, t, n, DT_LOAD_EXTRA_OK);
+    dt_status st = load_fitting(s, m, from, t, &n);
     if (st < 0) {
         st = dt_mismatch_context(st, s, m, from->ckpt);
         return DT_CONTEXT(st, "%s of this phase is %s (%s)", m->role, m->comp->desc.id, m->comp->plugin->path);

@@ -2,7 +2,8 @@
  *
  * Where the first weights of a phase come from: files in order of preference, each the checkpoint of a phase or a
  * .safetensors file. A role takes all its tensors from the first file that holds any of them, or none: nothing is ever
- * half-loaded. Random numbers of a phase, its optimizer and its schedule start from scratch; what observations are
+ * half-loaded, but for values: of an environment with other costs they do not fit, acting does not need them, and they
+ * begin at random. Random numbers of a phase, its optimizer and its schedule start from scratch; what observations are
  * normalised by comes with the weights. Threads: [main] of each rank.
  */
 #ifndef DTRAIN_CORE_STATE_SNAPSHOT_WEIGHT_SOURCES_H

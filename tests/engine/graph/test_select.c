@@ -85,6 +85,22 @@ static void count_call(void *user, uint32_t call)
     (*(uint32_t *)user)++;
 }
 
+static void test_needed_by_outputs(void **state)
+{
+    static const char *const none[] = {NULL}, *const all[] = {"other", "h", NULL};
+    bench b;
+    bool needed[3] = {false};
+    bench_open(&b, &m, 2, 1, 1);
+    assert_int_equal(dt_graph_params_of_outputs(b.g, none, needed), DT_OK);
+    assert_true(needed[0] && !needed[1] && !needed[2]); /* "top" is of a loss alone */
+    dt_graph_freeze_params(b.g, needed);
+    assert_int_equal(dt_graph_params_of_outputs(b.g, none, needed), DT_OK);
+    assert_true(needed[0] && !needed[1]); /* trained or not */
+    assert_int_equal(dt_graph_params_of_outputs(b.g, all, needed), DT_OK);
+    assert_true(!needed[0] && !needed[1] && !needed[2]);
+    bench_close(&b);
+}
+
 typedef struct ran { /* what a run of some groups did */
     uint32_t calls;
     double loss[2];
@@ -159,9 +175,8 @@ static void test_groups(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pick),
-        cmocka_unit_test(test_drop),
-        cmocka_unit_test(test_reach_and_hold),
+        cmocka_unit_test(test_pick),           cmocka_unit_test(test_drop),
+        cmocka_unit_test(test_reach_and_hold), cmocka_unit_test(test_needed_by_outputs),
         cmocka_unit_test(test_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
