@@ -83,6 +83,7 @@ bench_kernels_SOURCES = bench/kernels.c
 bench_kernels_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la -ldnnl -lgomp
 
 EXTRA_DIST += \
+	bench/check/check.py \
 	bench/common.py \
 	bench/import/import.py \
 	bench/import_large/large.py \

@@ -43,17 +43,90 @@ static void add_short_run_options(dt_args *a)
     }
 }
 
-static dt_status try_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p)
+/* What makes a round short, where a phase has such an option, whose default is larger. */
+static const char *const small[][2] = {{"train_batch", "32"},     {"fragment", "16"},      {"sgd_epochs", "2"},
+                                       {"learning_starts", "32"}, {"buffer_size", "1024"}, {"collect_steps", "8"},
+                                       {"data_passes", "2"},      {"batch_number", "1"},   {"intensity", "2"}};
+enum { N_SMALL = sizeof(small) / sizeof(small[0]) };
+
+typedef struct small_round { /* texts of the arguments of a trial */
+    char set[N_SMALL][96];
+    uint32_t n;
+} small_round;
+
+/* As text: what the phase's plugin sets, else the option's own. NULL: it has no such option. */
+static const char *find_default(const dt_component *c, const char *name)
 {
-    const answer *given = user;
+    const char *const *dfl = c->extension != NULL ? c->extension(DT_EXT_DEFAULTS) : NULL;
+    const size_t id_bytes = strlen(c->id), bytes = strlen(name);
+    for (; dfl != NULL && *dfl != NULL; dfl++) {
+        if (strncmp(*dfl, c->id, id_bytes) == 0 && (*dfl)[id_bytes] == '.' &&
+            strncmp(*dfl + id_bytes + 1, name, bytes) == 0 && (*dfl)[id_bytes + 1 + bytes] == '=') {
+            return *dfl + id_bytes + bytes + 2;
+        }
+    }
+    for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
+        if (strcmp(o->name, name) == 0) {
+            return o->dfl;
+        }
+    }
+    return NULL;
+}
+
+/* Not what the user has set. */
+static void add_small_round_options(dt_args *a, const answer *given, const dt_loaded *phase, small_round *r)
+{
+    const char *id = phase->desc.id;
+    r->n = 0;
+    for (size_t i = 0; i < N_SMALL; i++) {
+        const char *dfl = find_default(&phase->desc, small[i][0]), *unused = NULL;
+        dt_origin origin;
+        char *set = r->set[r->n];
+        if (dfl == NULL || strtod(dfl, NULL) <= strtod(small[i][1], NULL)) {
+            continue;
+        }
+        snprintf(set, sizeof(r->set[0]), "%s.%s", id, small[i][0]);
+        const dt_status st = dt_config_get(given->session->config, -1, set, &unused, &origin);
+        if (st != DT_OK || origin.layer <= DT_FROM_PLUGIN) {
+            snprintf(set, sizeof(r->set[0]), "%s.%s=%s", id, small[i][0], small[i][1]);
+            a->set[a->n_set++] = set;
+            r->n++;
+        }
+    }
+    dt_error_clear();
+}
+
+/* Something that does not fit, as shapes and configuration say: another phase may take it. */
+static bool is_misfit(dt_status st)
+{
+    return st == DT_ESHAPE || st == DT_ECONFIG || st == DT_ENOTFOUND || st == DT_EUNSUPPORTED;
+}
+
+static dt_status run_phase_by(const answer *given, const dt_loaded *phase, bool is_small, dt_trial *t, dt_str *note_p)
+{
     dt_args a = *given->args;
     dt_session s;
+    small_round r = {.n = 0};
     a.plugin = phase->plugin->sha256[0] != '\0' ? phase->plugin->path : phase->desc.id; /* a file, or linked in */
     a.set[a.n_set++] = "data.batch=8";
     add_short_run_options(&a);
+    if (is_small) {
+        add_small_round_options(&a, given, phase, &r);
+    }
     DT_TRY(dt_session_open(&a, NULL, NULL, &s));
     return dt_phase_trial(&s, &a, given->folder, NULL, t, note_p); /* not closed: the process ends, and fini of plugins
                                                                     * is tried by itself */
+}
+
+/* In short rounds where it takes them. */
+static dt_status try_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p)
+{
+    const dt_status st = run_phase_by(user, phase, true, t, note_p);
+    if (!is_misfit(st)) {
+        return st;
+    }
+    dt_error_clear();
+    return run_phase_by(user, phase, false, t, note_p);
 }
 
 /* Its folder in front of those that are searched, in this process, which is a copy on trial. */
@@ -74,29 +147,14 @@ static dt_status search_folder_of_model(const dt_loaded *model)
     return st;
 }
 
-/* What makes a round short, where a phase has such an option. */
-static const char *const small[][2] = {{"train_batch", "32"},     {"fragment", "16"},      {"sgd_epochs", "1"},
-                                       {"learning_starts", "32"}, {"buffer_size", "1024"}, {"collect_steps", "8"},
-                                       {"data_passes", "1"},      {"intensity", "1"}};
-enum { N_SMALL = sizeof(small) / sizeof(small[0]) };
-
-static bool has_option(const dt_component *c, const char *name)
-{
-    for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
-        if (strcmp(o->name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* One phase with the model in its role, in the environment asked for. */
 static dt_status run_model_by(const answer *given, const dt_loaded *model, const dt_loaded *phase, dt_trial *t,
                               dt_str *note_p)
 {
     dt_args a = *given->args;
     dt_session s;
-    char role[128], env[128], option[N_SMALL][96];
+    char role[128], env[128];
+    small_round r;
     dt_str life = {0};
     snprintf(role, sizeof(role), "models.%s=%s", model->desc.role, model->desc.id);
     snprintf(env, sizeof(env), "env.id=%s", a.env);
@@ -105,15 +163,11 @@ static dt_status run_model_by(const answer *given, const dt_loaded *model, const
     a.set[a.n_set++] = env;
     a.set[a.n_set++] = "env.instances=2";
     a.set[a.n_set++] = "data.batch=16";
-    for (size_t i = 0; i < N_SMALL; i++) {
-        if (has_option(&phase->desc, small[i][0])) {
-            snprintf(option[i], sizeof(option[i]), "%s.%s=%s", phase->desc.id, small[i][0], small[i][1]);
-            a.set[a.n_set++] = option[i];
-        }
-    }
+    add_small_round_options(&a, given, phase, &r);
     add_short_run_options(&a);
     DT_TRY(dt_session_open(&a, NULL, NULL, &s));
-    const dt_status st = dt_phase_trial(&s, &a, given->folder, model->desc.id, t, &life); /* as in trial_phase */
+    const dt_status st =
+        dt_phase_trial(&s, &a, given->folder, model->desc.id, t, &life); /* not closed, as in run_phase_by */
     if (st >= 0 && life.bytes > 0) {
         dt_str_addf(note_p, "acts in %s by %s: %s", a.env, phase->desc.id, dt_str_text(&life));
     }
@@ -130,12 +184,6 @@ static bool acts_in_env(const dt_loaded *phase)
         acts = acts || strncmp(*dfl, "env.id=", 7) == 0;
     }
     return acts;
-}
-
-/* Something that does not fit, as shapes and configuration say: another phase may take it. */
-static bool is_misfit(dt_status st)
-{
-    return st == DT_ESHAPE || st == DT_ECONFIG || st == DT_ENOTFOUND || st == DT_EUNSUPPORTED;
 }
 
 /* The first phase that can train the model there: those of its own plugin, then the others, by id. */

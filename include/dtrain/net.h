@@ -44,10 +44,13 @@ typedef struct dt_net_ {
 static inline dt_status dt_net_create_(void *self, const dt_host *h, const void *config, const dt_dim *dims,
                                        uint32_t n_dims)
 {
+    static const char *const name[DT_NET_SIZES_] = {"X", "Y", "copies"};
     dt_net_ *s = (dt_net_ *)self;
     memcpy(&s->config, config, sizeof(s->config));
-    for (uint32_t i = 0; i < n_dims && i < DT_NET_SIZES_; i++) {
-        s->size[i] = dims[i].size;
+    for (uint32_t i = 0; i < n_dims; i++) {
+        for (uint32_t k = 0; k < DT_NET_SIZES_; k++) {
+            s->size[k] = strcmp(dims[i].name, name[k]) == 0 ? dims[i].size : s->size[k];
+        }
     }
     for (uint32_t i = 0; i < 2; i++) {
         const int64_t columns = i == 0 ? s->size[DT_NET_X_] : s->size[DT_NET_Y_] * s->size[DT_NET_COPIES_];
@@ -56,7 +59,10 @@ static inline dt_status dt_net_create_(void *self, const dt_host *h, const void 
         s->port[i].dims = s->text[i];
         s->port[i].dtype = DT_F32;
     }
-    return n_dims == DT_NET_SIZES_ ? DT_OK : DT_FAIL_H(h, DT_ESHAPE, "this network is bound by dt_net_bind alone");
+    if (s->size[DT_NET_X_] < 1 || s->size[DT_NET_Y_] < 1 || s->size[DT_NET_COPIES_] < 1) {
+        return DT_FAIL_H(h, DT_ESHAPE, "this network is bound by dt_net_bind alone");
+    }
+    return DT_OK;
 }
 
 static inline const dt_port *dt_net_inputs_(const void *self, uint32_t *n_p)

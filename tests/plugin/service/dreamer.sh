@@ -21,6 +21,7 @@ report = { enabled = false; };
 phases = ( { plugin = "dreamer"; } );
 END_OF_JOB
 
+checked dreamer
 train 0 whole --threads 1
 enough_states 3
 train 0 threads --threads 2

@@ -25,6 +25,7 @@ report = { enabled = false; };
 phases = ( { plugin = "gumbel_softmax"; } );
 END
 
+checked gumbel_softmax
 train 0 whole --threads 1
 enough_states 2
 train 0 sim2 --threads 2 --set comm.backend=sim --set comm.ranks=2 --check-sync 1

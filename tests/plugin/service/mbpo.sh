@@ -26,6 +26,7 @@ report = { enabled = false; };
 phases = ( { plugin = "mbpo"; } );
 END
 
+checked mbpo
 train 0 whole --threads 1
 enough_states 4
 same_ranks --threads 2

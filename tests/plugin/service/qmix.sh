@@ -26,6 +26,7 @@ payoff() { # DIR WANT: of the last evaluation
     [ "${got#*:}" = "$2" ] || fail "$1: a game pays ${got#*:}, expected $2"
 }
 
+checked qmix
 train 0 whole --threads 1
 enough_states 3
 payoff whole 8

@@ -62,6 +62,7 @@ faulty_model.fault=counting:records another graph
 faulty_model.fault=kept:belongs to another graph
 faulty_model.fault=wide:FAIL model faulty_model: running on zeros
 END
+verdict 0 "the same weights in another process on 2 ranks" --set faulty.fault=coarse # rounds as large as it takes
 DTRAIN_PLUGIN_PATH=${module%/*} verdict 0 "acts in faulty_env by faulty: created" --env faulty_env
 
 # ---- acting ----

@@ -260,9 +260,9 @@ DT_MODEL_DEFINE(model, "faulty_model", "a linear layer", "none", model_config, m
 
 /* ---- the phase --------------------------------------------------------------------------------------------------- */
 
-enum { DECLARES = 1, RESETS, UNSET, FORGETS, STATIC, GRAPH, STUCK, AGAIN, INVALID, PHASE_ROUNDING, ADDRESS };
+enum { DECLARES = 1, RESETS, UNSET, FORGETS, STATIC, GRAPH, STUCK, AGAIN, INVALID, PHASE_ROUNDING, ADDRESS, COARSE };
 static const char *const phase_faults[] = {"none",  "declares", "resets",  "unset",    "forgets", "static", "graph",
-                                           "stuck", "again",    "invalid", "rounding", "address", NULL};
+                                           "stuck", "again",    "invalid", "rounding", "address", "coarse", NULL};
 
 typedef struct phase_config {
     dt_wiring_config wiring;
@@ -322,6 +322,9 @@ static dt_status phase_create(void *self, const dt_host *h, const void *cfg)
     s->config = *(const phase_config *)cfg;
     DT_SERVICE_H(h, wiring, DT_SVC_WIRING, ID);
     DT_SERVICE_H(h, rounds, DT_SVC_ROUNDS, ID);
+    if (s->config.fault == COARSE && s->config.rounds.train_batch < 64) { /* legal */
+        return DT_FAIL_H(h, DT_ECONFIG, ID ".train_batch must be at least 64");
+    }
     dt_wiring_desc w = DT_WIRING_DESC(ID, &s->config.wiring);
     w.flags = DT_WIRING_NO_OUTPUTS;
     DT_TRY_H(wiring->create(h, &w, &s->wiring));
