@@ -39,6 +39,8 @@ static int32_t element_type(uint32_t dtype)
         return DT_ONNX_INT32;
     case DT_I64:
         return DT_ONNX_INT64;
+    case DT_U8:
+        return DT_ONNX_UINT8;
     default:
         return 0;
     }
@@ -76,7 +78,7 @@ static dt_status check_type(const char *what, const char *name, const dt_shape *
 {
     return element_type(s->dtype) != 0
                ? DT_OK
-               : DT_FAIL(DT_EINVAL, "%s %s is neither f32 nor i32 nor i64, as --format onnx requires", what, name);
+               : DT_FAIL(DT_EINVAL, "%s %s is not f32, i32, i64 or u8, as --format onnx requires", what, name);
 }
 
 static dt_status write_inputs(writer *w)

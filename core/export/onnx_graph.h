@@ -8,7 +8,13 @@
 
 #include "export/bundle.h"
 
-enum { DT_ONNX_FLOAT = 1, DT_ONNX_INT32 = 6, DT_ONNX_INT64 = 7, DT_ONNX_BOOL = 9 }; /* TensorProto.DataType */
+enum {
+    DT_ONNX_FLOAT = 1,
+    DT_ONNX_UINT8 = 2,
+    DT_ONNX_INT32 = 6,
+    DT_ONNX_INT64 = 7,
+    DT_ONNX_BOOL = 9
+}; /* TensorProto.DataType */
 
 typedef struct dt_onnx {
     dt_str graph, attr, part, tensor; /* the graph; attributes of the next node; messages under way */

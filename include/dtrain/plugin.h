@@ -215,7 +215,7 @@ enum {
     DT_INIT_XAVIER,  /* U(-l, l), l = a * sqrt(6 / (fan_in + fan_out)), Glorot & Bengio 2010; shape [out, in] */
     DT_INIT_FAN_IN,  /* U(-l, l), l = a / sqrt(fan_in), PyTorch's Linear and LSTM default with a = 1; shape [out, in] */
     DT_INIT_EYE,     /* a where row and column agree, 0 elsewhere; a matrix, square or not */
-    DT_INIT_ORTHO,   /* a times a matrix whose shorter side is orthonormal, Saxe et al. 2014 */
+    DT_INIT_ORTHO,   /* a times a matrix of dim[0] rows whose shorter side is orthonormal, Saxe et al. 2014 */
     /* Flag: a constant of the model. It is saved in checkpoints and exports like other parameters, but no step
      * trains it: no gradient, no weight decay. A phase may set it (svc/train.h: constant_set). Its name begins
      * with "constant."; no other name does. */

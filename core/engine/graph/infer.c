@@ -26,7 +26,7 @@ typedef struct token {
 typedef struct arg {
     char name[DT_INFER_NAME];
     bool optional;
-    uint32_t dtype, n_tokens;
+    uint32_t dtype, other_dtype, n_tokens; /* other_dtype: 0, or as good */
     token tok[DT_MAX_DIMS];
     const char *text; /* "[...,K]" */
     int text_n;
@@ -92,9 +92,14 @@ static const char *parse_arg(const char *at, arg *out)
     }
     out->text_n = (int)(at - out->text);
     if (*at == ':') {
-        size_t n = strcspn(at, " ");
-        out->dtype = dt_dtype_find(at + 1, n - 1);
+        size_t n = strcspn(++at, "| ");
+        out->dtype = dt_dtype_find(at, n);
         at += n;
+        if (*at == '|') {
+            n = strcspn(++at, " ");
+            out->other_dtype = dt_dtype_find(at, n);
+            at += n;
+        }
     }
     return at;
 }
@@ -169,6 +174,9 @@ static dt_status fail_mismatch(const dt_infer *q, uint32_t k, const arg *a)
     dt_str s = {0};
     dt_infer_input_text(q, k, &s);
     dt_str_addf(&s, ", expected %.*s %s", a->text_n, a->text, dt_dtype_name(a->dtype));
+    if (a->other_dtype != 0) {
+        dt_str_addf(&s, " or %s", dt_dtype_name(a->other_dtype));
+    }
     const char *joint = " where ";
     for (uint32_t i = 0; i < a->n_tokens; i++) {
         const token *t = &a->tok[i];
@@ -238,7 +246,8 @@ static bool match_arg(dt_infer *q, const arg *a, const dt_shape *s)
         has_lead = has_lead || a->tok[i].kind == TOKEN_LEAD;
     }
     uint32_t n_fixed = a->n_tokens - (has_lead ? 1 : 0);
-    if (s->dtype != a->dtype || s->rank < n_fixed || (!has_lead && s->rank != n_fixed)) {
+    const bool is_dtype = s->dtype == a->dtype || (a->other_dtype != 0 && s->dtype == a->other_dtype);
+    if (!is_dtype || s->rank < n_fixed || (!has_lead && s->rank != n_fixed)) {
         return false;
     }
     uint32_t at = 0;

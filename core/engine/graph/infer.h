@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shape rules as text. A rule lists inputs, "->", outputs; each is name[tokens], ? after the name when optional,
- * :dtype when it is not f32. Tokens:
+ * :dtype when it is not f32, :dtype|dtype for either. Tokens:
  *   K, HC    a letter denotes one extent: bound where it is first met, equal wherever it is met again
  *   4H, N+1  a multiple (numbers only), and one more (CSR row pointers)
  *   12       a number

@@ -369,7 +369,7 @@ const dt_op_info dt_op_permute = {
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 const dt_op_info dt_op_cast = {
-    .shape = "x[...]:i32 -> y[...]",
+    .shape = "x[...]:i32|u8 -> y[...]",
     .flops = dt_flops_zero,
     .storage = {.kind = DT_STORAGE_F32},
 };

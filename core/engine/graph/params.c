@@ -67,7 +67,7 @@ static dt_status check_init(const char *role, const char *name, uint32_t n_dims,
                        "DT_INIT_UNIFORM",
                        role, name);
     }
-    if ((init == DT_INIT_EYE || init == DT_INIT_ORTHO) && n_dims != 2) {
+    if (init == DT_INIT_EYE ? n_dims != 2 : init == DT_INIT_ORTHO && n_dims < 2) {
         return DT_FAIL(DT_EINVAL, "parameter %s.%s: %s expects a matrix, not %u dimensions", role, name,
                        init == DT_INIT_EYE ? "DT_INIT_EYE" : "DT_INIT_ORTHO", n_dims);
     }
@@ -361,7 +361,7 @@ static void orthonormalise(double *v, int64_t n_v, int64_t n)
 /* Saxe, McClelland & Ganguli 2014: the shorter side of the matrix is orthonormal, times a. */
 static dt_status init_orthogonal(const dt_param *p, const dt_rng_stream *s, float *value)
 {
-    const int64_t rows = p->dim[0], columns = p->dim[1];
+    const int64_t rows = p->dim[0], columns = p->count / rows; /* of a kernel: all of its other dimensions */
     const bool is_tall = rows > columns;
     const int64_t n_v = is_tall ? columns : rows, n = is_tall ? rows : columns;
     double *v = dt_alloc_n((size_t)p->count, sizeof(*v));

@@ -95,7 +95,7 @@ static void *scratch_of(size_t bytes)
 
 static size_t element_bytes(int32_t dtype)
 {
-    return dtype == DT_F32 || dtype == DT_I32 ? 4 : dtype == DT_BF16 || dtype == DT_F16 ? 2 : 8;
+    return dtype == DT_U8 ? 1 : dtype == DT_F32 || dtype == DT_I32 ? 4 : dtype == DT_BF16 || dtype == DT_F16 ? 2 : 8;
 }
 
 /* A tensor of one call: at capacity, one copy per leaf, GUARD elements around, in host memory and on the device. */
@@ -131,7 +131,7 @@ static void put_float(int32_t dtype, double x, char *to)
 
 static void put(const tensor *t, int32_t dtype, int64_t k, char *to)
 {
-    if (t->dtype == DT_I32 || t->dtype == DT_I64) {
+    if (t->dtype == DT_I32 || t->dtype == DT_I64 || t->dtype == DT_U8) {
         memcpy(to, (char *)t->raw + (size_t)k * element_bytes(t->dtype), element_bytes(t->dtype));
     } else if (t->dtype == DT_F64) {
         memcpy(to, &t->f[k], 8);

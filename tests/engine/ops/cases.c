@@ -153,6 +153,7 @@ const op_case op_cases[] = {
     {"permute all", DT_OP_PERMUTE, I2(132, 0), {"x 4 3 5"}, {"f 4 5 3"}, NULL, {{0}}, 0, 0},
     {"permute nothing", DT_OP_PERMUTE, I2(213, 0), {"x N0 3 7 4"}, {"f N0 7 3 4"}, NULL, {{0}}, 0, 0},
     {"cast", DT_OP_CAST, A0, {"i7 N37 3"}, {"f N37 3"}, NULL, {{0}}, 0, 0},
+    {"cast bytes", DT_OP_CAST, A0, {"u N37 3"}, {"f N37 3"}, NULL, {{0}}, 0, 0},
     {"one hot", DT_OP_ONE_HOT, I2(0, 5), {"c5 N37 1"}, {"f N37 5"}, NULL, {{0}}, 0, 0},
     {"one hot of some", DT_OP_ONE_HOT, I2(1, 5), {"i7 3 N5 3"}, {"f 3 N5 5"}, NULL, {{0}}, 0, 0},
     {"one hot nothing", DT_OP_ONE_HOT, I2(0, 5), {"c5 N0 1"}, {"f N0 5"}, NULL, {{0}}, 0, 0},

@@ -74,6 +74,9 @@ static void fill(tensor *t, int64_t bound)
         case 'i':
             idx[i] = (int32_t)(uniform() * (double)(bound + 1)) - 1;
             break;
+        case 'u':
+            ((uint8_t *)t->raw)[i] = (uint8_t)(uniform() * 256);
+            break;
         case 'K':
             ((int64_t *)t->raw)[i] = (int64_t)(uniform() * 0x1p52);
             break;
@@ -135,7 +138,11 @@ tensor tensor_of(const char *text, const int64_t *live)
         t.dim[t.rank++] = size;
         t.n *= size;
     }
-    t.dtype = strchr("rcisj", t.kind) != NULL ? DT_I32 : t.kind == 'K' ? DT_I64 : t.kind == 'd' ? DT_F64 : DT_F32;
+    t.dtype = strchr("rcisj", t.kind) != NULL ? DT_I32
+              : t.kind == 'K'                 ? DT_I64
+              : t.kind == 'd'                 ? DT_F64
+              : t.kind == 'u'                 ? DT_U8
+                                              : DT_F32;
     t.f = zalloc((size_t)t.n * sizeof(double));
     t.raw = zalloc((size_t)t.n * sizeof(int64_t));
     fill(&t, bound);
@@ -152,7 +159,7 @@ void tensor_free(tensor *t)
 
 static size_t element_bytes(const kernel_set *l, int32_t dtype)
 {
-    return dtype == DT_I32 || (dtype == DT_F32 && !l->is_double) ? 4 : 8;
+    return dtype == DT_U8 ? 1 : dtype == DT_I32 || (dtype == DT_F32 && !l->is_double) ? 4 : 8;
 }
 
 /* Bytes of t with GUARD elements of NaN (0xff) on both sides. */
@@ -163,7 +170,7 @@ static char *to_buffer(const kernel_set *l, const tensor *t, bool with_values)
     memset(p, 0xff, ((size_t)t->n + 2 * GUARD) * size);
     char *data = p + GUARD * size;
     for (int64_t i = 0; i < t->n && with_values; i++) {
-        if (t->dtype == DT_I32 || t->dtype == DT_I64) {
+        if (t->dtype == DT_I32 || t->dtype == DT_I64 || t->dtype == DT_U8) {
             memcpy(data + (size_t)i * size, (char *)t->raw + (size_t)i * size, size);
         } else if (size == 8) {
             ((double *)data)[i] = t->f[i];

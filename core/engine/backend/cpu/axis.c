@@ -336,9 +336,16 @@ void CPU(permute)(const dt_kernel_args *a)
 
 void CPU(cast)(const dt_kernel_args *a)
 {
-    const int32_t *x = i32_in(a, 0);
+    const int32_t *x = a->in[0].data;
+    const uint8_t *bytes = a->in[0].data;
     float *y = f32_out(a, 0);
     const int64_t n = dt_view_count(&a->in[0]);
+    if (a->in[0].dtype == DT_U8) {
+        for (int64_t i = 0; i < n; i++) {
+            y[i] = (float)bytes[i];
+        }
+        return;
+    }
     for (int64_t i = 0; i < n; i++) {
         y[i] = (float)x[i];
     }

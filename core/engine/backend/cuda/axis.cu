@@ -415,8 +415,8 @@ dt_status permute(const dt_device_args *a)
     return launch(a, n, f);
 }
 
-struct cast_of {
-    dt_cuda_ptr<const int32_t> x;
+template <typename T> struct cast_of {
+    dt_cuda_ptr<const T> x;
     __device__ float operator()(int leaf, int r, int) const
     {
         return (float)x.at(leaf)[r];
@@ -425,7 +425,8 @@ struct cast_of {
 
 dt_status cast(const dt_device_args *a)
 {
-    return launch(a, 0, cast_of{dt_cuda_src<int32_t>(a, 0)});
+    return dt_cuda_in(a, 0)->dtype == DT_U8 ? launch(a, 0, cast_of<uint8_t>{dt_cuda_src<uint8_t>(a, 0)})
+                                            : launch(a, 0, cast_of<int32_t>{dt_cuda_src<int32_t>(a, 0)});
 }
 
 struct constant_of {

@@ -266,7 +266,7 @@ void REF(cast)(const dt_kernel_args *a)
 {
     const int64_t n = dt_view_count(&a->in[0]);
     for (int64_t i = 0; i < n; i++) {
-        real_out(a, 0)[i] = (real)i32_in(a, 0)[i];
+        real_out(a, 0)[i] = a->in[0].dtype == DT_U8 ? (real)((const uint8_t *)a->in[0].data)[i] : (real)i32_in(a, 0)[i];
     }
 }
 
