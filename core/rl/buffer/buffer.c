@@ -86,8 +86,9 @@ static dt_status add_next_fields(dt_buffer *b)
         const dt_obs_port *o = &b->l->obs[i];
         const bool is_row = o->symbol == 0 && o->steps == 0;
         snprintf(name, sizeof(name), "next_%.40s", o->port->name);
-        if (is_row && o->index_of < 0 && o->port->dtype == DT_F32) {
-            DT_TRY(add_field(b, FIELD_NEXT, i, DT_F32, name, o->port->dims));
+        const uint32_t dtype = o->port->dtype;
+        if (is_row && o->index_of < 0 && (dtype == DT_F32 || dtype == DT_U8)) {
+            DT_TRY(add_field(b, FIELD_NEXT, i, dtype, name, o->port->dims));
         } else if (is_row && o->index_of >= 0 && dt_buffer_is_joined(b)) {
             DT_TRY(add_field(b, FIELD_NEXT_INDEX, i, DT_I32, name, o->port->dims));
         }

@@ -186,13 +186,13 @@ static void read_carried(const dt_buffer_reader *r, const dt_buffer_field *f, fl
 
 /* Rows of the step after, of agents that were not ended by this one; else zeros. Where more is wanted of transitions,
  * also of those that were truncated by it: there it is what they saw last. */
-static void read_next_rows(const dt_buffer_reader *r, const dt_buffer_field *f, float *out)
+static void read_next_rows(const dt_buffer_reader *r, const dt_buffer_field *f, char *out)
 {
     const dt_buffer *b = r->b;
     const bool is_seen = b->d.transitions > 1 && f->kind == FIELD_NEXT;
     const uint8_t ended = is_seen ? DT_STEP_TERMINATED : DT_STEP_TERMINATED | DT_STEP_TRUNCATED;
     const dt_obs_port *o = &b->l->obs[f->port];
-    const size_t A = b->l->spec.n_agents, D = f->kind == FIELD_NEXT_PRESENT ? 1 : (size_t)o->row_items;
+    const size_t A = b->l->spec.n_agents, bytes = f->kind == FIELD_NEXT_PRESENT ? sizeof(float) : o->row_bytes;
     for (uint32_t j = 0; j < r->n; j++) {
         const size_t slot = dt_reader_slot(r, j);
         for (size_t at = slot * A; at < (slot + 1) * A; at++) {
@@ -201,16 +201,16 @@ static void read_next_rows(const dt_buffer_reader *r, const dt_buffer_field *f, 
             }
             const bool is_there = (b->flag[at] & DT_STEP_ACTED) != 0 && (b->flag[at] & ended) == 0;
             if (f->kind == FIELD_NEXT_PRESENT) {
-                *out = is_there;
+                *(float *)(void *)out = is_there;
             } else if (is_there) {
                 memcpy(out, b->obs[f->port] + (at + b->d.instances * A) * o->row_bytes, o->row_bytes);
                 if (o->is_plain) {
-                    dt_buffer_scale_rows(&b->scale[f->port], out, 1, (int64_t)D);
+                    dt_buffer_scale_rows(&b->scale[f->port], (float *)(void *)out, 1, o->row_items);
                 }
             } else {
-                memset(out, 0, D * sizeof(float));
+                memset(out, 0, bytes);
             }
-            out += D;
+            out += bytes;
         }
     }
 }

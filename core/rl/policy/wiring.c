@@ -14,26 +14,34 @@
 #include <string.h>
 
 enum { TEXT = 64, ROLES = 4, MAX_WANTED = 16 };
-enum { MAX_OFFERS = DT_ENV_MAX_OBS + 7 + MAX_WANTED, MAX_DIMS = DT_ENV_MAX_OBS + 12 + MAX_WANTED, MAX_OUTPUTS = 5 };
+enum { MAX_OFFERS = DT_ENV_MAX_OBS + 7 + MAX_WANTED, MAX_NUMBERS = DT_MAX_DIMS - 2 };
+enum { MAX_DIMS = DT_ENV_MAX_OBS * (2 + MAX_NUMBERS) + 12 + MAX_WANTED, MAX_OUTPUTS = 5 };
 
 /* ---- what can be fed --------------------------------------------------------------------------------------------- */
 
-/* What each agent observes of itself: the port "obs", else the first of dims "A D". It is offered as "obs", and like
- * all others under its own name. */
+/* A row of numbers per agent, [A D] f32. */
+static bool is_plain_row(const dt_port *p)
+{
+    return p->dtype == DT_F32 && strncmp(p->dims, "A ", 2) == 0 && dt_bind_service.port_dim(p, 1) > 0 &&
+           dt_bind_service.port_dim(p, 2) < 0;
+}
+
+/* What each agent observes of itself: the port "obs" where it is a row or an image, else the first row, else the first
+ * image. It is offered as "obs", and like all others under its own name. */
 static dt_status find_own_port(dt_wiring *w)
 {
     for (uint32_t i = 0; i < w->spec->n_obs; i++) {
         const dt_port *p = &w->spec->obs[i];
-        const bool is_row = p->dtype == DT_F32 && strncmp(p->dims, "A ", 2) == 0 &&
-                            dt_bind_service.port_dim(p, 1) > 0 && dt_bind_service.port_dim(p, 2) < 0;
-        if (is_row && (w->own == NULL || strcmp(p->name, "obs") == 0)) {
+        const bool is_named = strcmp(p->name, "obs") == 0;
+        if (is_plain_row(p) ? w->own == NULL || is_named || dt_wiring_is_map(w->own)
+                            : dt_wiring_is_map(p) && w->own == NULL) {
             w->own = p;
         }
     }
     if (w->own == NULL) {
         return DT_FAIL(DT_ESHAPE,
-                       "environment %s provides no observation per agent, a port of dims \"A D\" (f32), which a "
-                       "controller reads",
+                       "environment %s provides no observation per agent, a port of dims \"A D\" (f32) or an image, "
+                       "which a controller reads",
                        w->env_id);
     }
     return DT_OK;
@@ -57,7 +65,7 @@ typedef struct offer {
     dt_port port[MAX_OFFERS];
     dt_dim dim[MAX_DIMS];
     uint32_t n_ports, n_dims;
-    char history[TEXT], present[TEXT];
+    char history[TEXT], present[TEXT], text[MAX_DIMS][TEXT];
 } offer;
 
 static void add_port(offer *o, const char *name, const char *dims, uint32_t dtype)
@@ -70,13 +78,37 @@ static void add_dim(offer *o, const char *name, int64_t size)
     o->dim[o->n_dims++] = (dt_dim){name, size};
 }
 
+static void add_named_dim(offer *o, const char *name, uint32_t number, int64_t size)
+{
+    char *text = o->text[o->n_dims];
+    if (number == 0) {
+        snprintf(text, TEXT, "%.48s_bytes", name);
+    } else {
+        snprintf(text, TEXT, "%.48s_dim%u", name, number);
+    }
+    add_dim(o, text, size);
+}
+
+/* The sizes of an image: NAME_dim1, NAME_dim2, ... and NAME_bytes of each number. */
+static void add_map_dims(offer *o, const dt_port *p, const char *name)
+{
+    int64_t size = 0;
+    for (uint32_t i = 1; dt_wiring_is_map(p) && (size = dt_bind_service.port_dim(p, i)) > 0; i++) {
+        add_named_dim(o, name, i, size);
+    }
+    if (dt_wiring_is_map(p)) {
+        add_named_dim(o, name, 0, p->dtype == DT_U8 ? 1 : (int64_t)sizeof(float));
+    }
+}
+
 /* The environment as it is, and, but for perception itself, as perception sees it. */
 static void add_observation_ports(const dt_wired *w, offer *o)
 {
     const dt_wiring *face = &w->face;
     const dt_env_spec *e = face->spec;
-    add_port(o, "obs", face->own->dims, DT_F32);
-    add_dim(o, "D", count_columns(face->own));
+    add_port(o, "obs", face->own->dims, face->own->dtype);
+    add_dim(o, "D", dt_wiring_is_map(face->own) ? 0 : count_columns(face->own));
+    add_map_dims(o, face->own, "obs");
     add_dim(o, "choices", face->n_choices);
     add_dim(o, "continuous", e->n_continuous);
     add_dim(o, "K", e->n_costs);
@@ -85,6 +117,7 @@ static void add_observation_ports(const dt_wired *w, offer *o)
         if (strcmp(e->obs[i].name, "obs") != 0 && is_offered) {
             o->port[o->n_ports++] = e->obs[i]; /* with its flags: rows with steps are no rows of agents */
             add_dim(o, e->obs[i].name, count_columns(&e->obs[i]));
+            add_map_dims(o, &e->obs[i], e->obs[i].name);
         }
     }
     if (face->perception != NULL) {
@@ -111,7 +144,7 @@ static void add_foresight_ports(const dt_wired *w, offer *o, const char *name)
 static void add_history_ports(const dt_wiring *w, offer *o)
 {
     add_dim(o, "W", w->window);
-    if (w->window > 1) {
+    if (w->window > 1 && !dt_wiring_is_map(w->own)) {
         snprintf(o->history, TEXT, "%lld A %lld", (long long)w->window, (long long)count_columns(w->own));
         snprintf(o->present, TEXT, "%lld A", (long long)w->window);
         add_port(o, "obs_history", o->history, DT_F32);
@@ -124,8 +157,8 @@ static void add_own_observation_ports(const dt_wired *w, offer *o)
 {
     add_observation_ports(w, o); /* for the sizes */
     o->n_ports = 0;
-    add_port(o, "obs", w->face.own->dims, DT_F32);
-    add_port(o, w->face.own->name, w->face.own->dims, DT_F32);
+    add_port(o, "obs", w->face.own->dims, w->face.own->dtype);
+    add_port(o, w->face.own->name, w->face.own->dims, w->face.own->dtype);
 }
 
 static void add_all_ports(const dt_wired *w, offer *o)

@@ -52,10 +52,17 @@ static inline bool dt_wiring_is_of_agents(const dt_port *p)
     return p->dims[0] == 'A' && (p->dims[1] == ' ' || p->dims[1] == '\0' || strcmp(p->dims, "A+1") == 0);
 }
 
-/* The same of numbers. */
+/* The same of numbers, an image of bytes included. */
 static inline bool dt_wiring_is_row(const dt_port *p)
 {
-    return p->dtype == DT_F32 && dt_wiring_is_of_agents(p) && (p->flags & DT_PORT_STEPS) == 0;
+    return (p->dtype == DT_F32 || p->dtype == DT_U8) && dt_wiring_is_of_agents(p) && (p->flags & DT_PORT_STEPS) == 0;
+}
+
+/* An image, or a row of another kind with two sizes or more after "A". */
+static inline bool dt_wiring_is_map(const dt_port *p)
+{
+    const char *first = dt_wiring_is_row(p) ? strchr(p->dims, ' ') : NULL;
+    return first != NULL && strchr(first + 1, ' ') != NULL;
 }
 
 /* record.c: members of dt_wiring_api */
