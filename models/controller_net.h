@@ -106,7 +106,7 @@ static inline dt_status controller_require_obs(const controller_net *n, const dt
     return n->D > 0 ? DT_OK
                     : DT_FAIL_H(h, DT_ESHAPE,
                                 "the phase gives D 0: the environment has no observation \"obs\" [A D], "
-                                "which this controller reads");
+                                "which this controller reads; controller_conv reads images");
 }
 
 /* Adds an input: dims is printed from the sizes given. */

@@ -2,6 +2,7 @@
 # Model components, one folder each. The controllers, the critics and the world models share private headers in this
 # folder.
 plugin_LTLIBRARIES += \
+	models/controller_conv.la \
 	models/controller_field.la \
 	models/controller_fixed.la \
 	models/controller_greedy.la \
@@ -11,6 +12,7 @@ plugin_LTLIBRARIES += \
 	models/controller_max_pressure.la \
 	models/controller_mlp.la \
 	models/controller_snakes.la \
+	models/critic_conv.la \
 	models/critic_mlp.la \
 	models/critic_others.la \
 	models/critic_quadratic.la \
@@ -22,6 +24,13 @@ plugin_LTLIBRARIES += \
 	models/world_lstm.la
 
 controller_cppflags = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/models
+
+models_controller_conv_la_SOURCES = models/controller_conv/controller_conv.c models/controller_net.h \
+	models/conv_net.h
+models_controller_conv_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=controller_conv
+models_controller_conv_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_controller_conv_la_LDFLAGS = $(PLUGIN_LINK)
+models_controller_conv_la_LIBADD = -lm
 
 models_controller_field_la_SOURCES = models/controller_field/controller_field.c models/controller_net.h
 models_controller_field_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=controller_field
@@ -81,6 +90,12 @@ models_controller_snakes_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=c
 models_controller_snakes_la_CFLAGS = $(PLUGIN_CFLAGS)
 models_controller_snakes_la_LDFLAGS = $(PLUGIN_LINK)
 models_controller_snakes_la_LIBADD = -lm
+
+models_critic_conv_la_SOURCES = models/critic_conv/critic_conv.c models/controller_net.h models/conv_net.h
+models_critic_conv_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=critic_conv
+models_critic_conv_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_critic_conv_la_LDFLAGS = $(PLUGIN_LINK)
+models_critic_conv_la_LIBADD = -lm
 
 models_critic_mlp_la_SOURCES = models/critic_mlp/critic_mlp.c models/critic_net.h
 models_critic_mlp_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=critic_mlp

@@ -41,3 +41,8 @@ dt_tests += tests/models/test_several_agents
 tests_models_test_several_agents_SOURCES = tests/models/test_several_agents.c tests/models/bench.h
 tests_models_test_several_agents_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_models_test_several_agents_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+
+dt_tests += tests/models/test_conv
+tests_models_test_conv_SOURCES = tests/models/test_conv.c tests/models/bench.h
+tests_models_test_conv_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_models_test_conv_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
