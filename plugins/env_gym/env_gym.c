@@ -28,7 +28,7 @@ typedef struct state {
     uint32_t slot;
 } state;
 
-static const char *const ports[] = {"flat", "named", NULL};
+static const char *const ports[] = {"flat", "named", "images", NULL};
 static const char *const bounds[] = {"warn", "error", "ignore", NULL};
 
 static const dt_option options[] = {
@@ -54,7 +54,8 @@ static const dt_option options[] = {
     DT_OPTION(config, teams, DT_OPT_STR, "", "1", 0, 0, NULL,
               "PettingZoo: prefixes of agents' names, a team each, such as adversary,agent; empty: one team"),
     DT_OPTION(config, ports, DT_OPT_ENUM, "flat", NULL, 0, 0, ports,
-              "flat: observations are one row of numbers; named: each part of a Dict or Tuple is a port of its shape"),
+              "flat: observations are one row of numbers; images: arrays of uint8, or of three dimensions or more, are "
+              "ports of their own; named: each part of a Dict or Tuple is a port of its shape"),
     DT_OPTION(config, bounds, DT_OPT_ENUM, "warn", NULL, 0, 0, bounds,
               "observations outside of their space: warn once, within the first 1000 of an instance; error: always "
               "checked; ignore"),
@@ -262,6 +263,9 @@ static dt_status step_many(void *const *self, uint32_t n, const dt_env_io *io, d
 
 static const void *extension(const char *id)
 {
+    if (strcmp(id, DT_EXT_DOCTOR) == 0) {
+        return &gym_doctor;
+    }
     return strcmp(id, DT_EXT_ISOLATED) == 0 ? DT_EXT_ISOLATED : NULL;
 }
 

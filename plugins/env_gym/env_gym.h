@@ -6,6 +6,7 @@
 #ifndef DTRAIN_ENV_GYM_H
 #define DTRAIN_ENV_GYM_H
 
+#include "dtrain/ext/doctor.h"
 #include "dtrain/helpers.h"
 
 #include <pthread.h>
@@ -36,7 +37,7 @@ typedef struct python {  /* a process; it ends with its last instance */
     size_t key_bytes;
     pthread_mutex_t lock;
     int pid, socket, memory, life, output; /* descriptors; -1: none */
-    bool has_group;
+    bool has_group, has_gymnasium;
     char tail[GYM_TAIL]; /* end of what it wrote to its standard output and error */
     size_t tail_bytes;
     char program[512], versions[128];
@@ -59,6 +60,8 @@ typedef struct python {  /* a process; it ends with its last instance */
  * DT_EUNSUPPORTED (no interpreter), DT_ECONFIG, DT_EPLUGIN (what Python reports of the environment). */
 dt_status python_acquire(const dt_host *h, const config *c, python **p_p, uint32_t *slot_p);
 void python_release(python *p, uint32_t slot);
+/* "PROGRAM, Python 3.11.2, ..." of an interpreter that starts and ends. Errors: DT_EUNSUPPORTED, DT_ENOMEM. */
+dt_status python_describe(const dt_host *h, const config *c, char *out, size_t bytes, bool *has_gymnasium_p);
 /* A call: request begins with kind and n. The answer is in reply. Errors: DT_EBROKEN (it ended or is late; killed). */
 dt_status python_send(python *p, uint32_t kind, uint32_t n, const void *payload, size_t bytes);
 dt_status python_receive(python *p, double timeout_s, const char *what);
@@ -75,6 +78,8 @@ dt_status find_interpreter(const dt_host *h, const char *option, char *out, size
 dt_status find_worker(const dt_host *h, char *out, size_t bytes);
 /* "": it is a program of this machine, as far as its first bytes show; else what it is. */
 void describe_program(const char *path, char *out, size_t bytes);
+
+extern const dt_doctor_api gym_doctor; /* doctor.c */
 
 /* spec.c: the answer to the first CREATE as a spec. Errors: DT_EPLUGIN, DT_ENOMEM. */
 dt_status spec_read(python *p);

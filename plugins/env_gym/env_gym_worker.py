@@ -12,6 +12,7 @@ if sys.version_info < (3, 8):
 
 import faulthandler
 import fcntl
+import importlib.metadata
 import importlib.util
 import inspect
 import json
@@ -28,10 +29,18 @@ from env_gym_spaces import Actor, Observer, Refused, key_name, np, numbers, prin
 
 sys.path.pop(0)  # the folder of this file, which holds no modules for environments
 
-PROTOCOL = 1
+PROTOCOL = 2
 CREATE, MAP, STEP, RESET, CLOSE = 1, 2, 3, 4, 5
 OK, DONE, FAILED = 0, 1, 2
 MOST_COLUMNS = 256
+
+
+def version_of(package):
+    """Of an installed package, without importing it; "" where there is none."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def describe(e):
@@ -232,22 +241,30 @@ class Instance:
         """ports: name, dims, dtype, items of a row; places: leaf, port, first item."""
         leaves = self.observers[0].leaves
         self.ports, self.places, at = [], [], 0
-        if self.options["ports"] == "named":
-            for i, x in enumerate(leaves):
-                dims = " ".join(str(n) for n in (x.shape if x.kind == "Box" and x.shape else (x.size,)))
-                self.ports.append((x.name, "A " + dims, "u8" if x.is_image else "f32", x.size))
-                self.places.append((x, i, 0))
-            return
+        apart = [x for x in leaves if self.is_apart(x)]
+        for x in apart:
+            dims = " ".join(str(n) for n in (x.shape if x.kind == "Box" and x.shape else (x.size,)))
+            name = "image" if x.name == "obs" and len(apart) < len(leaves) else x.name
+            self.ports.append((name, "A " + dims, "u8" if x.is_image else "f32", x.size))
         for x in leaves:
-            self.places.append((x, 0, at))
-            at += x.size
-        self.ports.append(("obs", "A %d" % at, "f32", at))
+            if x in apart:
+                self.places.append((x, apart.index(x), 0))
+            else:
+                self.places.append((x, len(apart), at))
+                at += x.size
+        if at > 0:
+            self.ports.append(("obs", "A %d" % at, "f32", at))
+
+    def is_apart(self, leaf):
+        """Has it a port of its own?"""
+        ports = self.options["ports"]
+        return ports == "named" or (ports == "images" and (leaf.is_image or (leaf.kind == "Box" and len(leaf.shape) >= 3)))
 
     def columns(self):
         """port, name, meaning, low, high, first, n of what the ports hold"""
         out = []
         for leaf, port, at in self.places:
-            if self.options["ports"] == "named" and leaf.shape and len(leaf.shape) > 1:
+            if self.is_apart(leaf) and leaf.shape and len(leaf.shape) > 1:
                 continue
             if leaf.kind != "Box":
                 low, high = 0, 1
@@ -536,7 +553,8 @@ class Server:
         self.reply(out)
 
     def run(self):
-        self.reply(["hello", PROTOCOL, platform.python_version(), platform.machine(), np.__version__ if np else ""])
+        self.reply(["hello", PROTOCOL, platform.python_version(), platform.machine(), np.__version__ if np else "",
+                    version_of("gymnasium")])
         while True:
             message = self.sock.recv(1 << 20)
             if not message:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The plugin is plain C and links nothing of Python; a script of its own runs in an interpreter of the user's.
 plugin_LTLIBRARIES += plugins/env_gym.la
-plugins_env_gym_la_SOURCES = plugins/env_gym/env_gym.c plugins/env_gym/env_gym.h plugins/env_gym/find.c \
-	plugins/env_gym/python.c plugins/env_gym/spec.c
+plugins_env_gym_la_SOURCES = plugins/env_gym/doctor.c plugins/env_gym/env_gym.c plugins/env_gym/env_gym.h \
+	plugins/env_gym/find.c plugins/env_gym/python.c plugins/env_gym/spec.c
 plugins_env_gym_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_gym -DPLUGINDIR='"$(plugindir)"' \
 	-DBINDIR='"$(bindir)"' -DPKGDATADIR='"$(pkgdatadir)"'
 plugins_env_gym_la_CFLAGS = $(PLUGIN_CFLAGS)

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PROTOCOL = 1, REPLY_BYTES = 1 << 18, SOCKET_FD = 3, MEMORY_FD = 4, LIFE_FD = 5, TEXT = 1024 };
+enum { PROTOCOL = 2, REPLY_BYTES = 1 << 18, SOCKET_FD = 3, MEMORY_FD = 4, LIFE_FD = 5, TEXT = 1024 };
 
 extern char **environ;
 
@@ -375,28 +375,31 @@ void python_log_notes(const python *p)
 
 static dt_status greet(python *p, const config *c)
 {
-    const char *text[5] = {NULL};
+    enum { TEXTS = 6 };
+    const char *text[TEXTS] = {NULL};
     const dt_status st = python_receive(p, c->startup_s, "its start");
     if (st != DT_OK) {
         return st == DT_EBROKEN ? DT_EUNSUPPORTED : st; /* it never ran: another one would not either */
     }
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < TEXTS; i++) {
         text[i] = i == 0 || text[i - 1] != NULL ? python_text(p, i == 0 ? NULL : text[i - 1]) : NULL;
     }
-    if (text[4] == NULL || strcmp(text[0], "hello") != 0 || atoi(text[1]) != PROTOCOL) {
+    if (text[TEXTS - 1] == NULL || strcmp(text[0], "hello") != 0 || atoi(text[1]) != PROTOCOL) {
         return DT_FAIL_H(p->h, DT_EUNSUPPORTED,
                          "the worker script of env_gym is of another version of dtrain; install "
                          "the plugin and its script together");
     }
-    snprintf(p->versions, sizeof(p->versions), "Python %s, %s%s", text[2], text[4][0] != '\0' ? "NumPy " : "no NumPy",
-             text[4]);
+    snprintf(p->versions, sizeof(p->versions), "Python %s, %s%s, %s%s", text[2],
+             text[4][0] != '\0' ? "NumPy " : "no NumPy", text[4], text[5][0] != '\0' ? "gymnasium " : "no gymnasium",
+             text[5]);
+    p->has_gymnasium = text[5][0] != '\0';
     return DT_OK;
 }
 
 /* Options of an instance as a message, which also identifies processes. */
 static char *write_options(const config *c, size_t *bytes_p)
 {
-    static const char *const bounds[] = {"warn", "error", "ignore"};
+    static const char *const bounds[] = {"warn", "error", "ignore"}, *const ports[] = {"flat", "named", "images"};
     char *folder = c->path[0] == '\0' ? getcwd(NULL, 0) : NULL;
     const char *const text[] = {"id",          c->id,
                                 "kwargs",      c->kwargs,
@@ -405,7 +408,7 @@ static char *write_options(const config *c, size_t *bytes_p)
                                 "costs",       c->costs,
                                 "metrics",     c->metrics,
                                 "teams",       c->teams,
-                                "ports",       c->ports == 0 ? "flat" : "named",
+                                "ports",       ports[c->ports],
                                 "bounds",      bounds[c->bounds],
                                 "interpreter", c->interpreter};
     enum { N = sizeof(text) / sizeof(text[0]) };
@@ -449,6 +452,18 @@ static dt_status start_process(const dt_host *h, const config *c, python **p_p)
     dt_logf(h, 3, "env_gym: %s is %s", p->program, p->versions);
     *p_p = p;
     return DT_OK;
+}
+
+dt_status python_describe(const dt_host *h, const config *c, char *out, size_t bytes, bool *has_gymnasium_p)
+{
+    python *p = NULL;
+    const dt_status st = start_process(h, c, &p);
+    if (st == DT_OK) {
+        snprintf(out, bytes, "%s, %s", p->program, p->versions);
+        *has_gymnasium_p = p->has_gymnasium;
+        destroy_process(p);
+    }
+    return st;
 }
 
 /* Memory for all instances that the process may have, once it is known what they need. */

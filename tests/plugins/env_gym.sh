@@ -57,6 +57,29 @@ expect 0 "" "$dtrain" --plugin phase3_constrained $gym --set env_gym.id=worlds:W
     --set env_gym.kwargs=steps=8 --set data.batch=16 --set phase3_constrained.iterations=1 --set phase3_constrained.train_batch=64 \
     --set phase3_constrained.fragment=16 --set phase3_constrained.limits=cost:0.5 --run-dir "$work/limited"
 
+# --- images stay bytes up to the graph; one result for all threads and ranks, and resumed ---
+conv="--set models.controller=controller_conv --set env_gym.ports=images --set controller_conv.hidden=16"
+conv="$conv --set env_gym.id=worlds:Catch"
+set -- --set 'controller_conv.channels=4 8' --set 'controller_conv.kernels=3 2' --set 'controller_conv.strides=2 1'
+train seen $conv "$@" --threads 1 || fail "images left with $?"
+want=$(state_hash "$work/seen")
+[ -n "$want" ] || fail "a run without a state"
+same "images, two workers" seen2 $conv "$@" --threads 2
+same "images, two ranks" seen3 $conv "$@" --threads 1 --set comm.backend=sim --set comm.ranks=2
+train seen4 $conv "$@" --threads 1 --max-steps 7 || fail "seven steps of images left with $?"
+expect 0 "" "$dtrain" --resume "$work/seen4" -q --trust-plugins
+[ "$(state_hash "$work/seen4")" = "$want" ] || fail "images resumed: the result differs"
+expect 0 "" "$dtrain" export --checkpoint "$work/seen" --out "$work/seen.safetensors" --trust-plugins
+grep -aq '\\*"dtype\\*": *\\*"u8' "$work/seen.safetensors" || fail "the exported policy takes no bytes"
+expect 0 "" "$dtrain" export --checkpoint "$work/seen" --out "$work/seen.onnx" --format onnx --trust-plugins
+expect 0 "" "$dtrain" $ppo $gym $conv "$@" --set env_gym.kwargs=row=true --run-dir "$work/row"
+expect 0 "" "$dtrain" --plugin phase_sac $gym $conv "$@" --set env_gym.kwargs=moves=true --max-steps 4 \
+    --set models.critic=critic_conv --set 'critic_conv.channels=4' --set 'critic_conv.kernels=3' \
+    --set 'critic_conv.strides=2' --set critic_conv.hidden=16 --run-dir "$work/sac_seen"
+expect 2 "controller_conv" "$dtrain" $ppo $gym --set env_gym.id=worlds:Catch --set env_gym.ports=images --run-dir "$work/wrong"
+expect 2 "image" "$dtrain" $ppo $gym --set env_gym.id=worlds:Walk --set models.controller=controller_conv --run-dir "$work/wrong"
+set --
+
 # --- an instance that fails is made again, its episode repeated: the same result ---
 faulty="--set env_gym.id=worlds:Faulty --threads 1"
 train sound $faulty --set "env_gym.kwargs=fault=none" || fail "no fault left with $?"
@@ -106,6 +129,18 @@ grep -q "a fault" "$work/err" || fail "no exception in the message"
 ! grep -q "$(printf '\033')" "$work/err" || fail "a control character in the message"
 expect 0 "outside of the declared range" "$dtrain" $ppo $gym --set env_gym.id=worlds:Faulty \
     --set env_gym.kwargs=fault=range --run-dir "$work/warned"
+
+# --- dtrain doctor: the default interpreter, or why there is none ---
+mkdir -p "$work/riscv_bin" "$work/python_bin"
+ln -s "$work/riscv" "$work/riscv_bin/python3"
+ln -s "$python" "$work/python_bin/python3"
+doctor() { # PATH TEXT
+    PATH=$1 "$dtrain" doctor >"$work/out" 2>&1
+    grep '^[A-Za-z ]*Python' "$work/out" | grep -q -- "$2" || fail "doctor does not report $2: $(grep Python "$work/out")"
+}
+doctor "$work/python_bin:$PATH" "$work/python_bin/python3, Python 3"
+doctor "$work/riscv_bin" "another architecture"
+doctor /nowhere "PATH"
 
 # --- no process is left ---
 left=$(grep -lsF "GYM_TEST_MARK=$work" /proc/[0-9]*/environ 2>/dev/null | while read -r file; do
