@@ -19,10 +19,10 @@
  *                   present    "W A"    f32  1 where the agent was there, else 0. Offered where W > 1
  *                   and the other observations of the environment under their own names and dims
  *              dims D, W, "choices" of all discrete actions together, "continuous" actions, K; 0 where there are none;
- *                   and the columns (last number of dims) of each other observation under its name; of an image or
- *                   what else is X "A n1 n2 ..." also X_dim1, X_dim2, ... and X_bytes, 1 (u8) or 4 (f32), and D is 0
- *                   where obs is one; "values" 0 where value is not needed; "spread" 1 where log_std must depend on
- *                   the observation; "squashed" 1 where the phase applies tanh to mean
+ *                   and the columns (last number of dims) of each other observation under its name; of an image X,
+ *                   "A n1 n2" u8 or "A n1 n2 n3" u8 or f32, also X_dim1, X_dim2, ... and X_bytes, 1 (u8) or 4 (f32),
+ *                   and D is 0 where obs is one; "values" 0 where value is not needed; "spread" 1 where log_std must
+ *                   depend on the observation; "squashed" 1 where the phase applies tanh to mean
  *              out  value      "A"      f32  expected return
  *                   logits     "A choices"     f32  where there are choices: of every discrete action one after another
  *                   mean, log_std "A continuous" f32  where there are continuous actions: independent Gaussians

@@ -100,7 +100,7 @@ static dt_status record_foresight(const dt_wired *w, dt_graph *g, const dt_wirin
 static dt_status add_history_input(const dt_wiring *w, dt_graph *g, const dt_wiring_view *view, inputs *x)
 {
     char history[TEXT];
-    if (w->window <= 1 || dt_wiring_is_map(w->own)) {
+    if (w->window <= 1 || dt_wiring_is_image(w->own)) {
         return DT_OK;
     }
     if (!is_view_of_rows(view)) {

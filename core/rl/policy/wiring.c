@@ -33,8 +33,8 @@ static dt_status find_own_port(dt_wiring *w)
     for (uint32_t i = 0; i < w->spec->n_obs; i++) {
         const dt_port *p = &w->spec->obs[i];
         const bool is_named = strcmp(p->name, "obs") == 0;
-        if (is_plain_row(p) ? w->own == NULL || is_named || dt_wiring_is_map(w->own)
-                            : dt_wiring_is_map(p) && w->own == NULL) {
+        if (is_plain_row(p) ? w->own == NULL || is_named || dt_wiring_is_image(w->own)
+                            : dt_wiring_is_image(p) && w->own == NULL) {
             w->own = p;
         }
     }
@@ -90,13 +90,13 @@ static void add_named_dim(offer *o, const char *name, uint32_t number, int64_t s
 }
 
 /* The sizes of an image: NAME_dim1, NAME_dim2, ... and NAME_bytes of each number. */
-static void add_map_dims(offer *o, const dt_port *p, const char *name)
+static void add_image_dims(offer *o, const dt_port *p, const char *name)
 {
     int64_t size = 0;
-    for (uint32_t i = 1; dt_wiring_is_map(p) && (size = dt_bind_service.port_dim(p, i)) > 0; i++) {
+    for (uint32_t i = 1; dt_wiring_is_image(p) && (size = dt_bind_service.port_dim(p, i)) > 0; i++) {
         add_named_dim(o, name, i, size);
     }
-    if (dt_wiring_is_map(p)) {
+    if (dt_wiring_is_image(p)) {
         add_named_dim(o, name, 0, p->dtype == DT_U8 ? 1 : (int64_t)sizeof(float));
     }
 }
@@ -107,8 +107,8 @@ static void add_observation_ports(const dt_wired *w, offer *o)
     const dt_wiring *face = &w->face;
     const dt_env_spec *e = face->spec;
     add_port(o, "obs", face->own->dims, face->own->dtype);
-    add_dim(o, "D", dt_wiring_is_map(face->own) ? 0 : count_columns(face->own));
-    add_map_dims(o, face->own, "obs");
+    add_dim(o, "D", dt_wiring_is_image(face->own) ? 0 : count_columns(face->own));
+    add_image_dims(o, face->own, "obs");
     add_dim(o, "choices", face->n_choices);
     add_dim(o, "continuous", e->n_continuous);
     add_dim(o, "K", e->n_costs);
@@ -117,7 +117,7 @@ static void add_observation_ports(const dt_wired *w, offer *o)
         if (strcmp(e->obs[i].name, "obs") != 0 && is_offered) {
             o->port[o->n_ports++] = e->obs[i]; /* with its flags: rows with steps are no rows of agents */
             add_dim(o, e->obs[i].name, count_columns(&e->obs[i]));
-            add_map_dims(o, &e->obs[i], e->obs[i].name);
+            add_image_dims(o, &e->obs[i], e->obs[i].name);
         }
     }
     if (face->perception != NULL) {
@@ -144,7 +144,7 @@ static void add_foresight_ports(const dt_wired *w, offer *o, const char *name)
 static void add_history_ports(const dt_wiring *w, offer *o)
 {
     add_dim(o, "W", w->window);
-    if (w->window > 1 && !dt_wiring_is_map(w->own)) {
+    if (w->window > 1 && !dt_wiring_is_image(w->own)) {
         snprintf(o->history, TEXT, "%lld A %lld", (long long)w->window, (long long)count_columns(w->own));
         snprintf(o->present, TEXT, "%lld A", (long long)w->window);
         add_port(o, "obs_history", o->history, DT_F32);

@@ -58,11 +58,14 @@ static inline bool dt_wiring_is_row(const dt_port *p)
     return (p->dtype == DT_F32 || p->dtype == DT_U8) && dt_wiring_is_of_agents(p) && (p->flags & DT_PORT_STEPS) == 0;
 }
 
-/* An image, or a row of another kind with two sizes or more after "A". */
-static inline bool dt_wiring_is_map(const dt_port *p)
+/* An image per agent: bytes of two sizes or more after "A", or numbers of three or more. */
+static inline bool dt_wiring_is_image(const dt_port *p)
 {
-    const char *first = dt_wiring_is_row(p) ? strchr(p->dims, ' ') : NULL;
-    return first != NULL && strchr(first + 1, ' ') != NULL;
+    uint32_t n = 0;
+    for (const char *c = p->dims; *c != '\0'; c++) {
+        n += *c == ' ';
+    }
+    return dt_wiring_is_row(p) && n >= (p->dtype == DT_U8 ? 2 : 3);
 }
 
 /* record.c: members of dt_wiring_api */
