@@ -71,7 +71,7 @@ bench_env_traffic_SOURCES = bench/env_traffic/driver.c
 bench_env_traffic_CPPFLAGS = $(AM_CPPFLAGS) $(traffic_cppflags)
 bench_env_traffic_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
 bench_env_traffic_LDADD = $(traffic_la) $(traffic_libs)
-EXTRA_DIST += bench/junctions/junctions.py bench/env_traffic/sumo.py bench/recompute/recompute.py
+EXTRA_DIST += bench/junctions/junctions.py bench/agreement/agreement.py bench/env_traffic/sumo.py bench/recompute/recompute.py
 
 EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py bench/phase1_step/peer.py bench/gpu/ceilings.py \
 	bench/gpu/peer.py bench/gpu/steps.py \

@@ -160,12 +160,11 @@ static int run_seeds(traffic_config c, int seeds)
         const double due = (double)(t->inserted + sim_waiting(&s)), hours = c.episode_s / 3600;
         printf("{\"due\": %.0f, \"flow_vph\": %.6g, \"speed_mps\": %.6g, \"delay_s\": %.6g, \"collisions\": %lld, "
                "\"trip_s\": %.6g, \"standing_s\": %.6g, \"finished\": %lld, \"waiting\": %lld, \"emergencies\": %lld, "
-               "\"updates_per_s\": "
-               "%.4g}\n",
+               "\"inserted\": %lld, \"stuck\": %lld, \"updates_per_s\": %.4g}\n",
                due, (double)t->finished / hours, t->speed_s / t->present_s, sim_delay(&s) / due,
                (long long)t->collisions, t->trip_s / (double)t->finished, t->waiting_s / (double)t->inserted,
-               (long long)t->finished, (long long)sim_waiting(&s), (long long)t->emergencies,
-               (double)t->updates / (now_s() - start));
+               (long long)t->finished, (long long)sim_waiting(&s), (long long)t->emergencies, (long long)t->inserted,
+               (long long)t->stuck, (double)t->updates / (now_s() - start));
     }
     sim_destroy(&s);
     return 0;

@@ -310,4 +310,5 @@ def main():
     print(f"value cases_off {n_off} of_{len(chosen)} target 0 at most")
 
 
-main()
+if __name__ == "__main__":
+    main()
