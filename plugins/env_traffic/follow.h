@@ -7,10 +7,14 @@
  *                dv/dt = a [1 - (v / v0)^4 - (s* / s)^2],   s* = s0 + max(0, v T + v (v - v_leader) / (2 sqrt(a b)))
  *            with two bounds: where a lower limit makes v > v0 the first part brakes by b at most, and no vehicle
  *            brakes harder than BRAKE_MAX.
- *   Krauss   Krauss 1998, "Microscopic modeling of traffic flow", eqs. 3.1 to 3.4, in the form that SUMO documents
- *            (gap less the standing distance, reaction time T):
- *                v_safe = v_leader + (g - v_leader T) / ((v + v_leader) / (2 b) + T)
+ *   Krauss   Krauss 1998, "Microscopic modeling of traffic flow", ch. 3, with the exact safe speed of Euler's rule
+ *            x += v dt, by which SUMO moves vehicles: the largest speed from which a vehicle that keeps it for T, then
+ *            brakes by b in every step, stops s0 behind a leader that brakes by b from now on:
+ *                g - s0 + way(v_leader) = v_safe T + way(v_safe),
+ *                way(v) = dt sum_{i = 1 ... n} (v - i b dt),   n = floor(v / (b dt))
  *                v_next = max(0, min(v0, v + a dt, v_safe) - sigma a dt random)
+ *            Krauss's eq. 3.4 is its limit for small steps; with steps of 1 s, vehicles would creep up to a standing
+ *            one for seconds instead of stopping.
  *            The random part is subtracted by the caller, after all leaders and lines have been looked at.
  */
 #ifndef DTRAIN_ENV_TRAFFIC_FOLLOW_H
@@ -52,9 +56,24 @@ static inline double idm(const driver *d, double v, double want, double gap, dou
     return most(free - d->a * near * near, -BRAKE_MAX);
 }
 
+/* Euler's rule: the way in which a vehicle stops that brakes by b from its next step on. */
+static inline double braking_way(const driver *d, double v)
+{
+    const double less = d->b * d->dt, n = floor(v / less);
+    return d->dt * n * (v - 0.5 * less * (n + 1));
+}
+
+/* The speed that, kept for T, leads to a stop within `room`. */
+static inline double safe_speed(const driver *d, double room)
+{
+    const double less = d->b * d->dt, half = d->T - 0.5 * d->dt, way = most(room, 0);
+    const double n = floor((sqrt(half * half + 2 * d->dt * way / less) - half) / d->dt);
+    return (way + 0.5 * less * d->dt * n * (n + 1)) / (d->T + n * d->dt);
+}
+
 static inline double krauss(const driver *d, double v, double want, double gap, double leader)
 {
-    const double safe = leader + (gap - d->s0 - leader * d->T) / ((v + leader) / (2 * d->b) + d->T);
+    const double safe = safe_speed(d, gap - d->s0 + braking_way(d, leader));
     const double top = most(want, v - d->b * d->dt); /* a lower limit is no reason to brake harder than b */
     const double next = most(0, least(least(top, v + d->a * d->dt), safe));
     return most((next - v) / d->dt, -BRAKE_MAX);

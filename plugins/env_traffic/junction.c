@@ -49,6 +49,12 @@ static double braking_in_steps(const driver *d, double v, double rest)
     return braking_deceleration(v, d->model == MODEL_KRAUSS ? rest + 0.5 * v * d->dt : rest);
 }
 
+/* Deceleration that stops a vehicle before its line at a light. */
+static double braking_for_light(const driver *d, double v, double rest)
+{
+    return d->model == MODEL_KRAUSS ? braking_in_steps(d, v, rest - STOP_MARGIN_M) : braking_deceleration(v, rest);
+}
+
 /* When and how fast a vehicle enters and leaves a path. */
 typedef struct passage {
     double enters_s, leaves_s, in_mps, out_mps;
@@ -122,6 +128,13 @@ static int is_too_near(const sim *s, const crossing *c, const net_link *other)
     return 0;
 }
 
+/* Did the last vehicle on the lane after a link come over that link? Only then its rear may be on the path. */
+static int came_over(const sim *s, const net_link *l)
+{
+    const lane_state *after = &s->lane[l->to];
+    return after->n > 0 && s->vehicle[s->who[slot_back(after)]].came == l->via;
+}
+
 /* Is a vehicle on a path that meets that of c, and not yet past the common area? */
 static int has_conflict_ahead(const sim *s, const crossing *c)
 {
@@ -136,7 +149,7 @@ static int has_conflict_ahead(const sim *s, const crossing *c)
                 return 1;
             }
         }
-        if (after->n > 0 &&
+        if (came_over(s, other) &&
             s->net.lane[other->via].length + s->x[slot_back(after)] - s->length[slot_back(after)] < out) {
             return 1;
         }
@@ -168,7 +181,7 @@ static int is_occupied(const sim *s, const crossing *c, int32_t f)
             return 1;
         }
     }
-    if (after->n > 0) { /* one that has left the path, but for its rear */
+    if (came_over(s, other)) { /* one that has left the path, but for its rear */
         const int32_t p = slot_back(after);
         const double rear = s->net.lane[other->via].length + s->x[p] - s->length[p];
         return !clears_in_time(s, c, out - rear, s->v[p], mine);
@@ -204,7 +217,8 @@ static int comes_first_at_light(const sim *s, const crossing *c, int32_t f, int3
     const double v = s->v[p], own = net_area_of(c->j, c->link->bit, f)->out + c->by.length;
     const net_show *g = &s->signal[c->link->junction].show;
     const int is_late = c->by.rest < 0 && is_red(s, c->link);
-    if ((is_late || net_has(&g->yellow, f)) && braking_deceleration(v, rest) < most(YELLOW_BRAKE, s->driver.b)) {
+    if ((is_late || net_has(&g->yellow, f)) &&
+        braking_for_light(&s->driver, v, rest) < most(YELLOW_BRAKE, s->driver.b)) {
         return 0; /* it stops at yellow, or lets c clear the junction after its green */
     }
     const double comes = travel_time_s(rest + net_area_of(c->j, f, c->link->bit)->in, v, s->driver.a, s->want[p]);
@@ -453,8 +467,8 @@ double junction_stop(const sim *s, const net_link *link, const comer *by)
     const net_junction *j = &s->net.junction[link->junction];
     crossing c = {.j = j, .link = link, .by = *by, .rest = by->rest + link->hold};
     c.by.want = least(by->want, s->net.lane[link->via].limit);
-    const double need =
-        j->n_phases > 0 ? braking_deceleration(by->v, by->rest) : braking_in_steps(&s->driver, by->v, by->rest);
+    const double need = j->n_phases > 0 ? braking_for_light(&s->driver, by->v, by->rest)
+                                        : braking_in_steps(&s->driver, by->v, by->rest);
     const double line = by->rest - (j->n_phases > 0 ? STOP_MARGIN_M : YIELD_MARGIN_M);
     net_links first = j->n_phases > 0 ? j->yields[link->bit] : j->responds[link->bit];
     if (by->rest >= 0 && j->n_phases > 0) {

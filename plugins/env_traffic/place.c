@@ -275,6 +275,7 @@ static void set_lane(sim *s, mover *m, int32_t lane)
     vehicle *w = &s->vehicle[m->who];
     const net_lane *l = &s->net.lane[lane];
     m->want = desired_speed(s, m->who, lane);
+    w->came = w->lane != lane ? w->lane : NET_NONE; /* equal: it is inserted */
     w->lane = lane;
     if (l->edge != NET_NONE) {
         enter_edge(s, m->who, l->edge);

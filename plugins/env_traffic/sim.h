@@ -75,6 +75,7 @@ typedef struct vehicle {
     int32_t trip;           /* of the plan, or NET_NONE: it turns by chance */
     int32_t is_pressed;     /* it must change here: its lane does not lead to target, or there is no time to later */
     int32_t is_lost;        /* it left its route and looks for a way to its last edge */
+    int32_t came;           /* lane before this one, on which its rear may be; NET_NONE */
     double top;             /* m/s, what it can */
     double factor;          /* of the limit: its desired speed */
     double due, born, last; /* s: scheduled departure, insertion, last lane change */

@@ -136,14 +136,18 @@ static void test_occupied(void **state)
             assert_int_equal(may_pass(s, WEST + STRAIGHT, c[i].rest, c[i].v, c[i].want), 1);
         }
     }
-    /* its rear, where its front has left the junction: one of 20 m */
+    /* its rear, where its front has left the junction: one of 20 m, unless it came another way */
     const net_link *after = link_of(s, SOUTH + STRAIGHT);
     for (int is_in = 0; is_in < 2; is_in++) {
-        empty(s);
-        const double front = out - s->net.lane[after->via].length + 20 + (is_in ? -MARGIN : MARGIN);
-        assert_true(front > 0);
-        s->length[sim_slot_of(s, put(s, after->to, SOUTH + STRAIGHT, front, 0))] = 20;
-        assert_int_equal(may_pass(s, WEST + STRAIGHT, 20, 10, 10), !is_in);
+        for (int is_other = 0; is_other < 2; is_other++) {
+            empty(s);
+            const double front = out - s->net.lane[after->via].length + 20 + (is_in ? -MARGIN : MARGIN);
+            assert_true(front > 0);
+            const int32_t w = put(s, after->to, SOUTH + STRAIGHT, front, 0);
+            s->length[sim_slot_of(s, w)] = 20;
+            s->vehicle[w].came = is_other ? NET_NONE : after->via;
+            assert_int_equal(may_pass(s, WEST + STRAIGHT, 20, 10, 10), !is_in || is_other);
+        }
     }
     rig_close(&r);
 }
