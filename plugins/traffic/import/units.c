@@ -82,6 +82,7 @@ static void check_headings(dt_units *u, const dt_units_window *w, const dt_table
         u->n_backwards += speed < 0;
         return;
     }
+    u->n_reverse += speed < 0;
     for (int turn = 0; turn < DT_UNITS_TURNS; turn++) {
         double way[2] = {0, 0};
         direction_of_heading(w->heading, turn, way);
@@ -139,9 +140,12 @@ static void check_accels(dt_units *u, const dt_units_window *w, const dt_table_r
     if (change < w->accel_range[0] * w->s - may || change > w->accel_range[1] * w->s + may) {
         u->off[DT_UNITS_ACCEL] += w->rows;
     }
-    u->accel_product += w->change * change;
+    const double plain = fabs(row->speed) - fabs(w->speed);
+    u->accel_product[DT_UNITS_SIGNED] += w->change * change;
+    u->accel_product[DT_UNITS_PLAIN] += w->change * plain;
     u->accel_square += w->change * w->change;
-    u->change_square += change * change;
+    u->change_square[DT_UNITS_SIGNED] += change * change;
+    u->change_square[DT_UNITS_PLAIN] += plain * plain;
 }
 
 static void close_window(dt_units *u, const dt_units_window *w, const dt_table_row *row)

@@ -30,8 +30,8 @@ typedef struct dt_units {                         /* of one file, or of a store;
     double bin_path[DT_UNITS_BINS], bin_distance[DT_UNITS_BINS];
     int64_t turn[2][DT_UNITS_TURNS]; /* windows whose headings would be right if they were turned so; [1]: and if */
     double along[2][DT_UNITS_TURNS]; /* speeds were magnitudes; sums of cosines to the direction of travel */
-    int64_t n_backwards;             /* windows of negative speeds without a heading */
-    double accel_product, accel_square, change_square;
+    int64_t n_backwards, n_reverse;  /* windows of negative speeds without a heading, and with one */
+    double accel_product[2], accel_square, change_square[2]; /* [1]: if speeds were magnitudes */
     int64_t n_jumps, jump_line, jump_id; /* the line of the table, negative: there is none; the vehicle */
     double jump_m, jump_s;
     double moving_s, by_speed, fast_s, length, width, heading_most;

@@ -34,6 +34,7 @@
 #define GATHERED        0.6 /* share of windows that are so near to the median: */
 #define NEAR_DEGREES    5
 #define PAIRS_ENOUGH    50
+#define N_COMMON        5   /* units of positions that are tried with those of speeds */
 #define A_TURN_AT_LEAST 6.4 /* rad: a little more than a turn, which some count to */
 
 const char *const dt_units_quantity[DT_UNITS_N] = {"speed", "heading", "acceleration"};
@@ -114,19 +115,20 @@ static void warn_of_rate(const dt_units *u, const char *begin, const dt_columns 
         add_line(
             out,
             "%sspeeds are %.3g times those of the positions at %g Hz: is import.frame_rate_hz right? They agree at "
-            "import.frame_rate_hz=%.4g; no unit explains it",
+            "import.frame_rate_hz=%.4g; no common unit explains it",
             begin, ratio, c->rate_hz, rate);
     } else {
         add_line(out,
-                 "%sspeeds are %.3g times those of the positions, which no unit explains (%" PRId64 " s of driving)",
+                 "%sspeeds are %.3g times those of the positions, which no common unit explains (%" PRId64
+                 " s of driving)",
                  begin, ratio, (int64_t)u->moving_s);
     }
 }
 
-/* Do changes of speed follow the accelerations, by whatever factor? */
-static bool do_accels_fit(const dt_units *u)
+/* Do changes of speed follow the accelerations, by whatever factor? how: of speeds as they are, or of magnitudes. */
+static bool do_accels_fit(const dt_units *u, int how)
 {
-    return fabs(u->accel_product) >= CLEAR * sqrt(u->accel_square * u->change_square);
+    return fabs(u->accel_product[how]) >= CLEAR * sqrt(u->accel_square * u->change_square[how]);
 }
 
 static double mean_length(const dt_units *u)
@@ -166,13 +168,17 @@ static void warn_of_speeds(const dt_units *u, const char *begin, const dt_column
 {
     static const unit speeds[] = {{NULL, 1},    {"km/h", KMH},   {"mph", MPH},
                                   {"ft/s", FT}, {"knots", KNOT}, {"cm/s", 1e-2}};
-    static const unit positions[] = {{NULL, 1}, {"feet", FT}, {"cm", 1e-2}, {"mm", 1e-3}, {"km", 1e3}};
+    static const unit positions[] = {{NULL, 1},   {"feet", FT},       {"cm", 1e-2},       {"mm", 1e-3},
+                                     {"km", 1e3}, {"inches", 0.0254}, {"miles", 1609.344}};
     const double ratio = median_speed_ratio(u);
     const unit *speed = NULL, *position = NULL;
     double least = NEAR;
     for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]) && ratio > 0; i++) {
         for (size_t k = 0; k < sizeof(positions) / sizeof(positions[0]); k++) {
             const double off = fabs(ratio * speeds[i].by / positions[k].by - 1);
+            if (i > 0 && k >= N_COMMON) { /* too many: mph and miles are as km/h and km */
+                continue;
+            }
             if (off < least && fabs(speeds[i].by / positions[k].by - 1) > UNCLEAR) {
                 least = off;
                 speed = &speeds[i];
@@ -222,7 +228,7 @@ static void scale_motion(const dt_units *u, const dt_columns *c, double by, doub
 {
     static const int role[] = {DT_ROLE_X,  DT_ROLE_Y,     DT_ROLE_SPEED, DT_ROLE_VX,
                                DT_ROLE_VY, DT_ROLE_ACCEL, DT_ROLE_AX,    DT_ROLE_AY};
-    const size_t n = u->checked[DT_UNITS_ACCEL] > 0 && do_accels_fit(u) ? 5 : 8;
+    const size_t n = u->checked[DT_UNITS_ACCEL] > 0 && do_accels_fit(u, DT_UNITS_SIGNED) ? 5 : 8;
     for (size_t i = 0; i < n && c != NULL; i++) {
         scale_role(d, role[i], is_as_written(c, role[i]) ? by : 1); /* what is converted already is in no doubt */
     }
@@ -349,7 +355,7 @@ static void turn_velocity(const dt_units *u, doubts *d, int turn)
     } what[8] = {{1, 1, false},  {1, 1, false}, {-1, -1, false}, {1, 1, false},
                  {1, -1, false}, {1, 1, true},  {-1, 1, false},  {1, 1, false}};
     static const int pair[2][2] = {{DT_ROLE_VX, DT_ROLE_VY}, {DT_ROLE_AX, DT_ROLE_AY}};
-    for (int i = 0; i < (do_accels_fit(u) ? 2 : 1); i++) {
+    for (int i = 0; i < (do_accels_fit(u, DT_UNITS_SIGNED) ? 2 : 1); i++) {
         scale_role(d, pair[i][0], what[turn & 7].x);
         scale_role(d, pair[i][1], what[turn & 7].y);
         if (what[turn & 7].is_swapped) {
@@ -366,10 +372,22 @@ static void turn_heading(doubts *d, int turn)
     d->is_any = true;
 }
 
-/* The sign of speeds is that of an axis. */
-static void doubt_signs(const dt_units *u, const char *begin, const dt_columns *c, doubts *d, dt_str *out)
+/* Vehicles reverse now and then, not most of the time. */
+static bool do_all_reverse(const dt_units *u)
 {
-    add_line(out, "%sspeeds are negative although vehicles drive forwards: their sign is that of an axis", begin);
+    return 2 * u->n_reverse > u->n_turns;
+}
+
+/* The sign of speeds is that of an axis, or that of headings that point backwards. */
+static void doubt_signs(const dt_units *u, const char *begin, const dt_columns *c, bool is_reverse, doubts *d,
+                        dt_str *out)
+{
+    if (is_reverse) {
+        add_line(out, "%sspeeds are negative in %.1f %% of the time, so that vehicles drive backwards", begin,
+                 100 * (double)u->n_reverse / (double)u->n_turns);
+    } else {
+        add_line(out, "%sspeeds are negative although vehicles drive forwards: their sign is that of an axis", begin);
+    }
     d->is_magnitude[DT_ROLE_SPEED] = d->is_any = true;
     if (c != NULL && c->at[DT_ROLE_SPEED] < 0 && c->at[DT_ROLE_VX] >= 0) {
         turn_velocity(u, d, 2);
@@ -379,12 +397,13 @@ static void doubt_signs(const dt_units *u, const char *begin, const dt_columns *
 static void doubt_turn(const dt_units *u, const char *begin, const dt_columns *c, int turn, doubts *d, dt_str *out)
 {
     const bool is_velocity = c != NULL && c->at[DT_ROLE_HEADING] < 0 && c->at[DT_ROLE_VX] >= 0;
+    const int how = d->is_magnitude[DT_ROLE_SPEED] ? DT_UNITS_PLAIN : DT_UNITS_SIGNED;
     if (turn == 8) {
         add_line(out, "%sheadings reach %.4g, and a turn is 6.283 rad: as if they were in degrees", begin,
                  u->heading_most);
     } else {
         add_line(out, "%sheadings do not match the direction of travel in %.1f %% of the time, as if %s", begin,
-                 100 * (1 - (double)u->turn[DT_UNITS_SIGNED][0] / (double)u->n_turns),
+                 100 * (1 - (double)u->turn[how][0] / (double)u->n_turns),
                  is_velocity ? "axes of the velocity were others" : name_of_turn(turn));
     }
     if (is_velocity) {
@@ -409,18 +428,19 @@ static void warn_of_headings(const dt_units *u, const char *begin, const dt_colu
     const int64_t *as_is = u->turn[DT_UNITS_SIGNED], *plain = u->turn[DT_UNITS_PLAIN];
     int turn = best_turn(u, DT_UNITS_SIGNED);
     const bool are_degrees = u->heading_most > A_TURN_AT_LEAST && (u->n_turns < ENOUGH || turn == 8);
-    if (u->n_turns < ENOUGH || ((double)as_is[0] >= clear && !are_degrees)) {
+    if (u->n_turns < ENOUGH || ((double)as_is[0] >= clear && !are_degrees && !do_all_reverse(u))) {
         if (are_degrees) {
             doubt_turn(u, begin, c, 8, d, out);
         }
         return;
     }
-    if ((double)as_is[0] < clear && ((double)plain[0] >= clear || (double)as_is[turn] < clear)) {
+    const bool is_reverse = do_all_reverse(u);
+    if (is_reverse || ((double)as_is[0] < clear && ((double)plain[0] >= clear || (double)as_is[turn] < clear))) {
         turn = (double)plain[0] >= clear ? 0 : best_turn(u, DT_UNITS_PLAIN);
         if ((double)plain[turn] < clear) {
             return;
         }
-        doubt_signs(u, begin, c, d, out);
+        doubt_signs(u, begin, c, is_reverse && (double)as_is[0] >= clear, d, out);
     }
     if (turn != 0) {
         doubt_turn(u, begin, c, turn, d, out);
@@ -470,27 +490,24 @@ static void warn_of_rotation(const dt_units *u, const char *begin, const dt_colu
 /* Changes of speed against accelerations. */
 static void warn_of_accels(const dt_units *u, const char *begin, doubts *d, dt_str *out)
 {
-    static const struct {
-        const char *what;
-        double factor;
-    } known[] = {{"they had the other sign", -1},
-                 {"they were in g", G},
-                 {"they were in ft/s^2", FT},
-                 {"they were in km/h/s", KMH},
-                 {"they were in cm/s^2", 1e-2},
-                 {"they were in mph/s", MPH},
-                 {"they were in g, with the other sign", -G}};
+    static const unit known[] = {{NULL, 1},       {"g", G},         {"ft/s^2", FT},
+                                 {"km/h/s", KMH}, {"cm/s^2", 1e-2}, {"mph/s", MPH}};
+    const int how = d->is_magnitude[DT_ROLE_SPEED] ? DT_UNITS_PLAIN : DT_UNITS_SIGNED;
     const double speed = d->scale[DT_ROLE_SPEED] != 0 ? d->scale[DT_ROLE_SPEED] : 1;
-    const double slope = u->accel_square > 0 ? u->accel_product / u->accel_square * speed : 1;
-    if (u->checked[DT_UNITS_ACCEL] == 0 || !do_accels_fit(u) || fabs(slope - 1) < DT_UNITS_CHANGE_SHARE) {
+    const double slope = u->accel_square > 0 ? u->accel_product[how] / u->accel_square * speed : 1;
+    if (u->checked[DT_UNITS_ACCEL] == 0 || !do_accels_fit(u, how) || fabs(slope - 1) < DT_UNITS_CHANGE_SHARE) {
         return;
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (fabs(slope / known[i].factor - 1) < 2 * NEAR) {
-            add_line(out, "%schanges of speed are %.3g times the accelerations, as if %s", begin, slope, known[i].what);
-            scale_role(d, DT_ROLE_ACCEL, known[i].factor);
-            scale_role(d, DT_ROLE_AX, known[i].factor);
-            scale_role(d, DT_ROLE_AY, known[i].factor);
+        if (fabs(fabs(slope) / known[i].by - 1) < 2 * NEAR) {
+            const double factor = slope < 0 ? -known[i].by : known[i].by;
+            add_line(out, "%schanges of speed are %.3g times the accelerations, as if they %s%s%s", begin, slope,
+                     known[i].name != NULL ? "were in " : "had the other sign",
+                     known[i].name != NULL ? known[i].name : "",
+                     known[i].name != NULL && slope < 0 ? ", with the other sign" : "");
+            scale_role(d, DT_ROLE_ACCEL, factor);
+            scale_role(d, DT_ROLE_AX, factor);
+            scale_role(d, DT_ROLE_AY, factor);
             return;
         }
     }
