@@ -80,9 +80,10 @@ dt_cli_verb dt_cli_verbs[DT_CLI_MAX_VERBS] = {
                             "  dtrain doctor --run-dir /scratch/runs --json\n", ),
     [DT_VERB_RUNS] = VERB("runs", "list the runs in a folder: running, interrupted, stopped, done or failed",
                           "  dtrain runs\n  dtrain runs /scratch/runs --json\n", ),
-    [DT_VERB_REPORT] = VERB("report", "write an HTML report of one run, or of several side by side",
+    [DT_VERB_REPORT] = VERB("report", "write an HTML report of one run, of several side by side, or of a sweep",
                             "  dtrain report runs/first\n"
-                            "  dtrain report runs/first runs/second --out compared.html\n", ),
+                            "  dtrain report runs/first runs/second --out compared.html\n"
+                            "  dtrain report runs/sweep-cartpole\n", ),
     [DT_VERB_RENDER] = VERB("render", "draw an evaluated episode from above: an HTML animation, or SVG files",
                             "  dtrain render runs/first\n"
                             "  dtrain render runs/first --seeds 7 --every 0.5 --out merge.html\n"
@@ -92,7 +93,7 @@ dt_cli_verb dt_cli_verbs[DT_CLI_MAX_VERBS] = {
     [DT_VERB_SEEDS] = VERB("seeds", "train one configuration with several seeds in parallel, and summarise the results",
                            "  dtrain seeds 1..10 -- --config pole.cfg\n"
                            "  dtrain seeds 1..5,8 --run-dir pole --parallel 4 -- --config pole.cfg\n"
-                           "  dtrain report pole/seed-*\n",
+                           "  dtrain report pole\n",
                            .trains = true, .has_rest = true),
     [DT_VERB_SWEEP] = VERB("sweep", "search values of parameters: grid, random, Sobol points, successive halving",
                            "  dtrain sweep examples/sweeps/cartpole.cfg\n"

@@ -76,12 +76,57 @@ static void write_lineage(const dt_sweep_table *s, const dt_sweep_row *r, dt_jso
     dt_str_fini(&folder);
 }
 
+/* Where values come from, for pictures of them. */
+static void write_space(const dt_space *s, dt_json_out *o)
+{
+    dt_json_arr(o, "space");
+    for (uint32_t k = 0; k < s->n; k++) {
+        const dt_parameter *p = &s->parameter[k];
+        dt_json_obj(o, NULL);
+        dt_json_str(o, "key", p->key);
+        dt_json_str(o, "scale", p->n_values > 0 ? "values" : p->is_log ? "log" : "linear");
+        if (p->n_values == 0) {
+            dt_json_f64(o, "min", p->min);
+            dt_json_f64(o, "max", p->max);
+        } else {
+            dt_json_arr(o, "values");
+            for (uint32_t i = 0; i < p->n_values; i++) {
+                dt_json_str(o, NULL, p->value[i]);
+            }
+            dt_json_end(o, ']');
+        }
+        dt_json_end(o, '}');
+    }
+    dt_json_end(o, ']');
+}
+
+static void write_seed_values(const dt_sweep_table *s, const dt_sweep_row *r, dt_json_out *o)
+{
+    dt_json_arr(o, "seed_values");
+    for (uint32_t k = 0; k < s->sweep->n_seeds; k++) {
+        dt_json_f64(o, NULL, r->seed_value[k]);
+    }
+    dt_json_end(o, ']');
+}
+
+static void write_head(const dt_sweep *s, dt_json_out *o)
+{
+    dt_json_str(o, "metric", s->metric);
+    dt_json_str(o, "goal", s->is_min ? "min" : "max");
+    dt_json_str(o, "search", dt_search_names[s->search]);
+    dt_json_arr(o, "seeds");
+    for (uint32_t k = 0; k < s->n_seeds; k++) {
+        dt_json_i64(o, NULL, (int64_t)s->seeds[k]);
+    }
+    dt_json_end(o, ']');
+    write_space(&s->space, o);
+}
+
 static void write_json(const dt_sweep_table *s, dt_json_out *o)
 {
     char state[64];
     dt_json_obj(o, NULL);
-    dt_json_str(o, "metric", s->sweep->metric);
-    dt_json_str(o, "goal", s->sweep->is_min ? "min" : "max");
+    write_head(s->sweep, o);
     dt_json_arr(o, "trials");
     for (uint32_t i = 0; i < s->sweep->trials; i++) {
         const dt_sweep_row *r = &s->row[i];
@@ -91,6 +136,7 @@ static void write_json(const dt_sweep_table *s, dt_json_out *o)
         dt_json_str(o, "state", state);
         dt_json_i64(o, "steps", (int64_t)r->step);
         dt_json_f64(o, "value", has_value(r) ? r->value : (double)NAN);
+        write_seed_values(s, r, o);
         write_lineage(s, r, o);
         dt_json_obj(o, "parameters");
         for (uint32_t k = 0; k < s->sweep->space.n; k++) {
@@ -143,7 +189,7 @@ static void print_table(const dt_sweep_table *s)
     }
 }
 
-dt_status dt_sweep_table_write(const dt_sweep_table *t, const char *folder, bool as_json)
+dt_status dt_sweep_table_write(const dt_sweep_table *t, const char *folder, dt_sweep_print print)
 {
     dt_str text = {0}, path = {0};
     dt_json_out o = {.s = &text};
@@ -151,9 +197,9 @@ dt_status dt_sweep_table_write(const dt_sweep_table *t, const char *folder, bool
     qsort(t->row, t->sweep->trials, sizeof(*t->row), compare_rows);
     write_json(t, &o);
     dt_status st = dt_str_status(&text);
-    if (st == DT_OK && as_json) {
+    if (st == DT_OK && print == DT_SWEEP_PRINT_JSON) {
         dt_print_line(dt_str_text(&text));
-    } else if (st == DT_OK) {
+    } else if (st == DT_OK && print == DT_SWEEP_PRINT_TABLE) {
         print_table(t);
     }
     dt_str_addf(&path, "%s/summary.json", folder);

@@ -11,9 +11,10 @@
 typedef struct dt_sweep_row { /* of one trial */
     uint32_t trial, rung;     /* rung: of the result, or the one begun where there is none */
     bool has_failed, is_unknown;
-    int exit_code; /* where it failed */
-    double value;  /* NAN: none */
-    uint64_t step; /* where that was */
+    int exit_code;            /* where it failed */
+    double value;             /* NAN: none */
+    uint64_t step;            /* where that was */
+    const double *seed_value; /* [sweep->n_seeds] of the last rung whose seeds have all ended; NAN: none */
 } dt_sweep_row;
 
 typedef struct dt_sweep_table {
@@ -22,7 +23,10 @@ typedef struct dt_sweep_table {
     dt_sweep_row *row; /* [sweep->trials], which the call sorts */
 } dt_sweep_table;
 
-/* Prints it, and writes summary.json into the folder. Errors: DT_ENOMEM, DT_EIO. */
-dt_status dt_sweep_table_write(const dt_sweep_table *t, const char *folder, bool as_json) DT_NODISCARD;
+typedef enum dt_sweep_print { DT_SWEEP_PRINT_NOTHING, DT_SWEEP_PRINT_TABLE, DT_SWEEP_PRINT_JSON } dt_sweep_print;
+
+/* Prints it, and writes summary.json into the folder, which reports are made from (study/sweep_page.h). Errors:
+ * DT_ENOMEM, DT_EIO. */
+dt_status dt_sweep_table_write(const dt_sweep_table *t, const char *folder, dt_sweep_print print) DT_NODISCARD;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain report RUN... [--out FILE]`: runs as one HTML file.
+ * `dtrain report RUN... [--out FILE]`: runs as one HTML file, or the folder of dtrain seeds or dtrain sweep.
  */
 #include <config.h>
 
@@ -11,10 +11,15 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/print.h"
+#include "telemetry/report/panel.h"
 #include "telemetry/report/plugin_panels.h"
 #include "run/session.h"
+#include "study/journal.h"
+#include "study/sweep_page.h"
+#include "study/words.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Without --out: into the run itself; a comparison of several belongs to none of them. */
 static void report_path(const dt_args *a, dt_str *out)
@@ -32,7 +37,7 @@ static void report_path(const dt_args *a, dt_str *out)
 }
 
 /* With what all plugins draw. */
-static dt_status write_report(const dt_args *a, const char *path)
+static dt_status write_runs(const dt_words *run, const char *path)
 {
     dt_session s;
     dt_str refused = {0};
@@ -44,10 +49,68 @@ static dt_status write_report(const dt_args *a, const char *path)
     }
     if (st >= 0) {
         const dt_plugin_panels plugins = {.loader = s.loader, .host = &s.host};
-        st = dt_page_write(a->word, a->n_words, &plugins, path);
+        st = dt_page_write((const char *const *)run->word, run->n, &plugins, path);
     }
     dt_str_fini(&refused);
     dt_session_close(&s);
+    return st;
+}
+
+/* The runs of all seeds, instead of their folder. */
+static dt_status add_seeds(const char *folder, dt_words *run)
+{
+    char **name = NULL;
+    size_t n = 0;
+    const uint32_t before = run->n;
+    DT_TRY(dt_fs_list(folder, &name, &n));
+    for (size_t i = 0; i < n; i++) {
+        dt_str meta = {0};
+        dt_str_addf(&meta, "%s/%s/meta.json", folder, name[i]);
+        if (strncmp(name[i], "seed-", 5) == 0 && dt_str_status(&meta) == DT_OK && dt_fs_is_file(dt_str_text(&meta))) {
+            dt_words_addf(run, "%s/%s", folder, name[i]);
+        }
+        dt_str_fini(&meta);
+    }
+    dt_fs_list_free(name, n);
+    DT_TRY(dt_words_status(run));
+    if (run->n == before) {
+        return DT_FAIL(DT_ECONFIG, "%s has no run yet", folder);
+    }
+    return run->n <= DT_PAGE_MAX_RUNS
+               ? DT_OK
+               : DT_FAIL(DT_ECONFIG,
+                         "%s makes more than %d runs, the most of a report: name some of them, or use dtrain compare "
+                         "%s --out FILE",
+                         folder, DT_PAGE_MAX_RUNS, folder);
+}
+
+static dt_status list_runs(const dt_args *a, dt_words *run)
+{
+    for (uint32_t i = 0; i < a->n_words; i++) {
+        if (dt_journal_is_of(a->word[i], "sweep")) {
+            return DT_FAIL(DT_ECONFIG, "%s is a sweep, which has a report of its own; dtrain compare compares them",
+                           a->word[i]);
+        }
+        if (dt_journal_is_of(a->word[i], "seeds")) {
+            DT_TRY(add_seeds(a->word[i], run));
+        } else {
+            dt_words_add(run, a->word[i]);
+        }
+    }
+    return dt_words_status(run);
+}
+
+static dt_status write_report(const dt_args *a, const char *path)
+{
+    dt_words run = {0};
+    if (a->n_words == 1 && dt_journal_is_of(a->word[0], "sweep")) {
+        return dt_sweep_write_page(a->word[0], path);
+    }
+    dt_status st = list_runs(a, &run);
+    if (st == DT_OK) {
+        st = write_runs(&run, path);
+    }
+    dt_words_fini(&run);
     return st;
 }
 

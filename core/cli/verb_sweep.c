@@ -44,6 +44,7 @@ typedef struct trial {
     double value;                /* of the last rung with a result */
     uint64_t step;               /* and where that was */
     int exit_code;               /* of a seed that failed */
+    double *seed_value;          /* [n_seeds] of the last rung whose seeds have all ended; NAN: none */
     uint8_t *run;                /* [n_seeds] run_state of the job */
     uint8_t *attempts;
     int *claim; /* with --array: the lock of a run that trains here, -1: none */
@@ -58,6 +59,7 @@ typedef struct study {
     trial *trial; /* [sweep.trials] */
     int lock;
     double polled_s; /* when runs of other processes were last looked at */
+    double saved_s;  /* when the table was last written */
 } study;
 
 /* ---- one training ------------------------------------------------------------------------------------------------ */
@@ -158,7 +160,7 @@ static dt_status finish_job(study *s, uint32_t t)
         r->has_failed = r->has_failed || r->run[k] == RUN_FAILED;
         r->is_unknown = k > 0 && r->is_unknown;
         st = read_run(s, t, k, r->rung, &o, NULL);
-        v[k] = o.value;
+        v[k] = r->run[k] == RUN_FAILED ? (double)NAN : o.value;
         r->is_unknown = r->is_unknown || !isfinite(o.value);
     }
     if (st == DT_OK && !r->has_failed) {
@@ -166,6 +168,7 @@ static dt_status finish_job(study *s, uint32_t t)
         r->step = s->sweep.rung_steps[r->rung];
     }
     if (st == DT_OK) {
+        memcpy(r->seed_value, v, s->sweep.n_seeds * sizeof(*v));
         r->is_active = false;
         r->done_rung = r->rung;
         dt_sweep_schedule_set_result(&s->schedule, r->job, r->has_failed ? (double)NAN : r->value);
@@ -428,6 +431,41 @@ static dt_status next_training(void *user, dt_words *command, dt_str *output, ui
     return start_run(s, t, k, command, output);
 }
 
+/* A trial whose job has no result yet is shown as it was at the one before, parameters included. */
+static dt_status write_table(const study *s, dt_sweep_print print)
+{
+    const dt_sweep_table table = {
+        .sweep = &s->sweep, .schedule = &s->schedule, .row = dt_alloc_n(s->sweep.trials, sizeof(*table.row))};
+    if (table.row == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u trials", s->sweep.trials);
+    }
+    for (uint32_t t = 0; t < s->sweep.trials; t++) {
+        const trial *r = &s->trial[t];
+        table.row[t] = (dt_sweep_row){.trial = t,
+                                      .rung = r->is_active ? r->done_rung : r->rung,
+                                      .has_failed = r->has_failed,
+                                      .is_unknown = r->is_unknown,
+                                      .exit_code = r->exit_code,
+                                      .value = r->value,
+                                      .step = r->step,
+                                      .seed_value = r->seed_value};
+    }
+    const dt_status st = dt_sweep_table_write(&table, dt_str_text(&s->folder), print);
+    dt_free(table.row);
+    return st;
+}
+
+/* Now and then while trainings end, for `dtrain report` of a sweep that still trains, or is killed. */
+static dt_status save_table(study *s)
+{
+    static const double EVERY_S = 10;
+    if (dt_clock_s() < s->saved_s + EVERY_S) {
+        return DT_OK;
+    }
+    s->saved_s = dt_clock_s();
+    return write_table(s, DT_SWEEP_PRINT_NOTHING);
+}
+
 static dt_status count_attempt(study *s, uint32_t t, uint32_t k, int code)
 {
     return ++s->trial[t].attempts[k] < MAX_ATTEMPTS
@@ -469,7 +507,7 @@ static dt_status end_training(void *user, uint32_t id, int code, bool stops)
         dt_log(DT_LOG_INFO, "trial %u: %s %.6g%s", t + 1, s->sweep.metric, r->value,
                r->rung + 1 < s->sweep.n_rungs ? ", before it may continue" : "");
     }
-    return DT_OK;
+    return save_table(s);
 }
 
 /* Runs that other tasks completed since they were last looked at. */
@@ -490,29 +528,6 @@ static dt_status look_elsewhere(study *s)
     return DT_OK;
 }
 
-/* A trial whose job has no result yet is shown as it was at the one before, parameters included. */
-static dt_status write_table(const study *s)
-{
-    const dt_sweep_table table = {
-        .sweep = &s->sweep, .schedule = &s->schedule, .row = dt_alloc_n(s->sweep.trials, sizeof(*table.row))};
-    if (table.row == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for %u trials", s->sweep.trials);
-    }
-    for (uint32_t t = 0; t < s->sweep.trials; t++) {
-        const trial *r = &s->trial[t];
-        table.row[t] = (dt_sweep_row){.trial = t,
-                                      .rung = r->is_active ? r->done_rung : r->rung,
-                                      .has_failed = r->has_failed,
-                                      .is_unknown = r->is_unknown,
-                                      .exit_code = r->exit_code,
-                                      .value = r->value,
-                                      .step = r->step};
-    }
-    const dt_status st = dt_sweep_table_write(&table, dt_str_text(&s->folder), s->a->json);
-    dt_free(table.row);
-    return st;
-}
-
 /* Tasks that end together look and write one after another, so that the last one has the results of all. */
 static dt_status report(study *s)
 {
@@ -522,7 +537,7 @@ static dt_status report(study *s)
     }
     dt_status st = s->a->is_array ? look_elsewhere(s) : DT_OK;
     if (st == DT_OK) {
-        st = write_table(s);
+        st = write_table(s, s->a->json ? DT_SWEEP_PRINT_JSON : DT_SWEEP_PRINT_TABLE);
     }
     dt_lock_release(lock);
     return st;
@@ -548,11 +563,14 @@ static dt_status allocate(study *s)
     bool is_ok = s->trial != NULL;
     for (uint32_t t = 0; t < s->sweep.trials && is_ok; t++) {
         s->trial[t].value = NAN;
+        s->trial[t].seed_value = dt_alloc_n(s->sweep.n_seeds, sizeof(double));
         s->trial[t].run = dt_alloc(s->sweep.n_seeds);
         s->trial[t].attempts = dt_alloc(s->sweep.n_seeds);
         s->trial[t].claim = dt_alloc_n(s->sweep.n_seeds, sizeof(int));
-        is_ok = s->trial[t].run != NULL && s->trial[t].attempts != NULL && s->trial[t].claim != NULL;
+        is_ok = s->trial[t].seed_value != NULL && s->trial[t].run != NULL && s->trial[t].attempts != NULL &&
+                s->trial[t].claim != NULL;
         for (uint32_t k = 0; k < s->sweep.n_seeds && is_ok; k++) {
+            s->trial[t].seed_value[k] = NAN;
             s->trial[t].claim[k] = -1;
         }
     }
@@ -637,6 +655,7 @@ dt_status dt_verb_sweep(const dt_args *a, int *code_p)
     s->lock = -1;
     const dt_status st = run_study(s, code_p);
     for (uint32_t t = 0; s->trial != NULL && t < s->sweep.trials; t++) {
+        dt_free(s->trial[t].seed_value);
         dt_free(s->trial[t].run);
         for (uint32_t k = 0; s->trial[t].claim != NULL && k < s->sweep.n_seeds; k++) {
             release_claim(s, t, k);

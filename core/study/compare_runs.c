@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "config/tree.h"
+#include "study/journal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -88,19 +89,6 @@ static dt_status find_best_trial(const char *sweep, dt_str *folder)
     return st;
 }
 
-static bool is_sweep(const char *folder)
-{
-    dt_str path = {0};
-    dt_flat f = {0};
-    dt_str_addf(&path, "%s/study.json", folder);
-    const bool is = dt_str_status(&path) == DT_OK && dt_fs_is_file(dt_str_text(&path)) &&
-                    dt_flat_read(dt_str_text(&path), &f) == DT_OK && strcmp(dt_flat_text(&f, "study"), "sweep") == 0;
-    dt_error_clear();
-    dt_flat_fini(&f);
-    dt_str_fini(&path);
-    return is;
-}
-
 static dt_status add_members(dt_compare *c, const char *folder, dt_str *name)
 {
     dt_str_add(name, folder);
@@ -111,7 +99,7 @@ static dt_status add_members(dt_compare *c, const char *folder, dt_str *name)
     if (has_file(folder, "meta.json")) {
         return add_run(c, dt_str_text(name));
     }
-    if (!is_sweep(folder)) {
+    if (!dt_journal_is_of(folder, "sweep")) {
         return add_runs_of(c, dt_str_text(name), 1);
     }
     dt_str trial = {0};

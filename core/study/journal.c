@@ -232,6 +232,19 @@ dt_status dt_journal_claim(const char *folder, const dt_journal *j, int *lock_p)
     return DT_OK;
 }
 
+bool dt_journal_is_of(const char *folder, const char *kind)
+{
+    dt_str path = {0};
+    dt_flat f = {0};
+    dt_str_addf(&path, "%s/%s", folder, FILE_NAME);
+    const bool is = dt_str_status(&path) == DT_OK && dt_fs_is_file(dt_str_text(&path)) &&
+                    dt_flat_read(dt_str_text(&path), &f) == DT_OK && strcmp(dt_flat_text(&f, "study"), kind) == 0;
+    dt_error_clear();
+    dt_flat_fini(&f);
+    dt_str_fini(&path);
+    return is;
+}
+
 dt_status dt_journal_check_run(const char *run)
 {
     const dt_fs_kind kind = dt_fs_kind_of(run);

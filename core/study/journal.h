@@ -20,6 +20,8 @@ typedef struct dt_journal {
  * DT_ECONFIG: the folder is of another command (the first difference is named), or holds something else; DT_EIO:
  * another process works in it, or it cannot be written; DT_EDATA: study.json is damaged; DT_ENOMEM. */
 dt_status dt_journal_claim(const char *folder, const dt_journal *j, int *lock_p) DT_NODISCARD;
+/* Is it the folder of such a study, "seeds" or "sweep"? No error where it is none. */
+bool dt_journal_is_of(const char *folder, const char *kind);
 /* May a training be started there? Not through a link, which leads out of the folder. DT_EDATA. */
 dt_status dt_journal_check_run(const char *run) DT_NODISCARD;
 

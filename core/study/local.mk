@@ -13,7 +13,10 @@ core_libdtcore_la_SOURCES += \
 	core/study/schedule.c core/study/schedule.h \
 	core/study/sobol.c core/study/sobol.h \
 	core/study/space.c core/study/space.h \
+	core/study/sweep_coordinates.c core/study/sweep_coordinates.h \
 	core/study/sweep_file.c core/study/sweep_file.h \
+	core/study/sweep_page.c core/study/sweep_page.h \
+	core/study/sweep_results.c core/study/sweep_results.h \
 	core/study/trainings.c core/study/trainings.h \
 	core/study/outcome.c core/study/outcome.h \
 	core/study/seed_list.c core/study/seed_list.h \

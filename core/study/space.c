@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+const char *const dt_search_names[] = {"grid", "random", "sobol", "asha", "pbt", NULL};
+
 /* Fewest digits that are unique among the trials of a sweep, and the same in every locale: the value becomes a
  * word of a command. */
 static void append_number(double v, dt_str *out)

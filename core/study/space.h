@@ -26,6 +26,7 @@ typedef struct dt_space {
 } dt_space;
 
 typedef enum dt_search { DT_SEARCH_GRID, DT_SEARCH_RANDOM, DT_SEARCH_SOBOL, DT_SEARCH_ASHA, DT_SEARCH_PBT } dt_search;
+extern const char *const dt_search_names[]; /* by number; NULL ends it */
 
 /* The value at u in [0, 1): of a range in equal steps of its (logarithmic) scale, integers with equal probability. */
 void dt_parameter_append_value(const dt_parameter *p, double u, dt_str *out);

@@ -328,8 +328,7 @@ static dt_status read_arguments(const dt_document *d, dt_sweep *s)
 
 static dt_status read_all(dt_sweep *s)
 {
-    static const char *const searches[] = {"grid", "random", "sobol", "asha", "pbt", NULL}, *const goals[] = {
-                                                                                                "max", "min", NULL};
+    static const char *const goals[] = {"max", "min", NULL};
     const dt_document *d = &s->document;
     uint32_t search = DT_SEARCH_RANDOM, goal = 2;
     int64_t seed = 1;
@@ -338,7 +337,7 @@ static dt_status read_all(dt_sweep *s)
         dt_words_addf(&s->identity, "%s = %s", d->item[i].path, d->item[i].text);
     }
     DT_TRY(read_arguments(d, s));
-    DT_TRY(read_choice(d, "search", searches, &search));
+    DT_TRY(read_choice(d, "search", dt_search_names, &search));
     DT_TRY(read_choice(d, "goal", goals, &goal));
     s->search = (dt_search)search;
     s->is_min = goal == 1;

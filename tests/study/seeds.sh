@@ -20,6 +20,9 @@ cp "$work/one/seed-1/meta.json" "$work/meta"
 expect 0 '"n":2' seeds 1,4 --run-dir "$work/one" --json
 cmp -s "$work/meta" "$work/one/seed-1/meta.json" || fail "a complete seed was trained again"
 [ -d "$work/one/seed-4" ] || fail "no seed 4"
+# its report is of the runs of all seeds
+expect 0 "one/report.html" "$dtrain" report "$work/one"
+grep -q "seed-4" "$work/one/report.html" || fail "no seed 4 in the report"
 expect 0 'interquartile mean' seeds 1..4 --run-dir "$work/one" --metric return/mean
 
 # an unknown last value is none, in place of which no earlier one and no other metric counts; it is reported

@@ -42,6 +42,15 @@ cmp -s "$work/whole" "$work/out" || fail "another table of a complete sweep"
 cmp -s "$work/out" "$work/one/summary.json" || fail "summary.json is not the table"
 expect 0 'best: trial' sweep asha one
 
+# --- its report: a line for each trial ---
+expect 0 'one/report.html' "$dtrain" report "$work/one"
+[ "$(grep -c '<polyline points=' "$work/one/report.html")" -eq 6 ] || fail "not a line for each of 6 trials"
+expect 2 'a report of its own' "$dtrain" report "$work/one" "$work/three" --out "$work/both.html"
+mkdir "$work/begun"
+cp "$work/one/study.json" "$work/begun"
+expect 2 'no table yet' "$dtrain" report "$work/begun"
+[ ! -e "$work/begun/report.html" ] || fail "a page without a table"
+
 # --- the others: complete trainings, which are those of dtrain run with the same values ---
 file grid <<END
 search = "grid";

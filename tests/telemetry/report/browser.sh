@@ -43,10 +43,20 @@ train b --plugin phase2_ppo --set env.id=env_traffic --set env_traffic.scenario=
     --set phase2_ppo.fragment=12 --set phase2_ppo.train_batch=24 --set data.batch=24 --set training.eval_interval=1 \
     --set evaluation.episodes=1
 "$dtrain" report "$work/a" "$work/b" --out "$work/both.html" -q >/dev/null || fail "the report of both"
+cat >"$work/sweep.cfg" <<'END'
+arguments = [ "--plugin", "phase2_ppo", "--set", "env.id=env_cartpole", "--set", "models.controller=controller_mlp",
+    "--set", "phase2_ppo.iterations=1", "--set", "phase2_ppo.train_batch=256", "--set", "training.eval_interval=1",
+    "--set", "evaluation.episodes=1", "--set", "evaluation.baselines=" ];
+metric = "return/mean"; goal = "max"; trials = 4;
+parameters = ( { key = "training.learning_rate"; min = 1e-4; max = 10; log = true; },
+               { key = "controller_mlp.hidden"; values = [ 8, 16 ]; } );
+END
+"$dtrain" sweep "$work/sweep.cfg" --run-dir "$work/sweep" -q >/dev/null 2>&1 || fail "the sweep"
+"$dtrain" report "$work/sweep" -q >/dev/null || fail "the report of the sweep"
 "$dtrain" render "$work/b" --out "$work/film.html" -q >/dev/null 2>&1 || fail "the film"
 
 for scheme_name in light dark; do
-    for page in "$work/a/report.html" "$work/b/report.html" "$work/both.html" "$work/film.html"; do
+    for page in "$work/a/report.html" "$work/b/report.html" "$work/both.html" "$work/film.html" "$work/sweep/report.html"; do
         for try in 1 2 3 4 5; do # without a screen the browser draws frames when it likes, now and then none at all
             open_page $scheme_name "$page"
             ! grep -q "plays false" "$work/found" || [ "$try" = 5 ] || continue
@@ -69,6 +79,7 @@ for scheme_name in light dark; do
                     says "$width zooms true true true true true true"
                     [ $width = 360 ] || says "$width plays true Play true"
                     ;;
+                *sweep*) ;;
                 *) says "$width pointer true"; says "$width leaves true"; says "$width readable true true" ;;
             esac
         done
