@@ -58,7 +58,8 @@ import: text features map store hdf5 inspect
 export: store hdf5
 foresight:
 panels:
-verbs: store import export inspect
+verbs: store import export inspect roadnet
+roadnet: text
 '
 # foreign headers and the only places that may see them
 foreign='

@@ -9,7 +9,6 @@
 #define SPEED_LEAST 0.1 /* m/s; 0: closed */
 #define SPEED_MOST  200 /* m/s */
 #define PLACE_MOST  1e8 /* m, of a point; earth measures less */
-#define INSIDE_MOST 1e3 /* m, of a lane inside a junction */
 #define LANES_MOST  64  /* of an edge */
 #define NOTES_MOST  64  /* kinds of elements left out that are distinguished; every one is compared with all of them */
 
@@ -159,7 +158,7 @@ static dt_status read_lane(netfile *f, xml *x, const file_edge *e, file_lane *l)
     const char *text;
     DT_TRY_H(xml_need(x, "length", &text));
     DT_TRY_H(xml_need(x, "speed", &text));
-    DT_TRY_H(xml_number(x, "length", 0, 0, e->is_inside ? INSIDE_MOST : LENGTH_MOST, &l->length));
+    DT_TRY_H(xml_number(x, "length", 0, 0, LENGTH_MOST, &l->length));
     DT_TRY_H(xml_number(x, "speed", 0, 0, SPEED_MOST, &l->speed));
     if (l->speed > 0 && l->speed < SPEED_LEAST) {
         return DT_FAIL_H(f->h, DT_EDATA, XML_AT "speed %g is neither 0 (closed) nor at least %g", XML_HERE(x), l->speed,

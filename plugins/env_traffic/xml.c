@@ -274,6 +274,13 @@ static dt_status parse_document(reader *r)
         }
         DT_TRY_H(fill_buffer(r, room, &n));
         if (XML_ParseBuffer(r->parser, n, n == 0) != XML_STATUS_OK) {
+            if (r->status == DT_OK && r->x.element == NULL) {
+                return DT_FAIL_H(h, DT_EDATA,
+                                 "%s:%d: not XML: %s; networks and demand of CityFlow or the City Brain Challenge are "
+                                 "converted first: dtrain data convert ROADNET FLOW --out PREFIX",
+                                 r->x.path, (int)XML_GetCurrentLineNumber(r->parser),
+                                 XML_ErrorString(XML_GetErrorCode(r->parser)));
+            }
             return r->status != DT_OK ? r->status
                                       : DT_FAIL_H(h, DT_EDATA, "%s:%d: not well-formed XML: %s", r->x.path,
                                                   (int)XML_GetCurrentLineNumber(r->parser),

@@ -53,6 +53,8 @@ plugins_traffic_libdttraffic_la_SOURCES = \
 	plugins/traffic/hdf5/open_module.c \
 	plugins/traffic/export/export_hdf5.c plugins/traffic/export/export_hdf5.h plugins/traffic/export/export_table.c \
 	plugins/traffic/export/export_table.h \
+	plugins/traffic/roadnet/citybrain.c plugins/traffic/roadnet/cityflow.c plugins/traffic/roadnet/roadnet.c \
+	plugins/traffic/roadnet/roadnet.h plugins/traffic/roadnet/roadnet_write.c \
 	plugins/traffic/inspect/inspect.c plugins/traffic/inspect/inspect.h plugins/traffic/inspect/normalisation.c \
 	plugins/traffic/inspect/normalisation.h plugins/traffic/inspect/on_lanes.c plugins/traffic/inspect/on_lanes.h \
 	plugins/traffic/inspect/survey.c plugins/traffic/inspect/survey.h \

@@ -51,7 +51,8 @@ EXTRA_DIST += tests/fixtures/sumo/allway.net.xml tests/fixtures/sumo/cross.net.x
 	tests/fixtures/sumo/rbl.net.xml \
 	tests/fixtures/sumo/tee.net.xml
 EXTRA_DIST += tests/env_traffic/flows.py tests/fixtures/sumo/flows.txt
-dt_whole_run_scripts += tests/env_traffic/flows.sh
+dt_whole_run_scripts += tests/env_traffic/convert.sh tests/env_traffic/flows.sh
+EXTRA_DIST += tests/fixtures/cityflow/flow.json tests/fixtures/cityflow/roadnet.json
 dt_tests += tests/env_traffic/test_history
 tests_env_traffic_test_history_SOURCES = tests/env_traffic/test_history.c tests/env_traffic/rig.h
 tests_env_traffic_test_history_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)

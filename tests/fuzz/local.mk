@@ -7,7 +7,7 @@ fuzz_store = tests/fuzz/store.h tests/fuzz/store_base.c tests/fuzz/store_edit.c 
 	tests/fuzz/store_windows.c $(trajectory_sources)
 fuzz_harnesses = tests/fuzz/fuzz_blocks.c tests/fuzz/fuzz_chunks.c tests/fuzz/fuzz_commonroad.c tests/fuzz/fuzz_config.c tests/fuzz/fuzz_csv.c \
 	tests/fuzz/fuzz_descriptor.c tests/fuzz/fuzz_elf.c tests/fuzz/fuzz_fcd.c tests/fuzz/fuzz_manifest.c \
-	tests/fuzz/fuzz_map.c tests/fuzz/fuzz_metrics.c tests/fuzz/fuzz_roads.c \
+	tests/fuzz/fuzz_map.c tests/fuzz/fuzz_metrics.c tests/fuzz/fuzz_roadnet.c tests/fuzz/fuzz_roads.c \
 	tests/fuzz/fuzz_net.c tests/fuzz/fuzz_npy.c tests/fuzz/fuzz_policy.c tests/fuzz/fuzz_rollouts.c tests/fuzz/fuzz_routes.c \
 	tests/fuzz/fuzz_safetensors.c tests/fuzz/fuzz_store.c tests/fuzz/fuzz_yaml.c
 # files are what an input says they are: no harness reads another one
@@ -31,7 +31,7 @@ fuzz_alone_cppflags = $(fuzz_cppflags) -DDT_FUZZ_ALONE
 fuzz_alone_ldflags = $(fuzz_ldflags) -fsanitize=fuzzer
 fuzz_programs = tests/fuzz/fuzz_blocks tests/fuzz/fuzz_chunks tests/fuzz/fuzz_commonroad tests/fuzz/fuzz_config tests/fuzz/fuzz_csv tests/fuzz/fuzz_descriptor \
 	tests/fuzz/fuzz_elf tests/fuzz/fuzz_fcd tests/fuzz/fuzz_manifest tests/fuzz/fuzz_map tests/fuzz/fuzz_metrics tests/fuzz/fuzz_net tests/fuzz/fuzz_npy \
-	tests/fuzz/fuzz_policy tests/fuzz/fuzz_roads tests/fuzz/fuzz_rollouts tests/fuzz/fuzz_routes tests/fuzz/fuzz_safetensors tests/fuzz/fuzz_store tests/fuzz/fuzz_yaml
+	tests/fuzz/fuzz_policy tests/fuzz/fuzz_roadnet tests/fuzz/fuzz_roads tests/fuzz/fuzz_rollouts tests/fuzz/fuzz_routes tests/fuzz/fuzz_safetensors tests/fuzz/fuzz_store tests/fuzz/fuzz_yaml
 EXTRA_PROGRAMS += $(fuzz_programs)
 
 tests_fuzz_fuzz_blocks_SOURCES = tests/fuzz/fuzz_blocks.c $(fuzz_shared)
@@ -104,6 +104,10 @@ tests_fuzz_fuzz_policy_CPPFLAGS = $(fuzz_alone_cppflags)
 tests_fuzz_fuzz_policy_LDFLAGS = $(fuzz_alone_ldflags)
 tests_fuzz_fuzz_policy_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
 
+tests_fuzz_fuzz_roadnet_SOURCES = tests/fuzz/fuzz_roadnet.c $(fuzz_shared)
+tests_fuzz_fuzz_roadnet_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_roadnet_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_roadnet_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
 tests_fuzz_fuzz_roads_SOURCES = tests/fuzz/fuzz_roads.c $(fuzz_shared)
 tests_fuzz_fuzz_roads_CPPFLAGS = $(fuzz_alone_cppflags)
 tests_fuzz_fuzz_roads_LDFLAGS = $(fuzz_alone_ldflags)

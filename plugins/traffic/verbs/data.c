@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain data import|inspect|export|merge|split|sample|cut`.
+ * `dtrain data import|inspect|export|merge|split|sample|cut|convert`.
  */
 #include <config.h>
 
@@ -15,6 +15,7 @@
 #include "traffic/export/export_hdf5.h"
 #include "traffic/import/import.h"
 #include "traffic/inspect/inspect.h"
+#include "traffic/roadnet/roadnet.h"
 #include "traffic/store/smooth.h"
 #include "traffic/store/cut.h"
 #include "traffic/store/merge_split.h"
@@ -433,6 +434,19 @@ static dt_status cut_store(const dt_host *h, const dt_verb_call *c)
     return write_store(c, cut_to);
 }
 
+/* ---- convert ----------------------------------------------------------------------------------------------------- */
+
+static dt_status convert_roads(const dt_host *h, const dt_verb_call *c)
+{
+    dt_str notes = {0};
+    const char *prefix = c->option(c, "out");
+    if (prefix[0] == '\0' || prefix[strlen(prefix) - 1] == '/') {
+        return DT_FAIL(DT_ECONFIG, "--out %s: the begin of two file names is needed, such as %snet", prefix, prefix);
+    }
+    const dt_status st = roadnet_convert(c->word[0], c->n_words > 1 ? c->word[1] : NULL, prefix, &notes);
+    return print_notes(c, st, &notes);
+}
+
 /* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
 #define OUT_STORE                                                                                                      \
@@ -451,6 +465,11 @@ static const dt_verb_option inspect_options[] = {
     {"out", "FILE.svg", "draw a scene into this file", 'o', 0, DT_COMPLETE_FILE, 0}, OPTIONS_END};
 static const dt_verb_option write_options[] = {OUT_STORE, OPTIONS_END};
 
+static const dt_verb_option convert_options[] = {{"out", "PREFIX",
+                                                  "write PREFIX.net.xml and, from a flow file, PREFIX.rou.xml", 'o',
+                                                  DT_VERB_OPTION_REQUIRED, DT_COMPLETE_FILE, 0},
+                                                 OPTIONS_END};
+
 static const char examples[] = "  dtrain data import recording/ --out stores/mine\n"
                                "  dtrain data import a_tracks.csv b_tracks.csv --out stores/both --jobs 2\n"
                                "  dtrain show import                 # every import.KEY for --set\n"
@@ -459,7 +478,8 @@ static const char examples[] = "  dtrain data import recording/ --out stores/min
                                "  dtrain data merge stores/a stores/b --out stores/both\n"
                                "  dtrain data split stores/both --out parts --set split.by=site\n"
                                "  dtrain data sample stores/both --out small --set sample.scenes=10\n"
-                               "  dtrain data cut stores/town --out regions --set cut.regions=4\n";
+                               "  dtrain data cut stores/town --out regions --set cut.regions=4\n"
+                               "  dtrain data convert roadnet.json flow.json --out town\n";
 
 enum { MOST = DT_VERB_MAX_WORDS, FILES = DT_COMPLETE_FILE, FOLDERS = DT_COMPLETE_FOLDER };
 static const dt_verb_form forms[] = {
@@ -470,12 +490,15 @@ static const dt_verb_form forms[] = {
     {"split", "STORE", "split a store into parts", write_options, FOLDERS, 1, 1, 0, split_store},
     {"sample", "STORE", "copy some scenes of a store", write_options, FOLDERS, 1, 1, 0, sample_store},
     {"cut", "STORE", "cut a store into regions of its area", write_options, FOLDERS, 1, 1, 0, cut_store},
+    {"convert", "ROADNET [FLOW]", "make files of SUMO of a road network of CityFlow or the City Brain Challenge",
+     convert_options, FILES, 1, 2, 0, convert_roads},
     {NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL}};
 
 const dt_verb dt_data_verb = {.struct_size = sizeof(dt_verb),
                               .name = "data",
                               .summary =
-                                  "import recordings into stores; inspect, export, merge, split, sample and cut stores",
+                                  "import recordings into stores; inspect, export, merge, split, sample and cut them; "
+                                  "convert road networks",
                               .examples = examples,
                               .forms = forms,
                               .sections = sections};
