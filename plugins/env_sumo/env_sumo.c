@@ -112,6 +112,11 @@ static const dt_option options[] = {
     DT_OPTION(config, starve_s, DT_OPT_F64, "180", "s", 1, 1e6, NULL, "longest wait for green that costs nothing"),
     DT_OPTION(config, radius_m, DT_OPT_F64, "50", "m", 0.1, 1e4, NULL,
               "radius of a vehicle's neighbourhood in the graph"),
+    DT_OPTION(config, max_signals, DT_OPT_I64, "0", "1", 0, 10000, NULL,
+              "places for signals, to share a policy between nets (env.mix); 0: as many as this net has"),
+    DT_OPTION(config, max_links, DT_OPT_I64, "0", "1", 0, 256, NULL,
+              "links in `greens` and `foes` (right_of_way), to share a policy between nets; 0: the maximum of this "
+              "net's signals"),
     DT_OPTION(config, max_phases, DT_OPT_I64, "0", "1", 0, 256, NULL,
               "choices of every agent, to share a model between nets; 0: the maximum of this net's signals"),
     DT_OPTION(config, max_lanes, DT_OPT_I64, "0", "1", 0, 256, NULL,

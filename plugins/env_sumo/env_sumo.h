@@ -36,7 +36,7 @@ typedef struct config {
     double decision_s, yellow_s, min_green_s, begin_s, end_s, step_s, teleport_s;
     double detection_m, near_m, starve_s, radius_m;
     double penetration, low_mps2, high_mps2, ttc_s, hard_mps2, history_s, history_hz;
-    int64_t max_phases, max_lanes, max_vehicles, agents, speed_mode;
+    int64_t max_signals, max_phases, max_lanes, max_links, max_vehicles, agents, speed_mode;
     uint8_t lane_actions, baseline, end_at_collision, right_of_way, outputs;
 } config;
 

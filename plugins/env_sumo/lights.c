@@ -151,6 +151,21 @@ static void store_program(const state *s, const sumo_signal *g, const agent *a, 
     k->n++;
 }
 
+static dt_status check_shared_sizes(const state *s)
+{
+    const struct {
+        const char *option;
+        int64_t shared, own;
+    } size[] = {{"max_signals", s->config.max_signals, s->n_agents}, {"max_links", s->config.max_links, s->most_links}};
+    for (size_t i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
+        if (size[i].shared > 0 && size[i].shared < size[i].own) {
+            return DT_FAIL_H(s->h, DT_ECONFIG, "env_sumo.%s = %lld: %s needs %lld", size[i].option,
+                             (long long)size[i].shared, s->config.sumocfg, (long long)size[i].own);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status find_agents(state *s)
 {
     const sumo_net *net = s->net;
@@ -192,6 +207,9 @@ static dt_status find_agents(state *s)
                          "control",
                          s->config.sumocfg, net->n_signals);
     }
+    DT_TRY_H(check_shared_sizes(s));
+    s->n_places = s->config.max_signals > s->n_places ? (uint32_t)s->config.max_signals : s->n_places;
+    s->L = s->config.max_links > s->L ? (uint32_t)s->config.max_links : s->L;
     s->n_phases = s->config.max_phases > 0 ? (uint32_t)s->config.max_phases : s->n_phases;
     s->n_lanes = s->config.max_lanes > 0 ? (uint32_t)s->config.max_lanes : s->most_lanes;
     s->L = s->most_links > s->L ? s->most_links : s->L;
@@ -263,19 +281,20 @@ static void make_ports(state *s)
 /* Which signal of the file each agent is, and what its phases show. */
 static dt_status name_places(state *s)
 {
-    const size_t P = s->n_phases;
-    DT_TRY_H(env_reserve(s, &s->place_name, s->n_agents, sizeof(*s->place_name)));
-    for (uint32_t k = 0; k < s->n_agents; k++) {
-        s->place_name[k] = s->net->signal[s->agent[k].signal].id;
+    const size_t P = s->n_phases, A = count_places(s);
+    DT_TRY_H(env_reserve(s, &s->place_name, A, sizeof(*s->place_name)));
+    for (size_t k = 0; k < A; k++) {
+        s->place_name[k] = k < s->n_agents ? s->net->signal[s->agent[k].signal].id : "";
     }
-    if (s->n_agents * P > DT_ENV_MAX_CHOICES_SHOWN) {
+    if (A * P > DT_ENV_MAX_CHOICES_SHOWN) {
         return DT_OK;
     }
-    DT_TRY_H(env_reserve(s, &s->shown, s->n_agents * P, sizeof(*s->shown)));
-    for (uint32_t k = 0; k < s->n_agents; k++) {
-        const agent *a = &s->agent[k];
+    DT_TRY_H(env_reserve(s, &s->shown, A * P, sizeof(*s->shown)));
+    for (size_t k = 0; k < A; k++) {
+        const agent *a = &s->agent[k < s->n_agents ? k : 0];
         for (uint32_t p = 0; p < P; p++) {
-            s->shown[k * P + p] = p < a->n_phases ? s->net->signal[a->signal].state[a->state_of_phase[p]] : "";
+            s->shown[k * P + p] =
+                k < s->n_agents && p < a->n_phases ? s->net->signal[a->signal].state[a->state_of_phase[p]] : "";
         }
     }
     return DT_OK;

@@ -139,7 +139,8 @@ typedef struct state {
     int64_t episodes, stuck_episodes, stuck; /* finished; with vehicles that were stuck; these */
     void (*each)(void *user);                /* called after each step; NULL: nothing is */
     void *each_user;
-    uint32_t n_heads, n_agents, n_signals, substeps; /* agents are n_signals signals, then places of vehicles */
+    /* agents are n_signals signals, then places of vehicles, then those where none ever is (max_signals) */
+    uint32_t n_heads, n_agents, n_signals, substeps;
 } state;
 
 enum { KEEP, LEFT, RIGHT, N_SIDES };
@@ -210,15 +211,32 @@ static dt_status create_for_vehicles(state *s)
     return s->config.history_s > 0 ? create_past(s) : DT_OK;
 }
 
+/* Sizes that nets share, in place of one of this net. */
+static dt_status raise_size(const state *s, const char *option, int64_t shared, int32_t *own)
+{
+    if (shared > 0 && shared < *own) {
+        return DT_FAIL_H(s->h, DT_ECONFIG, "env_traffic.%s = %lld: %s needs %d", option, (long long)shared,
+                         s->config.scenario == SCENARIO_NET ? s->config.net_file : "the scenario", (int)*own);
+    }
+    *own = shared > 0 ? (int32_t)shared : *own;
+    return DT_OK;
+}
+
 static dt_status create_for_signals(state *s)
 {
-    const net *n = &s->sim.net;
+    net *n = &s->sim.net;
+    const config *c = &s->config;
+    int32_t places = n->n_signals;
     if (n->n_signals == 0) {
         return DT_FAIL_H(s->h, DT_ECONFIG, "env_traffic: %s has no signals for control = \"%s\"", s->config.net_file,
                          traffic_controls[s->config.control]);
     }
     s->n_signals = (uint32_t)n->n_signals;
-    s->n_agents += s->n_signals;
+    DT_TRY_H(raise_size(s, "max_signals", c->max_signals, &places));
+    DT_TRY_H(raise_size(s, "max_phases", c->max_phases, &n->most_phases));
+    DT_TRY_H(raise_size(s, "max_lanes", c->max_lanes, &n->most_slots));
+    DT_TRY_H(raise_size(s, "max_links", c->max_links, &n->most_numbers));
+    s->n_agents += (uint32_t)places;
     snprintf(s->phases_dims, sizeof(s->phases_dims), "A %d %d", (int)n->most_phases, N_SIGNAL_COLUMNS);
     DT_TRY_H(formulas_read(s->h, "env_traffic", traffic_reward_text(&s->config), s->config.observation, &s->reward,
                            &s->row));
@@ -374,7 +392,7 @@ static void observe_past(state *s, const dt_env_io *io)
 {
     void *const *obs = io->obs + s->past_port;
     int32_t *who = obs[PORT_AGENT_SEQ];
-    for (size_t k = 0; k < PAST_WHO * (size_t)s->n_signals; k++) {
+    for (size_t k = 0; k < PAST_WHO * (size_t)s->n_agents; k++) {
         who[k] = NET_NONE;
     }
     const history_view view = {
@@ -396,7 +414,7 @@ static dt_status observe_places(state *s, const dt_env_io *io)
                              .col = io->obs[PORT_COL],
                              .agent_node = agent_node + first,
                              .size = io->size};
-    for (size_t k = 0; k < first; k++) {
+    for (size_t k = 0; k < s->n_agents; k++) { /* those of vehicles follow */
         agent_node[k] = NET_NONE;
     }
     DT_TRY_H(observe_graph(m, s->features, s->frame, &view));

@@ -36,6 +36,7 @@ enum { COST_COLLISIONS, COST_TTC, COST_HARD_BRAKING, COST_CONFLICTING_GREENS, CO
 typedef struct traffic_config {
     uint32_t scenario, control, model, arrivals;
     int64_t vehicles, lanes, rows, cols, max_vehicles, agents, levels;
+    int64_t max_signals, max_phases, max_lanes, max_links; /* 0: those of the net */
     double length_m, ramp_m, limit_mps;
     double flow_vph, ramp_vph, left_share, right_share;
     double jitter_m;

@@ -2,8 +2,8 @@
 dt_whole_run_scripts += tests/plugins/template.sh
 dt_scripts += tests/plugins/ipp.sh
 dt_whole_run_scripts += tests/plugins/sumo_outside.sh
-dt_scripts += tests/plugins/formulas.sh tests/plugins/transfer.sh
-tests/plugins/ipp.log tests/plugins/sumo_outside.log tests/plugins/formulas.log tests/plugins/transfer.log: dtrain $(plugin_LTLIBRARIES)
+dt_scripts += tests/plugins/formulas.sh tests/plugins/transfer.sh tests/plugins/nets.sh
+tests/plugins/ipp.log tests/plugins/sumo_outside.log tests/plugins/formulas.log tests/plugins/transfer.log tests/plugins/nets.log: dtrain $(plugin_LTLIBRARIES)
 dt_whole_run_scripts += tests/plugins/env_gym.sh tests/plugins/env_gym_real.sh
 EXTRA_DIST += tests/plugins/gym.inc tests/fixtures/gym/worlds.py
 tests/plugins/env_gym.log tests/plugins/env_gym_real.log: dtrain $(plugin_LTLIBRARIES) gym-of-build

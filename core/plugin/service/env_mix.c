@@ -79,11 +79,30 @@ static dt_status fail_specs_differ(const dt_env *e, const dt_env_spec *spec)
     return memcmp(&was, &is, sizeof(was)) == 0 ? DT_OK : DT_FAIL(DT_ECONFIG, "a step of %g s instead of %g s", is, was);
 }
 
+/* Options by which nets of different sizes get the same ones: "max_signals" of an environment and those like it. */
+static void append_sizes(const dt_component *c, dt_str *out)
+{
+    for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
+        if (strncmp(o->name, "max_", 4) == 0 && strcmp(o->dfl, "0") == 0) {
+            dt_str_addf(out, "%s%s.%s", out->bytes > 0 ? ", " : "", c->id, o->name);
+        }
+    }
+}
+
 dt_status dt_env_mix_compare(const dt_env *e, uint32_t number, const dt_env_spec *spec)
 {
-    return fail_specs_differ(e, spec) < 0 ? DT_CONTEXT(DT_ECONFIG, "env.mix: %s must match %s, the first one",
-                                                       e->mix[number % e->n_mix].text, e->mix[0].text)
-                                          : DT_OK;
+    const dt_env_entry *x = &e->mix[number % e->n_mix], *first = &e->mix[0];
+    dt_str sizes = {0};
+    if (fail_specs_differ(e, spec) == DT_OK) {
+        return DT_OK;
+    }
+    if (x->comp == first->comp) {
+        append_sizes(&x->comp->desc, &sizes);
+    }
+    const dt_status st = DT_CONTEXT(DT_ECONFIG, "env.mix: %s must match %s, the first one%s%s", x->text, first->text,
+                                    sizes.bytes > 0 ? "; give both the larger size by " : "", dt_str_text(&sizes));
+    dt_str_fini(&sizes);
+    return st;
 }
 
 dt_status dt_env_mix_compare_evaluation(const dt_env *e, const dt_env_spec *spec)
