@@ -10,4 +10,4 @@ clean-wheel:
 	rm -rf wheel.dir dist
 EXTRA_DIST += bench/python/cartpole.py python/README.md python/pyproject.toml python/tag.py python/wheel.sh python/dtrain/__init__.py \
 	python/dtrain/__main__.py python/dtrain/_native.py python/dtrain/gym.py python/dtrain/_spaces.py \
-	python/dtrain/envs.py python/dtrain/parallel.py python/dtrain/policy.py python/dtrain/runs.py
+	python/dtrain/envs.py python/dtrain/parallel.py python/dtrain/policy.py python/dtrain/runs.py python/dtrain/weights.py

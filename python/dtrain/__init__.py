@@ -5,8 +5,8 @@ from ._build import __version__
 
 _WHERE = {
     "Error": "_native", "ConfigError": "_native", "NotFound": "_native", "environments": "_native",
-    "Policy": "policy", "run": "runs", "load_run": "runs", "Run": "runs", "load_weights": "runs",
-    "save_weights": "runs", "to_state_dict": "runs",
+    "Policy": "policy", "run": "runs", "load_run": "runs", "Run": "runs", "load_weights": "weights",
+    "save_weights": "weights", "from_state_dict": "weights", "to_state_dict": "weights",
     "parallel_env": "parallel", "ParallelEnv": "parallel",
     "make": "envs", "make_vec": "envs", "Env": "envs", "VectorEnv": "envs",
 }

@@ -3,7 +3,6 @@
 
 import json
 import os
-import struct
 import subprocess
 import tempfile
 
@@ -11,9 +10,8 @@ import numpy as np
 
 from .__main__ import program
 from ._native import STATUS, ConfigError, Error, NotFound, option_text
+from .weights import load_weights
 
-_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1",
-          "BOOL": "?"}
 _EXITS = {2: "DT_ECONFIG", 3: "DT_EPLUGIN", 4: "DT_EDATA", 7: "DT_EDIVERGED"}
 
 
@@ -141,49 +139,3 @@ def _column(values):
     if any(isinstance(v, (str, list, dict)) for v in values):
         return np.array(values, object)
     return np.array([np.nan if v is None else v for v in values], np.float64)
-
-
-def load_weights(path):
-    """Name to array of a safetensors file."""
-    with open(path, "rb") as f:
-        data = f.read()
-    try:
-        n = struct.unpack_from("<Q", data)[0]
-        header = json.loads(data[8:8 + n])
-        header.pop("__metadata__", None)
-        out = {}
-        for name, t in header.items():
-            begin, end = t["data_offsets"]
-            raw = data[8 + n + begin:8 + n + end]
-            if t["dtype"] == "BF16":
-                flat = (np.frombuffer(raw, "<u2").astype(np.uint32) << 16).view(np.float32)
-            else:
-                flat = np.frombuffer(raw, _TYPES[t["dtype"]]).copy()
-            out[name] = flat.reshape(t["shape"])
-        return out
-    except (struct.error, ValueError, KeyError, TypeError) as e:
-        raise Error(f"{os.fspath(path)} is not a whole safetensors file: {e}", "DT_EDATA") from e
-
-
-def save_weights(weights, path):
-    """Writes a safetensors file for run(init_from=path). weights: name to array, or the state_dict of a PyTorch module
-    with the names that load_run(...).weights() has."""
-    header, parts, at = {}, [], 0
-    for name, value in sorted(weights.items()):
-        if hasattr(value, "detach"):
-            value = value.detach().cpu().numpy()
-        a = np.asarray(value, np.float32)
-        header[name] = {"dtype": "F32", "shape": list(a.shape), "data_offsets": [at, at + a.nbytes]}
-        parts.append(np.ascontiguousarray(a).tobytes())
-        at += a.nbytes
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + b"".join(parts))
-
-
-def to_state_dict(weights):
-    """Weights as PyTorch tensors; torch is imported here."""
-    import torch
-
-    return {name: torch.from_numpy(np.array(a)) for name, a in weights.items()}

@@ -14,6 +14,7 @@ expect 0 "False" "$python" -c 'import sys, dtrain, dtrain.__main__; print("gymna
 
 mkdir "$work/runs" && cd "$work/runs" || exit 1
 expect 0 "" "$python" "$src/tests/python/runs.py"
+expect 0 "" "$python" "$src/tests/python/states.py"
 ! "$python" -c 'import pettingzoo' 2>/dev/null || expect 0 "" "$python" "$src/tests/python/parallel.py"
 
 # the page of the package

@@ -3,4 +3,4 @@
 dt_doc_scripts += tests/python/envs.sh
 dt_long_scripts += tests/python/wheel.sh
 tests/python/envs.log: dtrain libdtrain-env.la libdtrain-policy.la $(plugin_LTLIBRARIES)
-EXTRA_DIST += tests/python/python.inc tests/python/envs.py tests/python/runs.py tests/python/parallel.py
+EXTRA_DIST += tests/python/python.inc tests/python/envs.py tests/python/runs.py tests/python/states.py tests/python/parallel.py
