@@ -8,6 +8,8 @@ dist_example_DATA = examples/bars.c examples/bars.cu examples/drive_env_traffic.
 	examples/safe-merging.cfg examples/sumo-signals.cfg
 examplesweepdir = $(exampledir)/sweeps
 dist_examplesweep_DATA = examples/sweeps/cartpole.cfg
+examplepythondir = $(exampledir)/python
+dist_examplepython_DATA = examples/python/cleanrl_ppo.py examples/python/stable_baselines3_ppo.py examples/python/torchrl_ppo.py
 exampledatadir = $(exampledir)/data
 dist_exampledata_DATA = examples/data/drive.csv examples/data/make.sh examples/data/town.net.xml \
 	examples/data/town.rou.xml examples/data/town.sumocfg

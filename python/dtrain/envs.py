@@ -5,11 +5,18 @@ import os
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.utils.seeding import np_random
 from gymnasium.vector.utils import batch_space
 
 from ._native import ConfigError, Error, Worlds
 from ._spaces import Arrays, action_space, observation_space, select
+
+try:
+    from gymnasium.vector import AutoresetMode
+except ImportError:  # before 1.1
+    from enum import Enum
+
+    AutoresetMode = Enum("AutoresetMode", {"NEXT_STEP": "NextStep", "SAME_STEP": "SameStep", "DISABLED": "Disabled"})
 
 
 class VectorEnv(gymnasium.vector.VectorEnv):
@@ -23,6 +30,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
     """
 
     metadata = {"render_modes": []}
+    closed, viewer, is_vector_env = False, None, True  # the __init__ of Gymnasium 0.29 sets them
 
     def __init__(self, env, num_envs=1, *, options=None, seed=None, ports=None, threads=None,
                  autoreset_mode=AutoresetMode.NEXT_STEP, copy=True, agents=None, render_mode=None):
@@ -64,7 +72,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         if seed is None and self._is_fresh:
             seed = self._first_seed if self._first_seed is not None else int(np.random.SeedSequence().entropy % 2**62)
         if isinstance(seed, (int, np.integer)):
-            super().reset(seed=int(seed))
+            self._np_random, self._np_random_seed = np_random(int(seed))
             seed = [int(seed) + i for i in range(self.num_worlds)]
         if seed is not None:
             if len(seed) != self.num_worlds:
