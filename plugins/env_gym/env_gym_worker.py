@@ -136,6 +136,9 @@ def check_kwargs(fn, kwargs, what):
 
 def make_gymnasium(name, kwargs, path):
     gymnasium = import_module("gymnasium", path)
+    module, _, name = name.rpartition(":")
+    if module:
+        import_module(module, path)  # which registers its environments
     try:
         spec = gymnasium.spec(name)
         entry = spec.entry_point

@@ -25,6 +25,12 @@ expect 0 "" "$dtrain" $ppo $gym --set env_gym.id=Pendulum-v1 --set env_gym.kwarg
 expect 0 "" "$dtrain" $ppo $gym --set env_gym.id=FrozenLake-v1 --run-dir "$work/lake"
 expect 0 "" "$dtrain" $ppo $gym --set env_gym.id=worlds:Parts --run-dir "$work/parts"
 expect 0 "" "$dtrain" $ppo $gym --set env_gym.id=worlds:Crowd --run-dir "$work/crowd"
+cat >"$work/registers.py" <<'END'
+import gymnasium
+gymnasium.register("tests/Pole-v0", "gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=50)
+END
+expect 0 "" "$dtrain" $ppo $gym --set env_gym.id=registers:tests/Pole-v0 --set "env_gym.path=$work" --run-dir "$work/pole"
+expect 2 "nowhere is not found by $python" "$dtrain" $ppo $gym --set env_gym.id=nowhere:tests/Pole-v0 --run-dir "$work/wrong"
 expect 2 "CartPole" "$dtrain" $ppo $gym --set env_gym.id=CartPole-v999 --run-dir "$work/wrong"
 expect 2 'takes no "foo"' "$dtrain" $ppo $gym --set env_gym.id=CartPole-v1 --set env_gym.kwargs=foo=1 --run-dir "$work/wrong"
 expect 3 "its space declares uint8" "$dtrain" $ppo $gym --set env_gym.id=worlds:Kinds --run-dir "$work/wrong"
