@@ -126,8 +126,11 @@ class Leaf:
     def check_type(self, v):
         """v: an array whose dtype is not the declared one. Rounding is accepted, other kinds of numbers are not."""
         if not (np.can_cast(v.dtype, self.np_dtype, "same_kind") or (v.dtype.kind in "biu" and self.np_dtype.kind in "iu")):
-            raise Refused("plugin", "%s is %s, its space declares %s; convert it in the environment or with "
-                          "gymnasium.wrappers.TransformObservation" % (self.what, v.dtype, self.np_dtype))
+            self.refuse_type(v.dtype)
+
+    def refuse_type(self, dtype):
+        raise Refused("plugin", "%s is %s, its space declares %s; convert it in the environment or with "
+                      "gymnasium.wrappers.TransformObservation" % (self.what, dtype, self.dtype))
 
     def check_shape(self, shape):
         if tuple(shape) != self.shape:
@@ -189,6 +192,8 @@ class Leaf:
             v = numbers(v)
             if len(v) != self.size:
                 raise Refused("plugin", "%s has %d values, its space declares %d" % (self.what, len(v), self.size))
+            if "int" in self.dtype and float in map(type, v):
+                self.refuse_type("float")
             if self.checks:
                 self.check_range(v, note)
             scale = self.scale if out.format == "f" else 1

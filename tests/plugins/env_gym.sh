@@ -53,9 +53,24 @@ expect 0 "" "$dtrain" $ppo $gym --set env_gym.id=worlds:Crowd --run-dir "$work/c
 expect 0 "" "$dtrain" --plugin phase_coma $gym --set env_gym.id=worlds:Crowd --max-steps 4 --run-dir "$work/coma"
 expect 0 "" "$dtrain" --plugin phase_sac $gym --set env_gym.id=worlds:Push --max-steps 4 --run-dir "$work/sac"
 expect 0 "" "$dtrain" --plugin phase_ddpg $gym --set env_gym.id=worlds:Push --max-steps 4 --run-dir "$work/ddpg"
-expect 0 "" "$dtrain" --plugin phase3_constrained $gym --set env_gym.id=worlds:Walk --set env_gym.costs=cost \
-    --set env_gym.kwargs=steps=8 --set data.batch=16 --set phase3_constrained.iterations=1 --set phase3_constrained.train_batch=64 \
-    --set phase3_constrained.fragment=16 --set phase3_constrained.limits=cost:0.5 --run-dir "$work/limited"
+
+# --- costs, as a value of their own or in info as with Safety-Gymnasium: the limit holds, and is reported ---
+mean_cost() { # FOLDER LIMIT, more options: of the last 12 rounds, in hundredths
+    folder=$1 limit=$2
+    shift 2
+    expect 0 "" "$dtrain" --plugin phase3_constrained $gym --set env_gym.id=worlds:Hazard --set env_gym.costs=cost \
+        --set phase3_constrained.limits=cost:$limit --set phase3_constrained.iterations=24 --threads 1 \
+        --set phase3_constrained.train_batch=128 --set phase3_constrained.fragment=32 --set phase3_constrained.sgd_epochs=4 \
+        --set data.batch=64 --set training.learning_rate=0.01 --run-dir "$work/$folder" "$@"
+    cost=$(sed -n 's/.*"costs\/cost":\([0-9.]*\).*/\1/p' "$work/$folder/metrics.jsonl" | tail -n 12 |
+        awk '{ sum += $1 } END { printf "%d", NR == 12 ? 100 * sum / NR : -1 }')
+}
+mean_cost limited 1
+[ "$cost" -gt 40 ] && [ "$cost" -lt 140 ] || fail "limit 1: cost $cost / 100"
+grep -q '"limits/cost":1,' "$work/limited/metrics.jsonl" || fail "the limit is not in the metrics"
+expect 0 '"limits":{"cost":1}' "$dtrain" eval --checkpoint "$work/limited" --trust-plugins --json --seeds 1
+mean_cost free 100 --set env_gym.kwargs=inside=true
+[ "$cost" -gt 300 ] || fail "no limit: cost $cost / 100"
 
 # --- images stay bytes up to the graph; one result for all threads and ranks, and resumed ---
 conv="--set models.controller=controller_conv --set env_gym.ports=images --set controller_conv.hidden=16"
@@ -119,10 +134,15 @@ printf '\177ELF\002\001\001\000\000\000\000\000\000\000\000\000\002\000\363\000\
 head -c 200 /dev/zero >>"$work/riscv"
 chmod +x "$work/riscv"
 refuse 5 "another architecture" $walk --set "env_gym.interpreter=$work/riscv"
+printf '#!/bin/sh\nexec "%s" -S "$@"\n' "$python" >"$work/bare" # without packages
+chmod +x "$work/bare"
+refuse 5 "-m pip install gymnasium" --set env_gym.id=CartPole-v1 --set env_gym.interpreter="$work/bare"
 refuse 5 "ended with code 1" $walk --set env_gym.interpreter=/bin/false
 refuse 3 "has 3 values" --set env_gym.id=worlds:Faulty --set env_gym.kwargs=fault=shape
 refuse 3 "outside of the declared range" --set env_gym.id=worlds:Faulty --set env_gym.kwargs=fault=range \
     --set env_gym.bounds=error
+refuse 3 "its space declares uint8" --set env_gym.id=worlds:Kinds
+refuse 3 "its space declares uint8" --set env_gym.id=worlds:Kinds --set env_gym.interpreter="$work/bare"
 refuse 3 "step returned" --set env_gym.id=worlds:Faulty --set env_gym.kwargs=fault=four
 refuse 1 "env.restarts" --set env_gym.id=worlds:Faulty --set env_gym.kwargs=fault=raise
 grep -q "a fault" "$work/err" || fail "no exception in the message"
