@@ -462,7 +462,7 @@ static dt_status spec(const void *self, dt_env_spec *out)
                                           "never_inserted",  "collisions",    "emergency_braking",
                                           "emergency_stops", "teleported",    "conflicting_greens",
                                           "longest_red_s",   "most_vehicles", "stuck",
-                                          "mean_speed_mps",  "flow_vph"};
+                                          "mean_speed_mps",  "flow_vph",      "travel_time_s"};
     state *s = (state *)(uintptr_t)self;
     out->obs = s->port;
     out->n_obs = s->n_ports;
@@ -567,7 +567,8 @@ static dt_status write_metrics(state *s, const dt_env_io *io)
                           t->most_vehicles,
                           t->stuck,
                           m.speed_mps,
-                          3600 * m.finished / (s->time_s - s->begin_s)};
+                          3600 * m.finished / (s->time_s - s->begin_s),
+                          m.travel_time_s};
     memcpy(io->metric, all, sizeof(all));
     return DT_OK;
 }
@@ -623,6 +624,7 @@ static const char *const results[] = {
     "metrics/longest_red_s||s|lower|that a waiting lane had no green",
     "metrics/most_vehicles||vehicles||maximum on the roads simultaneously",
     "metrics/stuck||vehicles|lower|most that stood over 300 s; gridlock",
+    "metrics/travel_time_s||s|lower|of all that were due, to the end at most: CityFlow's average travel time",
     "metrics/mean_speed_mps||m/s|higher|",
     "metrics/flow_vph||vehicles/h|higher|that arrived",
     "costs/conflicting_greens||s||with two conflicting links at major green",

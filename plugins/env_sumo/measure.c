@@ -51,6 +51,7 @@ void measure(const sumo_result *r, double end_s, measures *out)
     out->never_inserted = r->n_late;
     out->demand = n + out->never_inserted;
     out->strict_delay_s = (lost + late + outside) / out->demand;
+    out->travel_time_s = (out->trip_time_s + late + outside) / out->demand;
     out->resco_delay_s = (lost + late + resco) / (n + n_resco);
     out->speed_mps = way / out->trip_time_s;
     out->trip_time_s /= n; /* NAN without vehicles */

@@ -95,6 +95,7 @@ enum {
     METRIC_CONFLICTING_GREENS,
     METRIC_LONGEST_RED,
     METRIC_STUCK,
+    METRIC_TRAVEL_TIME,
     N_METRICS
 };
 static const char *const metric_names[N_METRICS] = {[METRIC_STRICT_DELAY] = "strict_delay_s",
@@ -110,7 +111,8 @@ static const char *const metric_names[N_METRICS] = {[METRIC_STRICT_DELAY] = "str
                                                     [METRIC_EMERGENCY_BRAKES] = "emergency_brakes",
                                                     [METRIC_CONFLICTING_GREENS] = "conflicting_greens",
                                                     [METRIC_LONGEST_RED] = "longest_red_s",
-                                                    [METRIC_STUCK] = "stuck"};
+                                                    [METRIC_STUCK] = "stuck",
+                                                    [METRIC_TRAVEL_TIME] = "travel_time_s"};
 
 typedef struct state {
     const dt_host *h;
@@ -546,6 +548,7 @@ static void write_metrics(const sim *m, double *out)
     out[METRIC_CONFLICTING_GREENS] = (double)t->conflicting;
     out[METRIC_LONGEST_RED] = t->red_s;
     out[METRIC_STUCK] = (double)t->stuck;
+    out[METRIC_TRAVEL_TIME] = due > 0 ? sim_travel(m) / due : NAN;
 }
 
 /* Reward and costs of the lane of a junction in one step of the simulation. */
@@ -707,26 +710,28 @@ static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api),
                                    .set_observer = set_watcher,
                                    .labels = &dt_traffic_labels};
 
-static const char *const results[] = {"metrics/strict_delay_s||s|lower|time lost per vehicle, with those not inserted",
-                                      "metrics/trip_time_s||s|lower|of vehicles that arrived",
-                                      "metrics/waiting_s||s|lower|standing, per vehicle",
-                                      "metrics/queue||vehicles|lower|standing, mean over steps",
-                                      "metrics/mean_speed_mps||m/s|higher|",
-                                      "metrics/flow_vph||vehicles/h|higher|that arrived",
-                                      "metrics/demand||vehicles||that were due",
-                                      "metrics/finished||vehicles|higher|that arrived",
-                                      "metrics/never_inserted||vehicles|lower|due, without room to enter",
-                                      "metrics/collisions||collisions|lower|",
-                                      "metrics/emergency_brakes||events|lower|",
-                                      "metrics/conflicting_greens||events|lower|greens of links that cross",
-                                      "metrics/longest_red_s||s|lower|that a waiting lane had no green",
-                                      "metrics/stuck||vehicles|lower|most that stood over 300 s; gridlock",
-                                      "costs/collisions||collisions||that an agent was in",
-                                      "costs/time_to_collision||steps||with a time to collision below ttc_s",
-                                      "costs/hard_braking||steps||braking harder than hard_mps2",
-                                      "costs/conflicting_greens||pairs||shown simultaneously, times steps",
-                                      "costs/starvation||lanes||waiting over starvation_s, times steps",
-                                      NULL};
+static const char *const results[] = {
+    "metrics/strict_delay_s||s|lower|time lost per vehicle, with those not inserted",
+    "metrics/trip_time_s||s|lower|of vehicles that arrived",
+    "metrics/waiting_s||s|lower|standing, per vehicle",
+    "metrics/queue||vehicles|lower|standing, mean over steps",
+    "metrics/mean_speed_mps||m/s|higher|",
+    "metrics/flow_vph||vehicles/h|higher|that arrived",
+    "metrics/demand||vehicles||that were due",
+    "metrics/finished||vehicles|higher|that arrived",
+    "metrics/never_inserted||vehicles|lower|due, without room to enter",
+    "metrics/collisions||collisions|lower|",
+    "metrics/emergency_brakes||events|lower|",
+    "metrics/conflicting_greens||events|lower|greens of links that cross",
+    "metrics/longest_red_s||s|lower|that a waiting lane had no green",
+    "metrics/stuck||vehicles|lower|most that stood over 300 s; gridlock",
+    "metrics/travel_time_s||s|lower|of all that were due, to the end at most: CityFlow's average travel time",
+    "costs/collisions||collisions||that an agent was in",
+    "costs/time_to_collision||steps||with a time to collision below ttc_s",
+    "costs/hard_braking||steps||braking harder than hard_mps2",
+    "costs/conflicting_greens||pairs||shown simultaneously, times steps",
+    "costs/starvation||lanes||waiting over starvation_s, times steps",
+    NULL};
 
 static const void *extension(const char *id)
 {

@@ -335,6 +335,7 @@ int32_t place_insert(sim *s, int32_t lane, double x, double v, double due, int32
     s->n_vehicles++;
     s->sum.inserted++;
     s->sum.loss_s += s->elapsed_s - due;
+    s->sum.late_s += s->elapsed_s - due;
     /* on the ring every k-th vehicle is an agent, elsewhere it is drawn */
     const double p = s->c->penetration, i = (double)key;
     const int is_agent = s->c->scenario == SCENARIO_RING ? floor((i + 1) * p + 1e-9) > floor(i * p + 1e-9)

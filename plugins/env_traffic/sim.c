@@ -177,9 +177,10 @@ int64_t sim_waiting(const sim *s)
     return n;
 }
 
-double sim_delay(const sim *s)
+/* The wait up to now of vehicles that never entered. */
+static double wait_outside(const sim *s)
 {
-    double sum = s->sum.loss_s;
+    double sum = 0;
     for (int32_t k = 0; k < s->n_sources; k++) {
         const source *q = &s->source[k];
         const int32_t end = due_before_now(s, q);
@@ -188,4 +189,14 @@ double sim_delay(const sim *s)
         }
     }
     return sum;
+}
+
+double sim_delay(const sim *s)
+{
+    return s->sum.loss_s + wait_outside(s);
+}
+
+double sim_travel(const sim *s)
+{
+    return s->sum.late_s + s->sum.present_s + wait_outside(s);
 }

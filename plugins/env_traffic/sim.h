@@ -123,6 +123,7 @@ typedef struct source {
 /* Sums of an episode. */
 typedef struct tally {
     double loss_s;    /* of vehicles that entered: before they did, and on the road */
+    double late_s;    /* of those that entered, before they did */
     double waiting_s; /* standing on the road */
     double trip_s;    /* of those that finished */
     double speed_s;   /* sum of speed * dt */
@@ -216,6 +217,8 @@ double sim_gap_behind(const sim *s, int32_t lane, int32_t p, double *speed_p);
 int64_t sim_waiting(const sim *s); /* vehicles that are due and could not be inserted */
 /* Delay of the whole demand up to now, s: time loss, depart delay, and the wait of vehicles that never entered. */
 double sim_delay(const sim *s);
+/* Time since they were due of all that are due, up to now or their arrival, s. */
+double sim_travel(const sim *s);
 
 /* place.c: vehicles come to lanes and leave them */
 /* trip: of the plan, or NET_NONE. The front bumper is at x. NET_NONE: no room. */

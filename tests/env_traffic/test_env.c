@@ -20,7 +20,7 @@
 #include "dtrain/ext/scene.h"
 #include "dtrain/traffic/features.h"
 
-enum { COSTS = 5, METRICS = 14 };
+enum { COSTS = 5, METRICS = 15 };
 
 typedef struct rig {
     mock_host host;

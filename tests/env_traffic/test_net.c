@@ -196,6 +196,25 @@ static void test_due_in_the_last_second(void **test)
     rig_close(&r);
 }
 
+/* The time of all that are due, in the network or before it, is the sum of their number over time. */
+static void test_travel_time(void **test)
+{
+    sim_rig r;
+    open_corner(&r, (const char *const[]){"episode_s=200", "dt_s=0.5", "max_vehicles=5", NULL});
+    const tally *t = &r.sim.sum;
+    double sum = 0, due = 0, most_outside = 0;
+    for (int k = 0; k < 400; k++) {
+        sim_step(&r.sim);
+        due = (double)t->inserted + (double)sim_waiting(&r.sim);
+        sum += (due - (double)t->finished) * 0.5;
+        most_outside = fmax(most_outside, (double)sim_waiting(&r.sim));
+    }
+    assert_true(t->finished > 3 && most_outside > 3);
+    rig_near(sim_travel(&r.sim), sum, 0.5 * due); /* they are due, enter and leave within a step */
+    assert_true(sim_travel(&r.sim) > sim_delay(&r.sim));
+    rig_close(&r);
+}
+
 /* A vehicle waiting for a full lane does not block those waiting for another lane of the edge. */
 static void test_lanes_of_insertion(void **test)
 {
@@ -477,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_program_of_the_file),
         cmocka_unit_test(test_demand_of_the_file),
         cmocka_unit_test(test_due_in_the_last_second),
+        cmocka_unit_test(test_travel_time),
         cmocka_unit_test(test_compressed),
         cmocka_unit_test(test_bad_nets),
         cmocka_unit_test(test_bad_routes),

@@ -23,7 +23,8 @@ enum {
     NEVER,
     CONFLICT = 14,
     LONGEST = 15,
-    STUCK = 17
+    STUCK = 17,
+    TRAVEL = 20
 };
 
 typedef struct rig {

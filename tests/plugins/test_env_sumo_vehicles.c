@@ -21,7 +21,7 @@ enum {
     STUCK = 17,
     SPEED = 18,
     FLOW = 19,
-    N_METRICS = 20
+    N_METRICS = 21
 };
 enum { V, GAP, V_AHEAD, GAP_BEHIND, V_BEHIND, WANTED, WAY, ACCEL, MODEL };
 
