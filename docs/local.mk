@@ -9,6 +9,9 @@ nobase_dist_docpages_DATA = docs/start.md \
 	docs/tutorial/sumo.md \
 	docs/howto/docker.md \
 	docs/howto/exporting.md \
+	docs/howto/from-omnisafe.md \
+	docs/howto/from-rllib.md \
+	docs/howto/from-stable-baselines3.md \
 	docs/howto/from-sumo-rl.md \
 	docs/howto/gpu-measure.md \
 	docs/howto/gpu.md \
