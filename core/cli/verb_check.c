@@ -328,6 +328,7 @@ dt_status dt_verb_check(const dt_args *a, int *code_p)
     const dt_check_desc d = {.loader = s.loader,
                              .config = s.config,
                              .timeout_s = env.timeout_s,
+                             .has_workers = true,
                              .store = *data.store != '\0' ? data.store : s.demo_store,
                              .run_phase = try_phase,
                              .run_model = a->env != NULL ? try_model : NULL,

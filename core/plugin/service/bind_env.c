@@ -437,7 +437,8 @@ static dt_status create_training_instances(dt_env *e, const dt_loaded *comp, con
     const dt_status st = dt_component_configure(e->stage, comp, set, n, &out->config, &unused);
     dt_free(unused);
     DT_TRY(st);
-    return e->in_process ? dt_env_write_request(e, comp, set, n, &out->request) : DT_OK;
+    const dt_stage_desc *d = &e->stage->d;
+    return e->in_process ? dt_env_write_request(d->config, d->seed, d->index, comp, set, n, &out->request) : DT_OK;
 }
 
 /* Evaluations are in env.id, with options of their own or not. */

@@ -18,23 +18,22 @@ static void append_text(dt_str *out, const char *s)
     dt_str_add_n(out, s, strlen(s) + 1);
 }
 
-dt_status dt_env_write_request(const dt_env *e, const dt_loaded *comp, const dt_setting *overrides, uint32_t n,
-                               dt_str *out)
+dt_status dt_env_write_request(const dt_config *config, uint64_t seed, int64_t phase, const dt_loaded *comp,
+                               const dt_setting *overrides, uint32_t n, dt_str *out)
 {
-    const dt_stage *s = e->stage;
     const dt_component *c = &comp->desc;
     char number[32], key[160];
     append_text(out, comp->plugin->path[0] == '/' ? comp->plugin->path : "");
     append_text(out, c->id);
-    snprintf(number, sizeof(number), "%llu", (unsigned long long)s->d.seed);
+    snprintf(number, sizeof(number), "%llu", (unsigned long long)seed);
     append_text(out, number);
-    snprintf(number, sizeof(number), "%lld", (long long)s->d.index);
+    snprintf(number, sizeof(number), "%lld", (long long)phase);
     append_text(out, number);
     for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
         const char *value = NULL;
         dt_origin origin;
         snprintf(key, sizeof(key), "%s.%s", c->id, o->name);
-        if (dt_config_get(s->d.config, s->d.index, key, &value, &origin) != DT_OK) {
+        if (dt_config_get(config, phase, key, &value, &origin) != DT_OK) {
             value = NULL;
         }
         for (uint32_t i = 0; i < n; i++) {

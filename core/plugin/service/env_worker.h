@@ -7,9 +7,9 @@
 
 #include "plugin/service/stage.h"
 
-/* Plugin, id, seed and every option of an environment of e, with overrides, the last one of a key. */
-dt_status dt_env_write_request(const dt_env *e, const dt_loaded *comp, const dt_setting *overrides, uint32_t n,
-                               dt_str *out) DT_NODISCARD;
+/* Plugin, id, seed, phase and every option of an environment in c, with overrides, the last one of a key. */
+dt_status dt_env_write_request(const dt_config *c, uint64_t seed, int64_t phase, const dt_loaded *comp,
+                               const dt_setting *overrides, uint32_t n, dt_str *out) DT_NODISCARD;
 /* The program as a worker, from the first line of main: its exit code. extra: plugins that are linked in, or NULL. */
 int dt_env_run_worker(const dt_plugin *extra);
 

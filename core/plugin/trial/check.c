@@ -224,6 +224,7 @@ static void check_component(dt_checker *k, const dt_loaded *comp)
         (void)dt_check_fail_status(k, c, "options", st);
         return;
     }
+    k->tree = f.tree != NULL ? f.tree : k->desc->config;
     if (check_default(k, c, &f)) {
         check_bounds(k, c);
         check_component_life(k, comp, f.config);

@@ -14,6 +14,7 @@ typedef struct dt_check_desc {
     dt_loader *loader;
     dt_config *config; /* options of components as set by the user; NULL = their defaults */
     double timeout_s;  /* whatever the plugin is asked, it has so long for an answer; 0: any time */
+    bool has_workers;  /* the program serves worker processes of environments (DT_PROCESS_VERB) */
     const char *store; /* value of a data source's option with DT_OPT_STORE; NULL: its default */
     /* Bind, start, run two steps, stop and destroy a phase; note_p lists what was done ("": nothing), t what comes
      * next, and what is to be left out. NULL = phases are not run. A failure for lack of data, DT_ENOTFOUND or

@@ -14,9 +14,10 @@ typedef struct dt_checker {
     const dt_check_desc *desc;
     dt_str out; /* lines that are not reported yet */
     uint32_t n_pass, n_skip, n_fail;
-    dt_probe_host quiet; /* serves nothing, for check() of components */
-    dt_trial *trial;     /* in the process where a component is on trial, else NULL */
-    dt_str *reported;    /* of the component on trial: lines that are not reported again; NULL: all are */
+    dt_probe_host quiet;   /* serves nothing, for check() of components */
+    const dt_config *tree; /* texts of the options of the component on trial */
+    dt_trial *trial;       /* in the process where a component is on trial, else NULL */
+    dt_str *reported;      /* of the component on trial: lines that are not reported again; NULL: all are */
 } dt_checker;
 
 /* A line each: printed at once, and counted where it is printed. */

@@ -3,7 +3,8 @@
  * What each kind of component goes through when a plugin is checked (checker.h): a model is created twice, its ports
  * and parameters read, its graph recorded, run forward and backward on zeros by the reference kernels with poisoned
  * memory, and destroyed; a data source reads samples of the configured store, else of the embedded recording, twice
- * into guarded buffers; an environment is played under random actions, and again in another instance; a phase runs two
+ * into guarded buffers; an environment is played under random actions, and again in another instance
+ * and in a worker process; a phase runs two
  * iterations.
  *
  * Every step is left out where it did not return before, and the others are tried as far as they can be without it.
@@ -336,6 +337,28 @@ static void replay_in_second_instance(dt_checker *k, env_life *l, bool is_played
     (void)destroy_env(k, l, &second);
 }
 
+/* And in another process: code and static data have other addresses there. */
+static void replay_in_worker(dt_checker *k, env_life *l, bool is_played)
+{
+    static const char step[] = "another process";
+    const dt_component *c = &l->env->desc;
+    dt_probe_env p;
+    if (!k->desc->has_workers || !is_played || !dt_check_may_call(k, c, step, true)) {
+        return;
+    }
+    dt_status st = dt_probe_env_create_in_worker(&p, l->env, k->tree, k->desc->timeout_s);
+    if (st == DT_OK) {
+        p.trial = k->trial;
+        st = dt_probe_env_replay(&p, l->trace);
+    }
+    if (st == DT_OK) {
+        dt_check_pass(k, c, "the same in another process, at other addresses");
+    } else {
+        (void)dt_check_fail_status(k, c, step, st);
+    }
+    dt_probe_env_destroy(&p);
+}
+
 void dt_check_env(dt_checker *k, const dt_loaded *e, const void *config)
 {
     const dt_component *c = &e->desc;
@@ -350,6 +373,7 @@ void dt_check_env(dt_checker *k, const dt_loaded *e, const void *config)
         const bool is_played = play_first_episodes(k, &l, has_spec);
         if (has_spec) {
             replay_in_second_instance(k, &l, is_played);
+            replay_in_worker(k, &l, is_played);
         }
     } else {
         report_failed_create(k, c, st);

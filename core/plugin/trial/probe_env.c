@@ -14,6 +14,8 @@
 #include "dtrain/svc/rng.h"
 #include "rl/env/batch.h"
 #include "rl/env/check.h"
+#include "rl/env/process.h"
+#include "plugin/service/env_worker.h"
 #include "plugin/trial/guard.h"
 
 #include <math.h>
@@ -34,6 +36,7 @@ dt_status dt_probe_env_create(dt_probe_env *p, const dt_loaded *env, const void 
 {
     memset(p, 0, sizeof(*p));
     p->env = env;
+    p->ops = &env->ops.env;
     dt_services_init(&p->stage);
     dt_probe_host_init(&p->host);
     p->host.host.priv = &p->stage;
@@ -51,21 +54,49 @@ dt_status dt_probe_env_create(dt_probe_env *p, const dt_loaded *env, const void 
 void dt_probe_env_destroy(dt_probe_env *p)
 {
     if (p->is_created) {
-        p->env->ops.env.destroy(p->self);
+        p->ops->destroy(p->self);
         p->is_created = false;
     }
     if (p->has_layout) {
         dt_layout_fini(&p->layout);
         p->has_layout = false;
     }
-    dt_free(p->self);
+    if (p->ops != &dt_process_ops) {
+        dt_free(p->self);
+    }
     p->self = NULL;
+    dt_str_fini(&p->request);
+}
+
+dt_status dt_probe_env_create_in_worker(dt_probe_env *p, const dt_loaded *env, const dt_config *tree, double timeout_s)
+{
+    memset(p, 0, sizeof(*p));
+    p->env = env;
+    p->ops = &dt_process_ops;
+    DT_TRY(dt_env_write_request(tree, 0, 0, env, NULL, 0, &p->request));
+    const double most_s = timeout_s > 0 ? timeout_s : 3600;
+    const dt_process_desc d = {.id = env->desc.id,
+                               .request = dt_str_text(&p->request),
+                               .request_bytes = p->request.bytes,
+                               .places = 1,
+                               .timeout_s = most_s,
+                               .startup_s = most_s,
+                               .ring_bytes = UINT32_MAX,
+                               .n_restarts = &p->n_unused,
+                               .n_lost = &p->n_unused};
+    dt_process_instance *x = NULL;
+    DT_TRY(dt_process_start(&d, &x));
+    p->self = x;
+    p->is_created = true;
+    DT_TRY(dt_process_receive_spec(x));
+    DT_TRY(dt_probe_env_spec(p));
+    return dt_process_attach(x, &p->layout);
 }
 
 dt_status dt_probe_env_spec(dt_probe_env *p)
 {
     dt_env_spec spec = {.struct_size = sizeof(spec)};
-    const dt_status st = p->env->ops.env.spec(p->self, &spec);
+    const dt_status st = p->ops->spec(p->self, &spec);
     DT_TRY(st > 0 ? DT_OK : st);
     p->has_layout = true;
     return dt_layout_init(&p->layout, p->env->desc.id, &spec);
@@ -91,7 +122,7 @@ typedef struct game {
     array array[DT_PROBE_ENV_ARRAYS];
     const array *fixed; /* array + n_obs: [SIZE], [ALIVE], ... */
     uint32_t n_arrays;
-    size_t block_bytes;
+    size_t block_bytes, guard_bytes; /* no guards in what a worker's record is copied to as a whole */
     uint8_t *block[2];
     uint32_t turn;
     char *record; /* a copy of what the last call left, for dt_check_record */
@@ -103,10 +134,9 @@ typedef struct game {
 static void add_array(game *g, const char *name, size_t record, size_t bytes)
 {
     array *a = &g->array[g->n_arrays];
-    *a = (array){
-        .name = name, .record = record, .bytes = bytes, .at = record + (g->n_arrays + 1) * (size_t)DT_GUARD_BYTES};
+    *a = (array){.name = name, .record = record, .bytes = bytes, .at = record + (g->n_arrays + 1) * g->guard_bytes};
     g->n_arrays++;
-    g->block_bytes = (a->at + bytes + DT_GUARD_BYTES + 63) / 64 * 64;
+    g->block_bytes = (a->at + bytes + g->guard_bytes + 63) / 64 * 64;
 }
 
 static void list_arrays(game *g)
@@ -142,7 +172,8 @@ static void game_fini(game *g)
 
 static dt_status game_init(game *g, const dt_probe_env *p)
 {
-    *g = (game){.l = &p->layout, .ops = &p->env->ops.env, .self = p->self, .trial = p->trial};
+    *g = (game){.l = &p->layout, .ops = p->ops, .self = p->self, .trial = p->trial};
+    g->guard_bytes = p->ops == &dt_process_ops ? 0 : DT_GUARD_BYTES;
     list_arrays(g);
     g->block[0] = dt_alloc(g->block_bytes);
     g->block[1] = dt_alloc(g->block_bytes);
@@ -211,7 +242,9 @@ static dt_status check_and_store_record(game *g, const char *call)
     for (uint32_t i = 0; i < g->n_arrays; i++) {
         const array *a = &g->array[i], *next = i + 1 < g->n_arrays ? a + 1 : NULL;
         const size_t end = a->at + a->bytes, until = next != NULL ? next->at : g->block_bytes;
-        DT_TRY(dt_check_guard_bytes(block + end, until - end, call, a->name, next != NULL ? next->name : NULL));
+        if (g->guard_bytes > 0) {
+            DT_TRY(dt_check_guard_bytes(block + end, until - end, call, a->name, next != NULL ? next->name : NULL));
+        }
         memcpy(g->record + a->record, block + a->at, a->bytes);
     }
     if (memcmp(block + g->fixed[ACT_I].at, g->drawn_i, g->fixed[ACT_I].bytes) != 0 ||

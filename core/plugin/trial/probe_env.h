@@ -11,6 +11,8 @@
 #include "plugin/service/stage.h"
 #include "rl/env/layout.h"
 
+#include <stdatomic.h>
+
 /* Calls of one trial, steps and resets together, and the arrays of a call: the observations, then size, alive, reward,
  * cost, terminated, truncated, metric, mask, and both kinds of actions. */
 enum { DT_PROBE_ENV_S = 10 }; /* playing ends after this time, with at least a reset and a step */
@@ -25,9 +27,12 @@ typedef struct dt_probe_trace {             /* what a trial did and saw */
 
 typedef struct dt_probe_env {
     const dt_loaded *env;
+    const dt_env_ops *ops; /* env's, or those of an instance in a worker process */
     dt_probe_host host;
-    dt_stage stage; /* serves through it; nothing else of it is in use */
-    void *self;     /* owned */
+    dt_stage stage;       /* serves through it; nothing else of it is in use */
+    void *self;           /* owned */
+    dt_str request;       /* of a worker */
+    atomic_uint n_unused; /* losses of the worker: there is no restart */
     bool is_created, has_layout;
     dt_trial *trial; /* notified of calls; NULL */
     dt_layout layout;
@@ -35,6 +40,10 @@ typedef struct dt_probe_env {
 
 /* config: filled by the component's option table; it must outlive the trial. No trial yet. */
 dt_status dt_probe_env_create(dt_probe_env *p, const dt_loaded *env, const void *config) DT_NODISCARD;
+/* The same in a worker process, which has other addresses, with the options in tree; afterwards its spec is known, and
+ * it is ready for replay. Errors: those of creating it there; DT_EUNSUPPORTED (no process could be started). */
+dt_status dt_probe_env_create_in_worker(dt_probe_env *p, const dt_loaded *env, const dt_config *tree, double timeout_s)
+    DT_NODISCARD;
 dt_status dt_probe_env_spec(dt_probe_env *p) DT_NODISCARD; /* legal; fills layout */
 /* Episodes of seeds 1, 2, ... under random legal actions. After every call: nothing outside the buffers is written,
  * nor a buffer of the call before, numbers are finite, sizes, indices and ends obey the contract, and no episode is

@@ -40,6 +40,7 @@ for fault in "handler:handler of signal 15" "stdout:wrote 5 bytes to standard ou
 done
 verdict 3 "environment faulty_env: playing: it changed the floating-point environment" --set faulty_env.fault=step
 verdict 3 "differs between step_many and step" --set faulty_env.fault=many
+verdict 3 "environment faulty_env: another process: " --set faulty_env.fault=address
 verdict 3 "it takes more than 0.5 GB" --set faulty_env.fault=leak --set memory.target_gb=0.5
 verdict 3 "phase faulty: iterate: it changed the floating-point environment" --set faulty.fault=rounding
 FAULTY_OPEN=rounding verdict 3 "opening it, in its constructors: it changed the floating-point environment"

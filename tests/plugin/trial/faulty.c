@@ -34,9 +34,24 @@ __attribute__((constructor)) static void on_open(void)
 
 /* ---- the environment --------------------------------------------------------------------------------------------- */
 
-enum { HANDLER = 1, STDOUT, FOLDER, LOCALE, ROUNDING, LIMIT, MASK, VARIABLE, TIMER, ROUNDING_IN_STEP, LEAK, MANY };
-static const char *const env_faults[] = {"none", "handler",  "stdout", "folder", "locale", "rounding", "limit",
-                                         "mask", "variable", "timer",  "step",   "leak",   "many",     NULL};
+enum {
+    HANDLER = 1,
+    STDOUT,
+    FOLDER,
+    LOCALE,
+    ROUNDING,
+    LIMIT,
+    MASK,
+    VARIABLE,
+    TIMER,
+    ROUNDING_IN_STEP,
+    LEAK,
+    MANY,
+    CODE_ADDRESS
+};
+static const char *const env_faults[] = {"none",     "handler", "stdout", "folder",   "locale",
+                                         "rounding", "limit",   "mask",   "variable", "timer",
+                                         "step",     "leak",    "many",   "address",  NULL};
 
 typedef struct env_config {
     uint32_t fault;
@@ -150,6 +165,9 @@ static dt_status env_step(void *self, const dt_env_io *io)
     s->at += io->act_i[0] == 0 ? -0.25F : 0.25F;
     s->step++;
     io->reward[0] = -(s->at - s->to) * (s->at - s->to);
+    if (s->config.fault == CODE_ADDRESS) { /* the same in every instance of a process */
+        io->reward[0] += (float)(((uintptr_t)&counter >> 12) % 65536);
+    }
     io->terminated[0] = s->step == 8;
     io->alive[0] = s->step < 8;
     observe(s, io);
