@@ -65,6 +65,7 @@ EXTRA_DIST += bench/env_snakes/original.py
 bench_programs += bench_env_speed
 bench_env_speed_SOURCES = bench/env_speed/driver.c
 bench_env_speed_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
+EXTRA_DIST += bench/env_speed/peers.py
 
 # env_traffic: vehicle updates per second, and numbers to compare with SUMO's
 bench_env_traffic_SOURCES = bench/env_traffic/driver.c

@@ -4,9 +4,10 @@
  * In threads, rounds of all instances that threads share (env.workers) and one thread per group (the training threads);
  * in worker processes, rounds of all instances.
  *
- *   bench_env_speed [instances [seconds]]
+ *   bench_env_speed [instances [seconds [us]]]
  *
- * Each row has the fastest and the median of many windows: shared machines change speed from second to second.
+ * us: what a step computes, in microseconds of a processor (0: nothing). Each row has the fastest and the median of
+ * many windows: shared machines change speed from second to second.
  */
 #include <config.h>
 
@@ -24,12 +25,38 @@
 #include <string.h>
 
 enum { MAX_WINDOWS = 20000, MAX_THREADS = 16, EPISODE = 200 };
+#define WORK_VARIABLE "DTRAIN_BENCH_WORK" /* worker processes read it */
 
 /* ---- the environment --------------------------------------------------------------------------------------------- */
 
 typedef struct empty {
     int32_t step;
 } empty;
+
+static long work; /* multiplications of a step, one after another */
+
+static float compute(float x, long n)
+{
+    for (long i = 0; i < n; i++) {
+        x = x * 0.999f + 0.001f;
+    }
+    return x;
+}
+
+/* Multiplications of a microsecond: of the fastest of many tries, in which no other process ran. */
+static double work_per_us(void)
+{
+    enum { TRIES = 200, EACH = 20000 };
+    static volatile float x = 1; /* volatile: nothing is moved over the clock */
+    double best = 1;
+    for (int i = 0; i < TRIES; i++) {
+        const double from = dt_clock_s();
+        x = compute(x, EACH);
+        const double took = dt_clock_s() - from;
+        best = took < best ? took : best;
+    }
+    return EACH / (best * 1e6);
+}
 
 static dt_status empty_create(void *self, const dt_host *h, const void *config)
 {
@@ -59,7 +86,7 @@ static dt_status empty_reset(void *self, const dt_env_io *io, uint64_t seed)
 static dt_status step_at(empty *s, const dt_env_io *io, uint32_t i)
 {
     const bool is_over = ++s->step == EPISODE;
-    ((float *)io->obs[0])[4 * (size_t)i] = (float)s->step;
+    ((float *)io->obs[0])[4 * (size_t)i] = compute((float)s->step, work);
     io->reward[i] = (float)io->act_i[i];
     io->truncated[i] = is_over;
     io->alive[i] = !is_over;
@@ -126,7 +153,7 @@ static int compare(const void *a, const void *b)
 static void print_row(const char *how, uint32_t n, double *speed, int windows)
 {
     qsort(speed, (size_t)windows, sizeof(*speed), compare);
-    printf("%-34s %6u instances  %6.2f M steps/s at best  %6.2f M in the median of %d\n", how, n,
+    printf("%-34s %6u instances  %7.3f M steps/s at best  %7.3f M in the median of %d\n", how, n,
            speed[windows - 1] / 1e6, speed[windows / 2] / 1e6, windows);
     fflush(stdout);
 }
@@ -153,7 +180,7 @@ static void measure_rounds(bench *b, const char *how, uint32_t workers)
     static double speed[MAX_WINDOWS];
     int windows = 0;
     dt_vector *v = make_vector(b, workers, 2);
-    const int rounds = (int)(4000 / b->n) + 1;
+    const int rounds = work > 0 ? 1 : (int)(4000 / b->n) + 1;
     const double begin = dt_clock_s();
     while (windows < MAX_WINDOWS && dt_clock_s() < begin + b->seconds) {
         const double from = dt_clock_s();
@@ -190,7 +217,7 @@ static void measure_tracks(bench *b, const char *how, uint32_t threads)
     int windows = 0;
     dt_vector *v = make_vector(b, 0, threads);
     track t[MAX_THREADS];
-    const int rounds = (int)(100000 / b->n) + 1;
+    const int rounds = (int)((work > 0 ? 10000 : 100000) / b->n) + 1;
     const double begin = dt_clock_s();
     while (windows < MAX_WINDOWS && dt_clock_s() < begin + b->seconds) {
         const double from = dt_clock_s();
@@ -268,20 +295,30 @@ static void in_processes(bench *b, bool many, uint32_t workers)
 
 int main(int argc, char **argv)
 {
+    const char *inherited = getenv(WORK_VARIABLE);
     if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) {
+        work = inherited != NULL ? atol(inherited) : 0;
         return dt_env_run_worker(&plugin);
     }
     static bench b;
     dt_env_spec spec = {.struct_size = sizeof(spec)};
     b.n = argc > 1 ? (uint32_t)atoi(argv[1]) : 64;
     b.seconds = argc > 2 ? atof(argv[2]) : 2;
+    if (argc > 3) {
+        char text[32];
+        work = (long)(atof(argv[3]) * work_per_us());
+        snprintf(text, sizeof(text), "%ld", work);
+        setenv(WORK_VARIABLE, text, 1);
+    }
     must(empty_spec(NULL, &spec));
     must(dt_layout_init(&b.layout, "empty", &spec));
     b.self = dt_alloc_n(b.n, sizeof(*b.self));
     in_threads(&b, &empty_env_ops_, "step");
     in_processes(&b, false, 1);
     in_processes(&b, false, 2);
-    in_processes(&b, false, b.n);
+    if (work == 0) {
+        in_processes(&b, false, b.n);
+    }
     in_threads(&b, &many_env_ops_, "step_many");
     in_processes(&b, true, 1);
     in_processes(&b, true, 2);
