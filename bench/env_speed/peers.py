@@ -2,8 +2,9 @@
 """Steps per second of an environment that computes nothing, next to EnvPool and PufferLib, in turns.
 
 EnvPool builds its environments in: its cheapest is measured, NChain-v0, a draw and a comparison per step. PufferLib has
-an environment of this file, whose step writes one array for all instances of a process in numpy; its package compiles
-games and a trainer, its vectorization is Python alone and runs from the unpacked sources (--puffer).
+an environment of this file, whose step writes one array for all instances of a process in numpy, in one call, and is
+compared with step_many, which computes every instance. Its package compiles games and a trainer; its vectorization is
+Python alone and runs from the unpacked sources (--puffer).
 """
 import argparse
 import re
@@ -117,13 +118,18 @@ def compare(a):
                 del rows[name]
                 peers.remove((name, call, n))
     for name, speeds in rows.items():
-        print("%-52s %6d instances  %7.2f M steps/s in the median of %d" % (
+        print("%-52s %6d instances  %9.4f M steps/s in the median of %d" % (
             name, a.instances, statistics.median(speeds), len(speeds)))
-    ours = {"EnvPool": "dtrain, step, rounds, 2 threads", "PufferLib": "dtrain, step, 2 worker processes"}
-    for peer, mine in ours.items():
-        theirs = [statistics.median(v) for name, v in rows.items() if name.startswith(peer)]
-        if theirs:
-            print("ratio env_speed_%s %.3g target 1" % (peer.lower(), statistics.median(rows[mine]) / max(theirs)))
+    like = {"envpool_threads": ("EnvPool, 2 threads", "dtrain, step, rounds, 2 threads"),
+            "pufferlib_processes": ("PufferLib, 2 worker processes", "dtrain, step, 2 worker processes"),
+            "pufferlib_one_thread": ("PufferLib, 1 process", "dtrain, step_many, rounds, 1 thread"),
+            "two_threads": ("dtrain, step, rounds, 1 thread", "dtrain, step, rounds, 2 threads")}
+    for name, (theirs, mine) in like.items():
+        if theirs in rows:
+            ratio = statistics.median(rows[mine]) / statistics.median(rows[theirs])
+            print("ratio env_speed_%s %.3g target 1" % (name, ratio))
+    processes = statistics.median(rows["dtrain, step, 2 worker processes"])
+    print("value env_speed_processes %.3g M steps/s target 1.5" % processes)
 
 
 if __name__ == "__main__":
