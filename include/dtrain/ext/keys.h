@@ -2,7 +2,11 @@
  *
  * Extension "dtrain.keys/1" of a plugin: configuration keys of other programs and their counterparts here. `dtrain
  * config import` converts YAML files by these tables, `dtrain config keys` lists them, and messages about unknown keys
- * suggest counterparts. The host uses the first table that it finds. Constant data, threads: [any].
+ * suggest counterparts. Returned by dt_plugin.extension, not by a component's; the host uses the first table that it
+ * finds. The table and all texts are the plugin's, constant for the life of the process, and read without calling it:
+ * there is nothing that can fail. Sizes, units and conversions are those of the keys of both sides; values are
+ * translated as text. An import rejects what it cannot translate (DT_ECONFIG). Threads: [any]. Source: none; plugins/
+ * traffic/guide_keys.def is an example.
  */
 #ifndef DTRAIN_EXT_KEYS_H
 #define DTRAIN_EXT_KEYS_H
@@ -38,7 +42,7 @@ enum {
 };
 
 /* A key. An import applies rows in order: of two keys for one target the first one in the table wins. The table ends
- * with key == NULL. */
+ * with key == NULL. No pointer but words is NULL in the other rows. */
 typedef struct dt_key_row {
     const char *key;    /* "training.num_epochs" */
     const char *phases; /* in which it is read so: of "123"; "0": next to the phases of a file of several */
@@ -51,9 +55,9 @@ typedef struct dt_key_row {
 
 typedef struct dt_keys_ext {
     uint32_t struct_size, reserved;
-    const char *phase[DT_KEYS_PHASES]; /* ids of the phases that files call 1, 2 and 3 */
-    const dt_key_row *rows;
-    const char *roles;  /* "theirs=role ..." */
+    const char *phase[DT_KEYS_PHASES]; /* ids of the phases that files call 1, 2 and 3; none is NULL */
+    const dt_key_row *rows;            /* at least the row that ends them */
+    const char *roles;                 /* "theirs=role ...", for DT_KEYS_ROLES; "": none */
     const char *groups; /* "group=phase ...": the first group that a file has determines its phase; else 1 */
     const char *const
         *synonyms; /* "theirs=ours", NULL at the end: keys in messages only; ours "key" or "section.key" */

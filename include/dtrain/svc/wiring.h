@@ -152,8 +152,11 @@ typedef struct dt_wiring_api {
      * where perception has seen both (transitions = 3): it is not recorded again. Errors: those of the models;
      * DT_EINVAL (history or kept rows under a prefix). */
     dt_status (*record)(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_policy_tensors *out);
-    /* Records any bound model of what rows observe, and of more: a critic of observations and action. Inputs that the
-     * model does not have are ignored. out [n_out] by name, as for dt_graph_api.model. */
+    /* In record. Records any bound model m, fed by name: with what rows of the view observe, and with more [n_more, at
+     * most 16], such as the action of a critic. Shapes and dtypes are those of its ports; NULL tensors, and inputs that
+     * it does not have, are left out. view->target: by the parameters of that target network. out [n_out]: outputs by
+     * name; their tensors, which the graph owns, are set on success. Errors: DT_EINVAL (n_more), those of
+     * dt_graph_api.model_as. */
     dt_status (*record_model)(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_model *m, const dt_named *more,
                               uint32_t n_more, dt_named *out, uint32_t n_out);
     /* log p(a|s) of the drawn action (fields action_i, mask, action_f) and the entropy of p(.|s), [A] each: sums over
