@@ -264,8 +264,10 @@ static dt_status try_acting(const trial *x, const dt_stage *in_run, const char *
 
 /* ---- another process --------------------------------------------------------------------------------------------- */
 
-static void append_command_words(const dt_args *a, const char *ranks, const char *steps, const char *folder,
-                                 const char **word)
+enum { MOST_WORDS = 2 * (2 * DT_CLI_MAX_REPEAT) + 60 };
+
+/* dtrain run with the configuration of a, and n words more. */
+static void list_command_words(const dt_args *a, const char *const *more, size_t n_more, const char *word[MOST_WORDS])
 {
     uint32_t n = 0;
     word[n++] = "dtrain";
@@ -279,16 +281,12 @@ static void append_command_words(const dt_args *a, const char *ranks, const char
         word[n++] = "--set";
         word[n++] = a->set[i];
     }
-    const char *const more[] = {"--plugin",    a->plugin,
-                                "--run-dir",   folder,
-                                "--max-steps", steps,
-                                "--set",       "comm.backend=sim",
-                                "--set",       ranks,
-                                "--set",       "report.enabled=false",
-                                "--set",       "metrics.tensorboard=false",
-                                "--set",       "training.eval_interval=0",
-                                "--set",       "checkpoint.every_seconds=0"};
-    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+    static const char *const plain[] = {"--set", "report.enabled=false",     "--set", "metrics.tensorboard=false",
+                                        "--set", "training.eval_interval=0", "--set", "checkpoint.every_seconds=0"};
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+        word[n++] = plain[i];
+    }
+    for (size_t i = 0; i < n_more; i++) {
         word[n++] = more[i];
     }
     word[n] = NULL;
@@ -355,37 +353,42 @@ static void exec_run(const char *const *word, int said)
     _exit(127);
 }
 
-static dt_status run_in_own_process(const trial *x, const char *ranks, char hash[17])
+/* what: of the run, for messages; what it writes goes into FOLDER.txt. */
+static dt_status run_command(const trial *x, const char *what, const char *const *word, const char *folder)
 {
-    enum { MOST = 2 * (2 * DT_CLI_MAX_REPEAT) + 40 };
-    const char *word[MOST];
-    char folder[192], text[200], steps[24], said[SAID_BYTES];
-    dt_ckpt_info info = {0};
+    char text[200], said[SAID_BYTES];
     int fd = -1;
-    snprintf(folder, sizeof(folder), "%s/%s-%s", x->folder, x->model != NULL ? x->model : "phase", ranks);
     snprintf(text, sizeof(text), "%s.txt", folder);
-    snprintf(steps, sizeof(steps), "%llu", (unsigned long long)x->steps);
-    append_command_words(x->a, ranks, steps, folder, word);
     DT_TRY(dt_fs_open(text, O_RDWR | O_CREAT | O_TRUNC, &fd));
     fflush(NULL);
     const pid_t pid = fork();
     if (pid == 0) {
         exec_run(word, fd);
     }
-    const int status = pid > 0 ? wait_for_child(x, pid, ranks) : 0;
+    const int status = pid > 0 ? wait_for_child(x, pid, what) : 0;
     dt_status st = pid > 0 ? DT_OK : DT_FAIL(DT_EUNSUPPORTED, "cannot start a process: %s", strerror(errno));
     read_last_line(fd, said);
     close(fd);
     if (st == DT_OK) {
-        st = check_exit_status(ranks, status, said);
-    }
-    if (st == DT_OK) {
-        st = dt_ckpt_inspect(folder, &info);
-    }
-    if (st == DT_OK) {
-        memcpy(hash, info.weights_hash, sizeof(info.weights_hash));
+        st = check_exit_status(what, status, said);
     }
     return st;
+}
+
+static dt_status run_in_own_process(const trial *x, const char *ranks, char hash[17])
+{
+    const char *word[MOST_WORDS];
+    char folder[192], steps[24];
+    dt_ckpt_info info = {0};
+    snprintf(folder, sizeof(folder), "%s/%s-%s", x->folder, x->model != NULL ? x->model : "phase", ranks);
+    snprintf(steps, sizeof(steps), "%llu", (unsigned long long)x->steps);
+    const char *const more[] = {"--plugin", x->a->plugin, "--run-dir",        folder,  "--max-steps",
+                                steps,      "--set",      "comm.backend=sim", "--set", ranks};
+    list_command_words(x->a, more, sizeof(more) / sizeof(more[0]), word);
+    DT_TRY(run_command(x, ranks, word, folder));
+    DT_TRY(dt_ckpt_inspect(folder, &info));
+    memcpy(hash, info.weights_hash, sizeof(info.weights_hash));
+    return DT_OK;
 }
 
 /* Each rank needs a shard, and an instance of the environment where there is one. */
@@ -575,4 +578,31 @@ dt_status dt_phase_trial(const dt_session *s, const dt_args *a, const char *fold
 {
     trial x = {.s = s, .a = a, .folder = folder, .model = model, .t = t, .note = note_p};
     return try_all(&x);
+}
+
+dt_status dt_phase_trial_collect(const dt_args *a, const char *env, const char *folder, dt_trial *t, dt_str *out)
+{
+    const trial x = {.folder = folder, .t = t};
+    const char *word[MOST_WORDS];
+    dt_str run = {0}, of_env = {0};
+    dt_str_addf(&run, "%s/collected", folder);
+    dt_str_addf(&of_env, "env.id=%s", env);
+    dt_str_addf(out, "%s/rollouts/phase2_ppo-1", dt_str_text(&run));
+    const char *const more[] = {"--plugin",  "phase2_ppo",
+                                "--run-dir", dt_str_text(&run),
+                                "--set",     dt_str_text(&of_env),
+                                "--set",     "rollouts.keep=100000",
+                                "--set",     "data.batch=16",
+                                "--set",     "phase2_ppo.iterations=2",
+                                "--set",     "phase2_ppo.train_batch=256",
+                                "--set",     "phase2_ppo.fragment=32",
+                                "--set",     "phase2_ppo.sgd_epochs=1"};
+    dt_status st = run.failed || of_env.failed ? DT_FAIL(DT_ENOMEM, "out of memory for a command") : dt_str_status(out);
+    if (st == DT_OK) {
+        list_command_words(a, more, sizeof(more) / sizeof(more[0]), word);
+        st = run_command(&x, "phase2_ppo, to collect rollouts", word, dt_str_text(&run));
+    }
+    dt_str_fini(&run);
+    dt_str_fini(&of_env);
+    return st;
 }

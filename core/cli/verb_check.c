@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SET = 20 }; /* values that are added to those of the user */
+enum { MOST_SET = 24 }; /* values that are added to those of the user */
 
 typedef struct answer {
     const dt_args *args;
@@ -46,7 +46,8 @@ static void add_short_run_options(dt_args *a)
 /* What makes a round short, where a phase has such an option, whose default is larger. */
 static const char *const small[][2] = {{"train_batch", "32"},     {"fragment", "16"},      {"sgd_epochs", "2"},
                                        {"learning_starts", "32"}, {"buffer_size", "1024"}, {"collect_steps", "8"},
-                                       {"data_passes", "2"},      {"batch_number", "1"},   {"intensity", "2"}};
+                                       {"data_passes", "2"},      {"batch_number", "1"},   {"intensity", "2"},
+                                       {"updates", "4"},          {"clone_rounds", "2"}};
 enum { N_SMALL = sizeof(small) / sizeof(small[0]) };
 
 typedef struct small_round { /* texts of the arguments of a trial */
@@ -54,23 +55,39 @@ typedef struct small_round { /* texts of the arguments of a trial */
     uint32_t n;
 } small_round;
 
-/* As text: what the phase's plugin sets, else the option's own. NULL: it has no such option. */
-static const char *find_default(const dt_component *c, const char *name)
+/* What its plugin sets a key to, as text; NULL: nothing. */
+static const char *find_plugin_default(const dt_component *c, const char *key)
 {
     const char *const *dfl = c->extension != NULL ? c->extension(DT_EXT_DEFAULTS) : NULL;
-    const size_t id_bytes = strlen(c->id), bytes = strlen(name);
+    const size_t bytes = strlen(key);
     for (; dfl != NULL && *dfl != NULL; dfl++) {
-        if (strncmp(*dfl, c->id, id_bytes) == 0 && (*dfl)[id_bytes] == '.' &&
-            strncmp(*dfl + id_bytes + 1, name, bytes) == 0 && (*dfl)[id_bytes + 1 + bytes] == '=') {
-            return *dfl + id_bytes + bytes + 2;
-        }
-    }
-    for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
-        if (strcmp(o->name, name) == 0) {
-            return o->dfl;
+        if (strncmp(*dfl, key, bytes) == 0 && (*dfl)[bytes] == '=') {
+            return *dfl + bytes + 1;
         }
     }
     return NULL;
+}
+
+/* Of an option, which key names; NULL: the component has none of that name. */
+static const char *find_default(const dt_component *c, const char *name, const char *key)
+{
+    for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
+        if (strcmp(o->name, name) == 0) {
+            const char *text = find_plugin_default(c, key);
+            return text != NULL ? text : o->dfl;
+        }
+    }
+    return NULL;
+}
+
+/* What the user sets; NULL: nothing. */
+static const char *find_user_value(const answer *given, const char *key)
+{
+    const char *value = NULL;
+    dt_origin origin;
+    const dt_status st = dt_config_get(given->session->config, -1, key, &value, &origin);
+    dt_error_clear();
+    return st == DT_OK && origin.layer > DT_FROM_PLUGIN ? value : NULL;
 }
 
 /* Not what the user has set. */
@@ -79,21 +96,15 @@ static void add_small_round_options(dt_args *a, const answer *given, const dt_lo
     const char *id = phase->desc.id;
     r->n = 0;
     for (size_t i = 0; i < N_SMALL; i++) {
-        const char *dfl = find_default(&phase->desc, small[i][0]), *unused = NULL;
-        dt_origin origin;
         char *set = r->set[r->n];
-        if (dfl == NULL || strtod(dfl, NULL) <= strtod(small[i][1], NULL)) {
-            continue;
-        }
         snprintf(set, sizeof(r->set[0]), "%s.%s", id, small[i][0]);
-        const dt_status st = dt_config_get(given->session->config, -1, set, &unused, &origin);
-        if (st != DT_OK || origin.layer <= DT_FROM_PLUGIN) {
+        const char *dfl = find_default(&phase->desc, small[i][0], set);
+        if (dfl != NULL && strtod(dfl, NULL) > strtod(small[i][1], NULL) && find_user_value(given, set) == NULL) {
             snprintf(set, sizeof(r->set[0]), "%s.%s=%s", id, small[i][0], small[i][1]);
             a->set[a->n_set++] = set;
             r->n++;
         }
     }
-    dt_error_clear();
 }
 
 /* Something that does not fit, as shapes and configuration say: another phase may take it. */
@@ -102,13 +113,17 @@ static bool is_misfit(dt_status st)
     return st == DT_ESHAPE || st == DT_ECONFIG || st == DT_ENOTFOUND || st == DT_EUNSUPPORTED;
 }
 
-static dt_status run_phase_by(const answer *given, const dt_loaded *phase, bool is_small, dt_trial *t, dt_str *note_p)
+static dt_status run_phase_by(const answer *given, const dt_loaded *phase, const char *more, bool is_small, dt_trial *t,
+                              dt_str *note_p)
 {
     dt_args a = *given->args;
     dt_session s;
     small_round r = {.n = 0};
     a.plugin = phase->plugin->sha256[0] != '\0' ? phase->plugin->path : phase->desc.id; /* a file, or linked in */
     a.set[a.n_set++] = "data.batch=8";
+    if (more != NULL) {
+        a.set[a.n_set++] = more;
+    }
     add_short_run_options(&a);
     if (is_small) {
         add_small_round_options(&a, given, phase, &r);
@@ -118,15 +133,39 @@ static dt_status run_phase_by(const answer *given, const dt_loaded *phase, bool 
                                                                     * is tried by itself */
 }
 
+/* "phase.rollouts=FOLDER" of a phase that learns from stored ones, where the user names none; else empty. */
+static dt_status collect_rollouts(const answer *given, const dt_loaded *phase, dt_trial *t, dt_str *set)
+{
+    const dt_component *c = &phase->desc;
+    const dt_option *o = dt_option_find_flag(c->options, DT_OPT_ROLLOUTS);
+    const char *env = find_user_value(given, "env.id");
+    env = env != NULL ? env : find_plugin_default(c, "env.id");
+    dt_str key = {0};
+    dt_str_addf(&key, "%s.%s", c->id, o != NULL ? o->name : "");
+    const bool is_set = o == NULL || find_user_value(given, dt_str_text(&key)) != NULL;
+    dt_str_fini(&key);
+    if (is_set || env == NULL || !dt_trial_begin_step(t, "collecting rollouts")) {
+        return DT_OK;
+    }
+    dt_str_addf(set, "%s.%s=", c->id, o->name);
+    return dt_phase_trial_collect(given->args, env, given->folder, t, set);
+}
+
 /* In short rounds where it takes them. */
 static dt_status try_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p)
 {
-    const dt_status st = run_phase_by(user, phase, true, t, note_p);
-    if (!is_misfit(st)) {
-        return st;
+    dt_str rollouts = {0};
+    dt_status st = collect_rollouts(user, phase, t, &rollouts);
+    const char *more = rollouts.bytes > 0 ? dt_str_text(&rollouts) : NULL;
+    if (st == DT_OK) {
+        st = run_phase_by(user, phase, more, true, t, note_p);
     }
-    dt_error_clear();
-    return run_phase_by(user, phase, false, t, note_p);
+    if (is_misfit(st)) {
+        dt_error_clear();
+        st = run_phase_by(user, phase, more, false, t, note_p);
+    }
+    dt_str_fini(&rollouts);
+    return st;
 }
 
 /* Its folder in front of those that are searched, in this process, which is a copy on trial. */

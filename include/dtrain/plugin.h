@@ -94,6 +94,9 @@ enum { DT_OPT_TRAINING = 32u };
  * "eval", or "calibration", a part of the training data that a stream does not keep. WEIGHTS changes what weights
  * returns: a value that the user sets is rejected unless data.sampling is "weighted". */
 enum { DT_OPT_STORE = 64u, DT_OPT_FOLDS = 128u, DT_OPT_SPLIT = 256u, DT_OPT_WEIGHTS = 512u };
+/* Of phases, at most one option: a folder of stored rollouts. `dtrain check` sets it to a few of its own where the user
+ * sets none. */
+enum { DT_OPT_ROLLOUTS = 1024u };
 
 typedef struct dt_option {
     const char *name;           /* [a-z][a-z0-9_]*; "clip_eps": config key, --set phase2_ppo.clip_eps=0.1 */

@@ -443,8 +443,9 @@ static const char *const algorithms[] = {"advantage", "clone", NULL};
 #define ROW(member, type, dfl, unit, min, max, help)                                                                   \
     DT_OPTION(offline_config, member, type, dfl, unit, min, max, NULL, help)
 static const dt_option options[] = {
-    ROW(rollouts, DT_OPT_PATH, "", NULL, 0, 0,
-        "folder of stored rollouts, RUN/rollouts/PHASE of a run with rollouts.keep, or a file of it"),
+    DT_OPTION_WITH(offline_config, rollouts, DT_OPT_PATH, "", NULL, 0, 0, NULL,
+                   "folder of stored rollouts, RUN/rollouts/PHASE of a run with rollouts.keep, or a file of it",
+                   DT_OPT_ROLLOUTS, NULL),
     DT_OPTION(offline_config, algorithm, DT_OPT_ENUM, "advantage", NULL, 0, 0, algorithms,
         "clone: imitate the recorded behaviour; advantage: weight it by advantage, and by cost under limits"),
     ROW(iterations, DT_OPT_I64, "100", "1", 1, 1e9, "rounds"),

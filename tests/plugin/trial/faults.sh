@@ -66,6 +66,14 @@ END
 verdict 0 "the same weights in another process on 2 ranks" --set faulty.fault=coarse # rounds as large as it takes
 DTRAIN_PLUGIN_PATH=${module%/*} verdict 0 "acts in faulty_env by faulty: created" --env faulty_env
 
+# a phase that learns from stored rollouts gets some; without them, and with unusable ones, it is not accepted
+"$dtrain" check phase_offline --set env.id=cartpole >"$work/out" 2>&1 || die "check phase_offline leaves with $?"
+grep -qF " 0 failed, 0 skipped" "$work/out" || die "check phase_offline skips its life cycle"
+mkdir "$work/none"
+"$dtrain" check phase_offline --set env.id=cartpole --set "phase_offline.rollouts=$work/none" >"$work/out" 2>&1
+[ $? -eq 3 ] || die "check phase_offline accepts a folder without rollouts"
+n=$((n + 2))
+
 # ---- acting ----
 run() { # FOLDER OPTION...
     folder=$1
