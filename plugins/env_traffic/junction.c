@@ -210,16 +210,22 @@ static int is_clear_behind(const sim *s, const crossing *c)
     return room >= c->by.length + s->driver.s0;
 }
 
+/* Does a vehicle on link f stop at yellow, or let c clear the junction after its green? */
+static int stops_for_light(const sim *s, const crossing *c, int32_t f, double v, double rest)
+{
+    const net_show *g = &s->signal[c->link->junction].show;
+    const int is_late = c->by.rest < 0 && is_red(s, c->link);
+    return (is_late || net_has(&g->yellow, f)) &&
+           braking_for_light(&s->driver, v, rest) < most(YELLOW_BRAKE, s->driver.b);
+}
+
 /* The same where a light permits to go. */
 static int comes_first_at_light(const sim *s, const crossing *c, int32_t f, int32_t p, double rest)
 {
     const net_link *other = &s->net.link[c->j->link + f];
     const double v = s->v[p], own = net_area_of(c->j, c->link->bit, f)->out + c->by.length;
-    const net_show *g = &s->signal[c->link->junction].show;
-    const int is_late = c->by.rest < 0 && is_red(s, c->link);
-    if ((is_late || net_has(&g->yellow, f)) &&
-        braking_for_light(&s->driver, v, rest) < most(YELLOW_BRAKE, s->driver.b)) {
-        return 0; /* it stops at yellow, or lets c clear the junction after its green */
+    if (stops_for_light(s, c, f, v, rest)) {
+        return 0;
     }
     const double comes = travel_time_s(rest + net_area_of(c->j, f, c->link->bit)->in, v, s->driver.a, s->want[p]);
     double gap = GAP_LIGHT_S;
@@ -268,7 +274,7 @@ static int arrives_first(const sim *s, const crossing *c, int32_t f, int32_t p, 
     if (next < HALTING_MPS) {
         return 0; /* it stands behind another vehicle */
     }
-    if (c->j->n_phases > 0) {
+    if (c->j->n_phases > 0 && (c->j->n_steps == 0 || c->link->hold <= 0 || stops_for_light(s, c, f, v, rest))) {
         return comes_first_at_light(s, c, f, p, rest);
     }
     const int is_merge = other->to == c->link->to;

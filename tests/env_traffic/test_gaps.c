@@ -310,6 +310,30 @@ static void test_gap_without_a_light(void **state)
     rig_close(&r);
 }
 
+/* A left turn that waits inside the junction, with the program of a file: a second between the moment when it has left
+ * and the arrival of one that comes towards it, as without a light. */
+static void test_gap_inside_with_a_light(void **state)
+{
+    sim_rig r;
+    open_empty(&r, lights);
+    sim *s = &r.sim;
+    all_green(s);
+    net_include(&s->signal[0].show.minor, WEST + LEFT);
+    net_junction *j = &s->net.junction[0];
+    net_link *turn = &s->net.link[j->link + WEST + LEFT];
+    const double hold = turn->hold > 0 ? turn->hold : 3, way = s->net.lane[turn->via].length - hold;
+    turn->hold = hold;
+    j->n_steps = 2;
+    const double v = 0.5 * A, in = sqrt(v * v + 2 * A * 1), out = sqrt(in * in + 2 * A * way); /* 1 m before it */
+    const double gone = travel(1, v, QUICK) + (way + LENGTH) / (0.5 * (in + out)) + 1;
+    for (int comes = 0; comes < 2; comes++) {
+        empty(s);
+        put_before(s, EAST + STRAIGHT, (gone + (comes ? -MARGIN : MARGIN)) * QUICK, QUICK);
+        assert_int_equal(may_pass(s, WEST + LEFT, 1 - hold, 0, QUICK), !comes);
+    }
+    rig_close(&r);
+}
+
 /* ---- lights ------------------------------------------------------------------------------------------------------ */
 
 static void test_yellow_and_red(void **state)
@@ -624,6 +648,7 @@ int main(void)
         cmocka_unit_test(test_room_behind),
         cmocka_unit_test(test_gap_with_a_light),
         cmocka_unit_test(test_gap_of_a_merge),
+        cmocka_unit_test(test_gap_inside_with_a_light),
         cmocka_unit_test(test_gap_without_a_light),
         cmocka_unit_test(test_yellow_and_red),
         cmocka_unit_test(test_stages),
