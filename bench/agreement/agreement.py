@@ -193,7 +193,8 @@ def by_rule(dtrain, base, rule, env, seeds):
     else:
         sets = ["env_traffic.scenario=net", "env_traffic.control=signals", f"env_traffic.episode_s={END_S}",
                 f"env_traffic.net_file={base}.net.xml", f"env_traffic.routes_file={base}.rou.xml", "env_traffic.dt_s=1"]
-    words = [dtrain, "eval", "--plugin", "phase2_ppo", "-q", "--json", "--seeds", str(seeds), "--episodes", "1"]
+    words = [dtrain, "eval", "--plugin", "phase2_ppo", "-q", "--json", "--seeds",
+             ",".join(str(k + 1) for k in range(seeds)), "--episodes", "1"]
     for pair in [f"env.id={env}", f"models.controller={rule}", *sets]:
         words += ["--set", pair]
     said = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -239,7 +240,7 @@ def main():
         jobs.append((name, "program", base))
         if has_signals and a.dtrain:
             jobs += [(name, "controller_greedy", base), (name, "controller_max_pressure", base)]
-    n_off, n, within, collisions, locked = 0, 0, {k: 0 for k in KEYS}, [0, 0], 0
+    good, collisions, locked = {}, [0, 0], 0  # by controller: for each case, whether delay, arrivals, queue and all agree
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         running = []
         for name, rule, base in jobs:
@@ -255,17 +256,17 @@ def main():
             mean = {k: (statistics.fmean(r[k] for r in o), statistics.fmean(r[k] for r in t)) for k in KEYS}
             off = [k for k in KEYS if differs(k, [r[k] for r in o], [r[k] for r in t])[1]]
             crashed, stuck = ([sum(r[k] for r in side) for side in (o, t)] for k in ("collisions", "stuck"))
-            for k in KEYS:
-                within[k] += k not in off
-            n, n_off, locked = n + 1, n_off + bool(off), locked + (stuck[0] > 0 and stuck[1] == 0)
+            good.setdefault(rule, []).append([k not in off for k in KEYS] + [not off])
+            locked += stuck[0] > 0 and stuck[1] == 0
             collisions = [collisions[0] + crashed[0], collisions[1] + crashed[1]]
             print(f"{name:17} {rule.replace('controller_', ''):12}"
                   + "  {:6.1f} {:6.1f}   {:6.0f} {:6.0f}  {:6.1f} {:6.1f}".format(*[v for k in KEYS for v in mean[k]])
                   + f"  {crashed[0]:10.0f} {crashed[1]:4.0f}  {stuck[0]:5.0f} {stuck[1]:4.0f}"
                   + ("  off: " + ", ".join(off) if off else ""), flush=True)
-    for k in KEYS:
-        print(f"value agreement_{k} {within[k] / n:.2f} share target 0.9")
-    print(f"value agreement {1 - n_off / n:.2f} share_of_{n} target 0.9")
+    for rule, cases_of in good.items():
+        share = [sum(column) / len(cases_of) for column in zip(*cases_of)]
+        for k, value in zip(KEYS + ("all",), share):
+            print(f"value agreement_{rule.replace('controller_', '')}_{k} {value:.2f} share_of_{len(cases_of)} target 0.9")
     print(f"value agreement_stuck {locked} cases_stuck_only_here target 0 at most")
     print(f"value agreement_collisions {collisions[0]:.0f} collisions target {collisions[1]:.0f} at most")
 
