@@ -4,6 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+/* Nats in the last pass of a round, for each update before it, up to 100; learning has 1e-3 to 1e-2. */
+#define STILL_KL      1e-7
+#define STILL_UPDATES 100.0
+enum { STILL_ROUNDS = 10 };
+
 const char *const ppo_value_clip_modes[] = {"none", "step", "error", NULL};
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -75,7 +80,27 @@ dt_status ppo_begin_round(void *self, uint64_t round)
 
 dt_status ppo_after_collect(void *self, uint64_t round, const dt_rollout_report *r)
 {
-    return set_advantage_unit(self, r->advantage_std);
+    ppo *k = self;
+    k->round = round;
+    k->advantage_std = r->advantage_std;
+    return set_advantage_unit(k, r->advantage_std);
+}
+
+/* A policy that does not follow its advantages: values may dominate the gradient, which is clipped as a whole. Only in
+ * the first half of the rounds: schedules end with learning rates at which nothing moves. */
+static void watch_change(ppo *k, const dt_pass_report *r, double kl)
+{
+    const double updates = fmin((double)(r->pass * r->steps), STILL_UPDATES), least = STILL_KL * updates;
+    const bool is_still = k->advantage_std > 0 && fabs(kl) < least && 2 * k->round < k->rounds->n_rounds;
+    k->n_still = is_still ? k->n_still + 1 : 0;
+    if (k->n_still == STILL_ROUNDS) {
+        dt_logf(k->h, 1,
+                "%s: the policy hardly changes: approx_kl was below %g in %d rounds in a row, though advantages differ "
+                "(deviation %g). Compare grad_norm with training.gradient_clip: where values dominate it, set "
+                "%s.normalise_reward = true, and %s.cost_value_coef = 0 where no cost is limited; else raise "
+                "training.learning_rate or lower data.batch",
+                k->phase, least, STILL_ROUNDS, k->advantage_std, k->phase, k->phase);
+    }
 }
 
 static double find_loss(const dt_pass_report *r, const char *name)
@@ -94,6 +119,9 @@ dt_status ppo_after_pass(void *self, const dt_pass_report *r)
     const ppo_config *c = &k->config;
     const double kl = find_loss(r, "approx_kl");
     const bool is_last = r->pass + 1 == r->passes, is_far = c->target_kl > 0 && kl > 1.5 * c->target_kl;
+    if (is_last) {
+        watch_change(k, r, kl);
+    }
     if (c->kl_target > 0 && (is_last || is_far)) { /* Schulman et al. 2017, section 4 */
         k->kl_coef *= kl > 1.5 * c->kl_target ? 2.0 : kl < c->kl_target / 1.5 ? 0.5 : 1.0;
         k->kl_coef = fmin(fmax(k->kl_coef, 1e-6), 1e6);

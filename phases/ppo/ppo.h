@@ -32,6 +32,8 @@ typedef struct ppo {
     dt_wiring *wiring;
     dt_rounds *rounds; /* set by the phase */
     double kl_coef;
+    double advantage_std;    /* of this round */
+    uint64_t round, n_still; /* n_still: rounds in a row in which the policy hardly changed */
 } ppo;
 
 /* Binds models and environment, and sets k->loss from the options; the phase may change it until start. Errors: those

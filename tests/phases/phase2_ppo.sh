@@ -27,6 +27,14 @@ same threads "3 threads instead of 1"
 train ranks --set comm.backend=sim --set comm.ranks=2
 same ranks "2 virtual ranks instead of 1"
 
+# A policy that does not follow its advantages is reported; one that learns is not.
+short="--set phase2_ppo.iterations=22 --set phase2_ppo.train_batch=64 --set env.instances=2 --set data.batch=32
+       --set phase2_ppo.sgd_epochs=2 --set phase2_ppo.normalise_reward=false"
+train still $short --set training.gradient_clip=1e-9
+grep -q "phase2_ppo.normalise_reward" "$work/still/train.log" || fail "a policy that stands still is not reported"
+train moving $short
+grep -q "phase2_ppo.normalise_reward" "$work/moving/train.log" && fail "a policy that learns is reported"
+
 # What perception learnt elsewhere stays as it is: frozen when it is loaded, also after a resume; trained when not.
 grown="--set env.id=env_traffic --set models.perception=risk_gnn --set risk_gnn.hidden=16 --set risk_gnn.heads=2
        --set risk_gnn.layers=1 --set phase2_ppo.iterations=2 --set env.instances=4"
