@@ -349,14 +349,16 @@ const dt_option dt_schema_stop[] = {
         "maximum optimizer steps of the phase; 0 = no limit"),
     ROW(dt_stop_opts, time, F64, 0, "0", "s", 0, 1e9, NULL, "maximum seconds of the phase; 0 = no limit"),
     ROW(dt_stop_opts, metric, STR, 0, "", NULL, 0, 0, NULL,
-        "evaluation metric, such as return/mean, that ends the phase by above, below or patience"),
+        "evaluation metric, such as return/mean, that ends the phase by above, below or patience; with "
+        "train/ before it one that training records, such as train/charts/episodic_return, checked after every epoch "
+        "or round"),
     ROW(dt_stop_opts, above, F64, 0, "0", "1", -INFINITY, INFINITY, NULL,
         "end the phase when the metric is this or more; not given = never"),
     ROW(dt_stop_opts, below, F64, 0, "0", "1", -INFINITY, INFINITY, NULL,
         "end the phase when the metric is this or less; not given = never"),
     ROW(dt_stop_opts, patience, I64, 0, "0", "evaluations", 0, 1000000, NULL,
-        "end the phase after this number of evaluations in a row without an improvement of the metric: a larger value, "
-        "with min: before its name a smaller one; 0 = never"),
+        "end the phase after this number of evaluations (with train/: epochs, or rounds) in a row without an "
+        "improvement of the metric: a larger value, with min: before its name a smaller one; 0 = never"),
     ROW(dt_stop_opts, min_delta, F64, 0, "0", NULL, 0, 1e300, NULL,
         "of patience: the best value must change by more than this to count as an improvement"),
     DT_OPTION_END};
@@ -604,6 +606,29 @@ static dt_status read_rollouts(dt_config *c, int64_t phase, dt_rollouts_opts *ou
     return dt_config_section(c, phase, "rollouts", NULL, 0, out_p, sizeof(*out_p));
 }
 
+/* "train/loss": recorded while training, and no result of evaluations. What depends on the machine would end the phase
+ * at another step in every run. */
+static dt_status move_training_metric(const dt_node *stop, const char *path, dt_stop_opts *out_p)
+{
+    static const char prefix[] = "train/";
+    static const char *const measured[] = {"time/", "mem/", "gpu/", "charts/SPS"};
+    if (strncmp(out_p->metric, prefix, sizeof(prefix) - 1) != 0) {
+        return DT_OK;
+    }
+    out_p->training_metric = out_p->metric + sizeof(prefix) - 1;
+    out_p->metric = "";
+    bool is_measured = false;
+    for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
+        is_measured = is_measured || strncmp(out_p->training_metric, measured[i], strlen(measured[i])) == 0;
+    }
+    return out_p->training_metric[0] != '\0' && !is_measured
+               ? DT_OK
+               : dt_node_fail(stop, path,
+                              "metric = \"train/%s\": expected what training records and what is the same in every "
+                              "run, such as train/loss or train/charts/episodic_return",
+                              out_p->training_metric);
+}
+
 /* A target needs both: what is looked at, and the value that it has to reach. */
 static dt_status read_stop(dt_config *c, const dt_node *phase, int64_t number, dt_stop_opts *out_p)
 {
@@ -618,6 +643,7 @@ static dt_status read_stop(dt_config *c, const dt_node *phase, int64_t number, d
     if (out_p->is_min) {
         out_p->metric += 4;
     }
+    out_p->training_metric = "";
     if (out_p->metric[0] != '\0' && !has_rule) {
         return dt_node_fail(stop, path,
                             "metric needs above, below or patience: { metric = \"return/mean\"; above = -150.0; }");
@@ -629,7 +655,7 @@ static dt_status read_stop(dt_config *c, const dt_node *phase, int64_t number, d
     if (out_p->patience == 0 && dt_node_find(stop, "min_delta") != NULL) {
         return dt_node_fail(stop, path, "min_delta needs patience: { metric = \"return/mean\"; patience = 5; }");
     }
-    return DT_OK;
+    return move_training_metric(stop, path, out_p);
 }
 
 /* A word of fresh that is no role, nor one that models wires in some phase, is a slip of the hand. */

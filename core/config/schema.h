@@ -153,8 +153,9 @@ typedef struct dt_phase_opts {
 } dt_phase_opts;
 typedef struct dt_stop_opts { /* its stop group; 0 = no limit */
     int64_t epochs, iterations, steps;
-    double time;        /* s */
-    const char *metric; /* a result of evaluation, "": none; without its prefix "min:" */
+    double time;                 /* s */
+    const char *metric;          /* a result of evaluation, "": none; without its prefix "min:" */
+    const char *training_metric; /* the same of what training records, without "train/"; one of the two is "" */
     double above, below;
     int64_t patience; /* evaluations without an improvement by more than min_delta */
     double min_delta;

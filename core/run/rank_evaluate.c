@@ -101,7 +101,16 @@ static dt_status find_result(const dt_stage *stage, const char *option, const ch
     return DT_OK;
 }
 
-/* stop.patience: has the result not improved for so many evaluations? What is no number is no improvement. */
+/* What was counted of another metric, before the run was resumed with this one, does not count. */
+static void keep_rule(dt_snapshot_patience *p, const char *metric, uint64_t kind)
+{
+    const int64_t rule = (int64_t)(dt_hash64(metric, strlen(metric), kind) >> 1 | 1);
+    if (p->rule != rule) {
+        *p = (dt_snapshot_patience){.rule = rule};
+    }
+}
+
+/* stop.patience: has the value not improved for so many evaluations? What is no number is no improvement. */
 static bool is_patience_over(dt_rank *k, double value)
 {
     const dt_stop_opts *o = &k->stop;
@@ -109,14 +118,9 @@ static bool is_patience_over(dt_rank *k, double value)
     if (o->patience == 0) {
         return false;
     }
-    const uint64_t hash = dt_hash64(o->metric, strlen(o->metric), o->is_min);
-    const int64_t rule = (int64_t)(hash >> 1 | 1);
-    if (p->rule != rule) { /* none yet, or a run that was resumed with another metric */
-        *p = (dt_snapshot_patience){.rule = rule};
-    }
     const double gain = o->is_min ? p->best - value : value - p->best;
     if (isfinite(value) && (!p->has_best || gain > o->min_delta)) {
-        *p = (dt_snapshot_patience){.has_best = true, .best = value, .rule = rule};
+        *p = (dt_snapshot_patience){.has_best = true, .best = value, .rule = p->rule};
     } else {
         p->n_stale++;
     }
@@ -137,6 +141,9 @@ static dt_status check_stop_target(dt_rank *k, bool *met_p)
     k->n_target_known += !isnan(value);
     met |= o->has_above && value >= o->above;
     met |= o->has_below && value <= o->below;
+    if (o->patience > 0) {
+        keep_rule(&k->patience, o->metric, o->is_min);
+    }
     const bool is_stale = dt_rank_is_first(k) && is_patience_over(k, value);
     met |= is_stale;
     DT_TRY(dt_comm_broadcast(k->comm, 0, &met, sizeof(met)));
@@ -147,6 +154,79 @@ static dt_status check_stop_target(dt_rank *k, bool *met_p)
     } else if (met != 0 && dt_rank_is_first(k)) {
         dt_log(DT_LOG_INFO, "%s is %g: the phase ends", o->metric, value);
     }
+    return DT_OK;
+}
+
+/* The phase's own records of this iteration, and those that the host adds when it ends. */
+static bool find_training_value(const dt_rank *k, const dt_progress *p, double *out)
+{
+    const struct {
+        const char *name;
+        double value;
+    } of_host[] = {{"loss", p->loss}, {"grad/norm", p->grad_norm}, {"lr", p->learning_rate}};
+    const char *name = k->stop.training_metric;
+    for (size_t i = 0; i < sizeof(of_host) / sizeof(of_host[0]); i++) {
+        if (strcmp(of_host[i].name, name) == 0) {
+            *out = of_host[i].value;
+            return true;
+        }
+    }
+    *out = dt_metrics_pending_mean(k->r->metrics, name);
+    return dt_metrics_has_pending(k->r->metrics, name);
+}
+
+/* The end of an epoch: its mean. One without a number, as a round in which no episode ended, does not count. */
+static bool is_training_over(dt_rank *k)
+{
+    const dt_stop_opts *o = &k->stop;
+    const double value = k->patience.n > 0 ? k->patience.sum / (double)k->patience.n : (double)NAN;
+    k->patience.sum = 0;
+    k->patience.n = 0;
+    if (isnan(value)) {
+        return false;
+    }
+    if ((o->has_above && value >= o->above) || (o->has_below && value <= o->below)) {
+        dt_log(DT_LOG_INFO, "%s is %g: the phase ends", o->training_metric, value);
+        return true;
+    }
+    const bool is_over = is_patience_over(k, value);
+    if (is_over) {
+        dt_log(DT_LOG_INFO, "%s has not improved for %lld epochs: the phase ends", o->training_metric,
+               (long long)k->patience.n_stale);
+    }
+    return is_over;
+}
+
+dt_status dt_rank_check_training(dt_rank *k, const dt_progress *p, bool *met_p)
+{
+    const char *name = k->stop.training_metric;
+    double value = NAN;
+    uint32_t met = 0;
+    if (name[0] == '\0') {
+        return DT_OK;
+    }
+    if (dt_rank_is_first(k)) {
+        keep_rule(&k->patience, name, 2 + k->stop.is_min);
+        k->has_training_metric = find_training_value(k, p, &value) || k->has_training_metric;
+        if (!isnan(value)) {
+            k->patience.sum += value;
+            k->patience.n++;
+        }
+    }
+    if (!p->epoch_end) {
+        return DT_OK;
+    }
+    const dt_status known =
+        !dt_rank_is_first(k) || k->has_training_metric
+            ? DT_OK
+            : DT_FAIL(DT_ECONFIG,
+                      "stop.metric = \"train/%s\": training of %s recorded nothing of this name in its first epoch; "
+                      "metrics.jsonl has the names",
+                      name, k->stage->d.phase->desc.id);
+    DT_TRY(dt_comm_agree(k->comm, known));
+    met = dt_rank_is_first(k) && is_training_over(k);
+    DT_TRY(dt_comm_broadcast(k->comm, 0, &met, sizeof(met)));
+    *met_p = *met_p || met != 0;
     return DT_OK;
 }
 

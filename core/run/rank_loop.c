@@ -145,6 +145,7 @@ dt_status dt_rank_train_loop(dt_rank *k, uint64_t stop_step)
         DT_TRY(dt_rank_compare_parameters(k, it.before - k->r->base_step));
         DT_TRY(dt_rank_exchange_requests(k, &it.p, &it.requests));
         apply_stop_rules(k, &it, stop_step);
+        DT_TRY(dt_rank_check_training(k, &it.p, &it.ends));
         DT_TRY(evaluate_if_due(k, &it));
         DT_TRY(record_iteration(k, &it));
         if (it.ends) {

@@ -43,5 +43,26 @@ expect 0 '' "$dtrain" run --config "$work/first.cfg" $long --set phase2_ppo.iter
 expect 0 '' "$dtrain" run --config "$work/second.cfg" $long --run-dir "$work/changed" --resume auto
 n=$(records changed | wc -l)
 [ "$n" -eq 5 ] || fail "$n iterations, expected 5: two, and three with the other metric"
+# what training records, without evaluations: the same, and from a checkpoint within an epoch
+sed 's,metric = "return/mean",metric = "train/charts/episodic_return",' "$work/patient.cfg" >"$work/trained.cfg"
+trained() { # FOLDER [options]
+    folder=$1
+    shift
+    # shellcheck disable=SC2086
+    "$dtrain" run --config "$work/trained.cfg" $long --set training.eval_interval=0 --run-dir "$work/$folder" --resume auto "$@"
+}
+expect 0 '' trained t
+n=$(records t | wc -l)
+[ "$n" -eq 3 ] || fail "$n iterations, expected 3: the first round is the best, two are no better"
+expect 137 '' env DTRAIN_FAULT=run.iterate:3! "$dtrain" run --config "$work/trained.cfg" $long \
+    --set training.eval_interval=0 --run-dir "$work/tkilled"
+expect 0 '' trained tkilled
+[ "$(state_hash tkilled)" = "$(state_hash t)" ] || fail "other bits after kill -9, by a metric of training"
+LSAN_OPTIONS=$leaks${leaks:+:}detect_leaks=0
+expect 0 '' trained tranks --nproc 2
+LSAN_OPTIONS=$leaks
+[ "$(records tranks)" = "$(records t)" ] || fail "other records on two ranks, by a metric of training"
+expect 2 'train/nothing' trained tnone --set 'phases.0.stop.metric=train/nothing'
+expect 2 'train/time/step' trained ttime --set 'phases.0.stop.metric=train/time/step'
 expect 2 'min_delta' "$dtrain" run --config "$work/tiny.cfg" --set phases.0.stop.min_delta=1 --run-dir "$work/none"
 finish patience

@@ -43,7 +43,7 @@ static double fake_phase_s(const dt_rank *rank)
 static int begin(void **state)
 {
     memset(&k, 0, sizeof(k));
-    k.stop.metric = "";
+    k.stop.metric = k.stop.training_metric = "";
     memset(&desc, 0, sizeof(desc));
     context = (dt_run_context){.d = &desc};
     k.r = &context;
@@ -185,6 +185,38 @@ static void test_patience(void **state)
     assert_false(is_target_met(4));
     assert_true(is_target_met(1.5));
     assert_true(k.patience.best == 2);
+}
+
+static bool ends_with(double loss, bool epoch_end)
+{
+    const dt_progress p = {.loss = loss, .epoch_end = epoch_end};
+    bool is_met = false;
+    assert_int_equal(dt_rank_check_training(&k, &p, &is_met), DT_OK);
+    return is_met;
+}
+
+/* Means of epochs; one without a number does not count; what a checkpoint in the middle of an epoch keeps. */
+static void test_training_patience(void **state)
+{
+    assert_false(is_target_met(1)); /* sets up the communicator */
+    k.stop.metric = "";
+    k.stop.training_metric = "loss";
+    k.stop.patience = 2;
+    k.stop.is_min = true;
+    k.patience = (dt_snapshot_patience){.n_stale = 0};
+    assert_false(ends_with(4, false));
+    assert_true(k.patience.n == 1 && k.patience.sum == 4);
+    assert_false(ends_with(2, true));
+    assert_true(k.patience.best == 3 && k.patience.n == 0);
+    assert_false(ends_with(5, true));
+    assert_false(ends_with(NAN, true));
+    assert_true(k.patience.n_stale == 1);
+    assert_false(ends_with(2, true));
+    assert_false(ends_with(1, false));
+    assert_false(ends_with(3, true));
+    assert_true(ends_with(9, true));
+    k.stop.training_metric = "";
+    assert_false(ends_with(9, true));
 }
 
 /* ---- checkpoint.best_by ------------------------------------------------------------------------------------------ */
@@ -333,9 +365,9 @@ static void test_histograms_due(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {OF(test_stop_rules),     OF(test_checkpoint_due), OF(test_retry_delay),
-                                       OF(test_stop_target),    OF(test_patience),       OF(test_best_by),
-                                       OF(test_limit_warnings), OF(test_part_done),      OF(test_trend),
-                                       OF(test_histograms_due)};
+    const struct CMUnitTest tests[] = {OF(test_stop_rules),  OF(test_checkpoint_due), OF(test_retry_delay),
+                                       OF(test_stop_target), OF(test_patience),       OF(test_training_patience),
+                                       OF(test_best_by),     OF(test_limit_warnings), OF(test_part_done),
+                                       OF(test_trend),       OF(test_histograms_due)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

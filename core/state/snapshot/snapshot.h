@@ -29,6 +29,8 @@ typedef struct dt_snapshot_patience { /* of stop.patience; all 0: nothing was ev
     double best;     /* finite */
     int64_t n_stale; /* evaluations since */
     int64_t rule;    /* hash of the metric and its direction, 0: none; of another one nothing here holds */
+    double sum;      /* of a metric of training: its values in the epoch that has begun */
+    int64_t n;       /* and how many */
 } dt_snapshot_patience;
 
 typedef struct dt_snapshot_place { /* where the phase of a checkpoint is */

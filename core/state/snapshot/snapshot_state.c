@@ -165,6 +165,8 @@ static const field fields[] = {
     {"stop_best", OPTIONAL_REAL, AT(stop_best), NULL, NULL},
     {"stop_stale", OPTIONAL_INTEGER, AT(n_stale), NULL, NULL},
     {"stop_rule", OPTIONAL_INTEGER, AT(stop_rule), NULL, NULL},
+    {"stop_sum", OPTIONAL_REAL, AT(stop_sum), NULL, NULL},
+    {"stop_values", OPTIONAL_INTEGER, AT(stop_values), NULL, NULL},
     {"models", LIST, AT(models), write_models, NULL},
     {"stores", LIST, AT(stores), write_stores, NULL},
     {"stream", LIST, AT(stream), write_stream, has_stream},
@@ -253,7 +255,9 @@ static void collect_values(const dt_stage *s, const dt_snapshot_desc *d, const d
                     .env_steps = has_env_steps ? (int64_t)backup->env_steps : DT_STATE_ABSENT,
                     .stop_best = d->patience.has_best ? d->patience.best : (double)NAN,
                     .n_stale = d->patience.n_stale > 0 ? d->patience.n_stale : DT_STATE_ABSENT,
-                    .stop_rule = d->patience.rule != 0 ? d->patience.rule : DT_STATE_ABSENT};
+                    .stop_rule = d->patience.rule != 0 ? d->patience.rule : DT_STATE_ABSENT,
+                    .stop_sum = d->patience.n > 0 ? d->patience.sum : (double)NAN,
+                    .stop_values = d->patience.n > 0 ? d->patience.n : DT_STATE_ABSENT};
 }
 
 void dt_state_write(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, dt_str *out)
@@ -288,7 +292,7 @@ dt_status dt_state_read(const dt_ckpt *c, dt_state *out)
     const field *of = NULL; /* of the last key: a list has several values */
     dt_json *j = NULL;
     dt_json_token t;
-    *out = (dt_state){.loss_scale = NAN, .stop_best = NAN};
+    *out = (dt_state){.loss_scale = NAN, .stop_best = NAN, .stop_sum = NAN};
     for (size_t i = 0; i < N_FIELDS; i++) {
         if (fields[i].kind == INTEGER || fields[i].kind == OPTIONAL_INTEGER) {
             *(int64_t *)member_of_state(out, &fields[i]) = DT_STATE_ABSENT;
@@ -501,7 +505,9 @@ dt_status dt_snapshot_read_position(const dt_ckpt *c, dt_snapshot_place *out)
                                .patience = {.has_best = !isnan(v.stop_best),
                                             .best = v.stop_best,
                                             .n_stale = v.n_stale > 0 ? v.n_stale : 0,
-                                            .rule = v.stop_rule != DT_STATE_ABSENT ? v.stop_rule : 0},
+                                            .rule = v.stop_rule != DT_STATE_ABSENT ? v.stop_rule : 0,
+                                            .sum = v.stop_values > 0 && !isnan(v.stop_sum) ? v.stop_sum : 0,
+                                            .n = v.stop_values > 0 && !isnan(v.stop_sum) ? v.stop_values : 0},
                                .pending = is_none                       ? DT_PENDING_NONE
                                           : v.pending == DT_PENDING_END ? DT_PENDING_END
                                                                         : DT_PENDING_EVALUATION};

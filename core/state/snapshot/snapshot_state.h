@@ -23,8 +23,8 @@ typedef struct dt_state { /* integers that a checkpoint lacks are DT_STATE_ABSEN
     int64_t phase_index, step, base_step;
     int64_t updates, passed, good_steps, tolerance, skips, overflows;
     double loss_scale;
-    int64_t steps_per_epoch, seed, pending, env_steps, n_stale, stop_rule;
-    double stop_best;
+    int64_t steps_per_epoch, seed, pending, env_steps, n_stale, stop_rule, stop_values;
+    double stop_best, stop_sum;
     dt_state_list models, stores, stream, loaded_roles, groups, group_updates, trainers; /* reading only */
 } dt_state;
 

@@ -291,14 +291,25 @@ void dt_metrics_add_scalar(dt_metrics *m, const char *name, double value)
     s->n++;
 }
 
-double dt_metrics_pending_mean(const dt_metrics *m, const char *name)
+static const scalar *find_pending(const dt_metrics *m, const char *name)
 {
     for (uint32_t i = 0; m != NULL && i < m->n; i++) {
         if (m->list[i].n > 0 && strcmp(m->list[i].name, name) == 0) {
-            return m->list[i].sum / (double)m->list[i].n;
+            return &m->list[i];
         }
     }
-    return NAN;
+    return NULL;
+}
+
+double dt_metrics_pending_mean(const dt_metrics *m, const char *name)
+{
+    const scalar *s = find_pending(m, name);
+    return s != NULL ? s->sum / (double)s->n : (double)NAN;
+}
+
+bool dt_metrics_has_pending(const dt_metrics *m, const char *name)
+{
+    return find_pending(m, name) != NULL;
 }
 
 void dt_metrics_events_set(dt_metrics *m, dt_events *events)

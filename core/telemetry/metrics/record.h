@@ -9,6 +9,8 @@
 
 #include "dtrain/status.h"
 
+#include <stdbool.h>
+
 typedef struct dt_metrics dt_metrics;
 
 /* Opens for appending; creates it. Errors: DT_EIO. */
@@ -20,6 +22,7 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint
 void dt_metrics_add_scalar(dt_metrics *m, const char *name, double value); /* m may be NULL: nothing is kept */
 /* The mean so far of what was collected under a name for the next record; NAN: none. */
 double dt_metrics_pending_mean(const dt_metrics *m, const char *name);
+bool dt_metrics_has_pending(const dt_metrics *m, const char *name); /* even one that is NAN */
 /* What was collected belongs to an iteration that is not recorded (log.every). */
 void dt_metrics_discard_pending(dt_metrics *m);
 /* Records go to this event file too (events.h) until another is set; NULL: to none. It is closed with m. */
