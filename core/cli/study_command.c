@@ -4,8 +4,12 @@
 #include "cli/study_command.h"
 
 #include "base/err.h"
+#include "base/fs.h"
+#include "base/hash.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/str.h"
+#include "config/document.h"
 #include "plan/machine/limits.h"
 #include "study/trainings.h"
 
@@ -45,6 +49,51 @@ dt_status dt_study_command_read(const dt_args *a, char *const *arg, uint32_t n, 
     }
     *out = c;
     return DT_OK;
+}
+
+/* Of the values of a file; of all its bytes where it is in another language, as YAML. */
+static dt_status hash_content(const char *path, uint64_t *out)
+{
+    enum { MAX_BYTES = 16 << 20 };
+    dt_document d = {0};
+    char *text = NULL;
+    size_t bytes = 0;
+    *out = 0;
+    if (dt_document_read(path, &d) == DT_OK) {
+        for (uint32_t i = 0; i < d.n; i++) {
+            *out = dt_hash64(d.item[i].path, strlen(d.item[i].path) + 1, *out);
+            *out = dt_hash64(d.item[i].text, strlen(d.item[i].text) + 1, *out);
+        }
+        dt_document_fini(&d);
+        return DT_OK;
+    }
+    dt_error_clear();
+    DT_TRY(dt_fs_read_all(path, MAX_BYTES, &text, &bytes));
+    *out = dt_hash64(text, bytes, 0);
+    dt_free(text);
+    return DT_OK;
+}
+
+dt_status dt_study_command_add_contents(const dt_study_command *c, dt_words *identity)
+{
+    static const char option[] = "--config";
+    const size_t n = sizeof(option) - 1;
+    for (uint32_t i = 0; i < c->n; i++) {
+        const char *word = c->arg[i], *path = NULL;
+        uint64_t hash = 0;
+        if (strncmp(word, option, n) == 0 && word[n] == '=') {
+            path = word + n + 1;
+        } else if ((strcmp(word, option) == 0 || strcmp(word, "-c") == 0) && i + 1 < c->n) {
+            path = c->arg[++i];
+        } else if (strncmp(word, "-c", 2) == 0) {
+            path = word + 2;
+        }
+        if (path != NULL && dt_fs_is_file(path)) { /* else the plan rejects it */
+            DT_TRY(hash_content(path, &hash));
+            dt_words_addf(identity, "content of %s = %016llx", path, (unsigned long long)hash);
+        }
+    }
+    return dt_words_status(identity);
 }
 
 void dt_study_command_begin(const dt_study_command *c, dt_words *out)

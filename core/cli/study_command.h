@@ -23,6 +23,9 @@ dt_status dt_study_command_read(const dt_args *a, char *const *arg, uint32_t n, 
  * --parallel asks. code_p other than 0: the command was rejected, which it reported. Errors: DT_ECONFIG. */
 dt_status dt_study_command_plan(const dt_args *a, const dt_words *further, uint32_t n, dt_study_command *c, int *code_p)
     DT_NODISCARD;
+/* "content of FILE = HASH" for each configuration file among the arguments: with another content, results of two
+ * configurations would be mixed. Comments and layout do not count. Errors: DT_ENOTFOUND, DT_EIO, DT_ENOMEM. */
+dt_status dt_study_command_add_contents(const dt_study_command *c, dt_words *identity) DT_NODISCARD;
 /* "dtrain run ARGS", quiet; out is empty. */
 void dt_study_command_begin(const dt_study_command *c, dt_words *out);
 /* Continues in a folder or begins there, on its share of the cores. */

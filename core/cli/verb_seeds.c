@@ -313,7 +313,10 @@ static dt_status claim_folder(study *s)
         dt_words_add(&identity, s->command.arg[i]);
     }
     const dt_journal j = {.kind = "seeds", .identity = &identity};
-    const dt_status st = dt_journal_claim(dt_str_text(&s->folder), &j, &s->lock);
+    dt_status st = dt_study_command_add_contents(&s->command, &identity);
+    if (st == DT_OK) {
+        st = dt_journal_claim(dt_str_text(&s->folder), &j, &s->lock);
+    }
     dt_words_fini(&identity);
     return st;
 }

@@ -617,6 +617,7 @@ static dt_status run_study(study *s, int *code_p)
 {
     DT_TRY(dt_sweep_read(s->a->word[0], &s->sweep));
     DT_TRY(dt_study_command_read(s->a, s->sweep.arguments.word, s->sweep.arguments.n, &s->command));
+    DT_TRY(dt_study_command_add_contents(&s->command, &s->sweep.identity));
     DT_TRY(choose_folder(s->a, &s->folder));
     DT_TRY(allocate(s));
     DT_TRY(dt_fs_is_dir(dt_str_text(&s->folder)) ? claim_folder(s) : DT_OK);

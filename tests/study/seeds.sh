@@ -71,6 +71,10 @@ code=$?
 grep -q '"state":"interrupted"' "$work/out" || fail "no seed is interrupted"
 
 # what is rejected, before anything is written
+cp "$work/tiny.cfg" "$work/kept.cfg"
+expect 0 '"n":1' "$dtrain" seeds 1 --run-dir "$work/named" --json -- --config "$work/kept.cfg"
+sed -i 's/env_cartpole/env_pendulum/' "$work/kept.cfg"
+expect 2 'content of' "$dtrain" seeds 1,2 --run-dir "$work/named" -- --config "$work/kept.cfg"
 expect 2 'other arguments' "$dtrain" seeds 1..3 --run-dir "$work/one" -- --config "$work/tiny.cfg" --set seed=3
 expect 2 'return/mean' seeds 1..3 --run-dir "$work/one" --metric return/maen
 expect 2 '4..1' seeds 4..1 --run-dir "$work/new"

@@ -139,6 +139,15 @@ expect 2 'eta' sweep eta few
 sed 's/seed = 3; //' "$work/asha.cfg" >"$work/seed.cfg"
 expect 2 'seed = 3' sweep seed few
 
+# --- nor may the configuration that the trials train, but for its comments ---
+cp "$work/tiny.cfg" "$work/kept.cfg"
+sed 's/tiny/kept/' "$work/grid.cfg" >"$work/named.cfg"
+expect 0 '"trial":2' sweep named named --json
+echo '// a comment' >>"$work/kept.cfg"
+expect 0 '"trial":2' sweep named named --json
+sed -i 's/env_cartpole/env_pendulum/' "$work/kept.cfg"
+expect 2 'kept.cfg' sweep named named
+
 # --- a folder in which a task that was killed left an unfinished file is free; words without a value match nothing ---
 mkdir "$work/part"
 echo '{' >"$work/part/study.json.tmp.1"
