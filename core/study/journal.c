@@ -179,10 +179,11 @@ static dt_status check_or_write(const char *folder, const dt_journal *j, bool ma
     return st;
 }
 
-/* Alone, or shared: then the first process checks it alone, and the others wait for that. */
+/* Alone, or shared: then the first process checks it alone, and the others wait for that. A child of a process that was
+ * killed has its lock until it has replaced its program: a moment is waited for that, too. */
 static dt_status lock_folder(const char *path, const dt_journal *j, int *lock_p, bool *is_alone_p)
 {
-    enum { TRIES = 200 };
+    enum { TRIES = 200, TRIES_ALONE = 40 };
     const struct timespec nap = {.tv_nsec = 50000000};
     for (int i = 0;; i++) {
         *is_alone_p = true;
@@ -192,7 +193,7 @@ static dt_status lock_folder(const char *path, const dt_journal *j, int *lock_p,
             dt_error_clear();
             st = dt_lock_acquire_shared(path, lock_p);
         }
-        if (st != DT_AGAIN || !j->is_shared || i == TRIES) {
+        if (st != DT_AGAIN || i == (j->is_shared ? TRIES : TRIES_ALONE)) {
             return st;
         }
         dt_error_clear();
