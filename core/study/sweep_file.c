@@ -97,9 +97,13 @@ static dt_status read_number(const dt_document_item *i, double *out)
     return dt_parse_f64(i->text, out) ? DT_OK : fail_at(i, "expected a number");
 }
 
-static bool is_true(const dt_document_item *i)
+static dt_status read_flag(const dt_document_item *i, bool *out)
 {
-    return i != NULL && strcmp(i->text, "true") == 0;
+    if (i != NULL && i->kind != DT_DOCUMENT_BOOL) {
+        return fail_at(i, "expected true or false");
+    }
+    *out = i != NULL && strcmp(i->text, "true") == 0;
+    return DT_OK;
 }
 
 static dt_status read_values(const dt_document *d, uint32_t k, const dt_document_item *list, dt_parameter *p)
@@ -117,6 +121,11 @@ static dt_status read_values(const dt_document *d, uint32_t k, const dt_document
         if (p->n_values == DT_SPACE_MAX_VALUES) {
             return DT_FAIL(DT_ECONFIG, "%s:%d: more than %d values", i->file, i->line, DT_SPACE_MAX_VALUES);
         }
+        for (uint32_t j = 0; j < p->n_values; j++) {
+            if (strcmp(p->value[j], i->text) == 0) {
+                return fail_at(i, "is in the list twice");
+            }
+        }
         p->value[p->n_values] = i->text;
     }
     return p->n_values > 0 ? DT_OK : fail_at(list, "the list is empty");
@@ -130,8 +139,8 @@ static dt_status read_range(const dt_document *d, uint32_t k, const dt_document_
     }
     DT_TRY(read_number(min, &p->min));
     DT_TRY(read_number(max, &p->max));
-    p->is_log = is_true(find_of(d, k, "log"));
-    p->is_integer = is_true(find_of(d, k, "integer"));
+    DT_TRY(read_flag(find_of(d, k, "log"), &p->is_log));
+    DT_TRY(read_flag(find_of(d, k, "integer"), &p->is_integer));
     if (!(p->min < p->max)) {
         return DT_FAIL(DT_ECONFIG, "%s:%d: the range of %s is empty: min %s is not less than max %s", min->file,
                        min->line, p->key, min->text, max->text);

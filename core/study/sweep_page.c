@@ -140,7 +140,7 @@ static void write_row(const page *p, uint32_t row)
         dt_str_addf(p->out, "<tr><th>\xe2\x80\x93</th><td>%u</td><td class=\"l\">", t->trial);
     }
     dt_html_escape(p->out, t->state);
-    const bool has_steps = t->steps >= 0 && row < p->r.n_ranked;
+    const bool has_steps = t->steps > 0 && row < p->r.n_ranked; /* 0: it trained until it ended by itself */
     dt_str_addf(p->out, "</td><td>%s</td>", dt_number_text(has_steps ? t->steps : (double)NAN, text));
     write_value(p, row);
     dt_str_add(p->out, "<td class=\"l\">");

@@ -260,6 +260,8 @@ static void test_file(void **state)
          "already"},
         {HEAD "trials = 3; search = \"grid\"; parameters = ( { key = \"a\"; values = [ 1, 2, 3, 4 ]; } );",
          "more than"},
+        {HEAD "trials = 5; parameters = ( { key = \"a\"; min = 1; max = 2; log = 1; } );", "true or false"},
+        {HEAD "trials = 5; parameters = ( { key = \"a\"; values = [ 8, 4, 8 ]; } );", "twice"},
         {HEAD "trials = 3; search = ;", ":3:"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
