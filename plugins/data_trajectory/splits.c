@@ -109,6 +109,27 @@ static dt_status choose_scenes(const windows *s, const windows_config *c, uint8_
     return c->calibration_folds > 1 && c->split != SPLIT_EVAL ? choose_calibration(s, c, takes) : DT_OK;
 }
 
+/* Whatever is evaluated on, no scene has a whole window of history and horizon. */
+static dt_status check_longest_scene(const windows *s, const windows_config *c)
+{
+    const dt_store_view *v = s->v;
+    const double window_s = (double)((s->T - 1 + s->F) * s->stride) / v->frame_rate_hz;
+    int64_t longest = 0;
+    for (int64_t i = 0; i < v->n_scenes; i++) {
+        const int64_t frames = v->scene_frame[i + 1] - v->scene_frame[i];
+        longest = frames > longest ? frames : longest;
+    }
+    const double longest_s = longest > 0 ? (double)(longest - 1) / v->frame_rate_hz : 0;
+    return longest == 0 || longest_s >= window_s - 1e-9
+               ? DT_OK
+               : DT_FAIL_H(s->h, DT_EDATA,
+                           "split %s of the data has no samples: the longest scene of %s lasts %.4g s, and a window of "
+                           "history_s = %g and horizon_s = %g lasts %.4g s; lower them in the phase, or import longer "
+                           "scenes",
+                           c->split == SPLIT_EVAL ? "eval" : "all", c->store, longest_s, c->history_s, c->horizon_s,
+                           window_s);
+}
+
 /* A split got no sample. Where scenes that look like several recordings are one, that is why; else the phase reports
  * what is missing. */
 static dt_status explain_empty_split(const windows *s, const windows_config *c)
@@ -117,6 +138,7 @@ static dt_status explain_empty_split(const windows *s, const windows_config *c)
     const dt_store_view *v = s->v;
     int64_t first[2] = {-1, -1};
     int has_other = 0;
+    DT_TRY_H(c->split == SPLIT_EVAL || c->split == SPLIT_ALL ? check_longest_scene(s, c) : DT_OK);
     if (c->eval_site[0] != '\0' || (c->split != SPLIT_TRAIN && c->split != SPLIT_EVAL)) {
         return DT_OK;
     }

@@ -618,6 +618,18 @@ static void test_motion_that_all_share(void **state)
     assert_true(scenes_of(longer) == 0);
 }
 
+/* No choice of scenes helps where all are shorter than a window of evaluations; a shorter horizon, which is advised,
+ * does. */
+static void test_scenes_shorter_than_a_window(void **state)
+{
+    static const char *const words = "history_s = 8 and horizon_s = 8 lasts ";
+    write_store("s", 10);
+    refuse("s", (const char *const[]){"history_s=8", "horizon_s=8", "rate_hz=5", "split=eval", NULL}, DT_EDATA, words);
+    refuse("s", (const char *const[]){"history_s=8", "horizon_s=8", "rate_hz=5", "split=eval", "eval_scenes=all", NULL},
+           DT_EDATA, words);
+    assert_true(scenes_of((const char *const[]){WINDOW, "split=eval", "eval_scenes=all", NULL}) != 0);
+}
+
 static void test_refusals(void **state)
 {
     write_store("s", 10);
@@ -669,6 +681,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_splits, begin, end),
         cmocka_unit_test_setup_teardown(test_short_anchors, begin, end),
         cmocka_unit_test_setup_teardown(test_motion_that_all_share, begin, end),
+        cmocka_unit_test_setup_teardown(test_scenes_shorter_than_a_window, begin, end),
         cmocka_unit_test_setup_teardown(test_refusals, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

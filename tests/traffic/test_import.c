@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 
+#include <sys/stat.h>
+
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 static void test_commonroad(void **state)
@@ -453,6 +455,7 @@ static void test_column_map(void **state)
     refuse_text(text, &opt, DT_EDATA, "t.csv:1: no column for speed");
     opt.columns = "id=car,x=X,y=Y,speed=V";
     refuse_text(text, &opt, DT_EDATA, "no column for frame or time");
+    refuse_text(text, &opt, DT_EDATA, "speed=V,frame=COLUMN or time=COLUMN'");
     opt.columns = "spede=V";
     refuse_text(text, &opt, DT_EINVAL, "no role \"spede\", did you mean \"speed\"?");
     opt.columns = "x=X*0";
@@ -585,6 +588,8 @@ static void test_bad_cells(void **state)
     refuse_text("\n\n", NULL, DT_EDATA, "contains no data: not even a header");
     refuse_text("", NULL, DT_EDATA, "t.csv is empty");
     assert_fails(import_with("gone", NULL), DT_ENOTFOUND, "there is no recording at");
+    assert_int_equal(mkfifo(at("pipe"), 0600), 0);
+    assert_fails(import_with("pipe", NULL), DT_EDATA, "is a pipe, a socket or a device");
     put("s", "taken");
     put("t.csv", COMMONROAD "A_B-1,0,1,car,4,2,0,0,0,5,0\n");
     assert_fails(dt_data_import(&(const char *){at("t.csv")}, 1, at("s"), NULL, &report), DT_EINVAL, "exists already");

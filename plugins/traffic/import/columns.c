@@ -527,12 +527,14 @@ static dt_status fail_missing(const dt_columns *c, int role)
     const char * or = role == DT_ROLE_SPEED   ? ", and none for vx and vy, which may replace it"
                       : role == DT_ROLE_FRAME ? " or time"
                                               : "";
-    const char *example = role == DT_ROLE_SPEED ? "speed=COLUMN or vx=COLUMN,vy=COLUMN" : "=COLUMN";
-    const dt_status st = DT_FAIL(
-        DT_EDATA,
-        "%s:%" PRId64 ": no column for %s%s, among \"%.300s\": name it, as --set 'import.columns=%.400s%s%s%s'",
-        dt_csv_path(c->csv), dt_csv_line(c->csv), dt_role_specs[role].name, or, dt_str_text(&names), dt_str_text(&map),
-        map.bytes > 0 ? "," : "", role == DT_ROLE_SPEED ? "" : dt_role_specs[role].name, example);
+    const char *example = role == DT_ROLE_SPEED   ? "speed=COLUMN or vx=COLUMN,vy=COLUMN"
+                          : role == DT_ROLE_FRAME ? "frame=COLUMN or time=COLUMN"
+                                                  : "=COLUMN";
+    const dt_status st =
+        DT_FAIL(DT_EDATA,
+                "%s:%" PRId64 ": no column for %s%s, among \"%.300s\": name it, as --set 'import.columns=%.400s%s%s%s'",
+                dt_csv_path(c->csv), dt_csv_line(c->csv), dt_role_specs[role].name, or, dt_str_text(&names),
+                dt_str_text(&map), map.bytes > 0 ? "," : "", *example == '=' ? dt_role_specs[role].name : "", example);
     dt_str_fini(&map);
     dt_str_fini(&names);
     return st;

@@ -13,6 +13,7 @@
 #include "base/fs.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* What is one part is no part: it goes straight into the store. */
 static dt_status import_at_once(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
@@ -105,6 +106,12 @@ dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out
         const bool is_folder = dt_fs_is_dir(src[i]);
         if (!is_folder && !dt_fs_is_file(src[i])) {
             DT_TRY(dt_fs_check_access(src[i]));
+            if (access(src[i], F_OK) == 0) {
+                return DT_FAIL(
+                    DT_EDATA,
+                    "%s is a pipe, a socket or a device, and recordings are read from files: write it to one first",
+                    src[i]);
+            }
             return DT_FAIL(DT_ENOTFOUND,
                            "there is no recording at %s: give a table, or a folder with metadata.json or "
                            "node_features.npy",
