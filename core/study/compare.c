@@ -36,6 +36,13 @@ static void read_axis(const dt_logbook *l, const dt_series *s, dt_run_facts *f)
     f->has_env_steps = env != NULL && dt_curve_may_use_axis(r, env);
     f->env_steps = f->has_env_steps ? env->value[env->n - 1] : 0;
     f->steps = (double)r->step[p->first + p->n - 1];
+    f->first_step = f->first_env_steps = INFINITY;
+    for (uint32_t i = s->n; i-- > 0;) {
+        if (isfinite(s->value[i])) {
+            f->first_step = (double)r->step[s->at[i]];
+            f->first_env_steps = f->has_env_steps ? value_at_record(env, s->at[i]) : INFINITY;
+        }
+    }
 }
 
 static dt_status read_curve(const dt_logbook *l, const dt_series *s, bool is_over_env_steps, dt_compare_run *out)
@@ -115,13 +122,19 @@ static double steps_of(const dt_compare *c, const dt_run_facts *f)
     return c->is_over_env_steps ? f->env_steps : f->steps;
 }
 
+static double first_of(const dt_compare *c, const dt_run_facts *f)
+{
+    return c->is_over_env_steps ? f->first_env_steps : f->first_step;
+}
+
 /* All runs of a task end at about the same step, or come to --steps. */
 static dt_status check_steps_of(const dt_compare *c, const dt_run_facts *fact, uint32_t task, double steps)
 {
     const char *unit = c->is_over_env_steps ? "environment steps" : "training steps";
-    uint32_t least = UINT32_MAX, most = UINT32_MAX;
+    uint32_t least = UINT32_MAX, most = UINT32_MAX, late = UINT32_MAX;
     for (uint32_t i = 0; i < c->n_runs; i++) {
         if (c->run[i].task == task) {
+            late = late == UINT32_MAX || first_of(c, &fact[i]) > first_of(c, &fact[late]) ? i : late;
             least = least == UINT32_MAX || steps_of(c, &fact[i]) < steps_of(c, &fact[least]) ? i : least;
             most = most == UINT32_MAX || steps_of(c, &fact[i]) > steps_of(c, &fact[most]) ? i : most;
         }
@@ -129,6 +142,13 @@ static dt_status check_steps_of(const dt_compare *c, const dt_run_facts *fact, u
     const double low = steps_of(c, &fact[least]), high = steps_of(c, &fact[most]);
     if (steps > 0 && low < steps * (1 - TOLERANCE)) {
         return DT_FAIL(DT_ECONFIG, "--steps %g: %s has %.10g %s only", steps, c->run[least].path, low, unit);
+    }
+    if (steps == 0 && low < high * (1 - TOLERANCE) && first_of(c, &fact[late]) > low) {
+        return DT_FAIL(DT_ECONFIG,
+                       "different numbers of steps: %s has %.10g %s, %s has %.10g, and the first value of %s that %s "
+                       "has is at %.10g: no number of steps can be compared",
+                       c->run[least].path, low, unit, c->run[most].path, high, c->metric, c->run[late].path,
+                       first_of(c, &fact[late]));
     }
     if (steps == 0 && low < high * (1 - TOLERANCE)) {
         return DT_FAIL(

@@ -12,6 +12,7 @@
 typedef struct dt_run_facts {
     dt_str task, identity; /* name of the environment or data; a line per option of it */
     double steps, env_steps;
+    double first_step, first_env_steps; /* of the metric's first value; INFINITY: there is none */
     bool has_env_steps;
 } dt_run_facts;
 

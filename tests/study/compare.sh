@@ -72,6 +72,12 @@ expect 2 'env_cartpole.max_steps = 100' compare "$work/a" "$work/long"
 expect 0 '"n":1' seeds 1 short --set phase2_ppo.iterations=4
 expect 2 'short/seed-1' compare "$work/a" "$work/short"
 expect 0 '"steps":900' compare "$work/a" "$work/short" --steps 900 --json
+cp -r "$work/a" "$work/late" # without a value before the other's end: no --steps is advised
+for file in "$work"/late/seed-*/metrics.jsonl; do
+    sed -i '$! s/"eval\/return\/mean":[^,}]*/"eval\/return\/mean":null/' "$file"
+done
+expect 2 'late/seed-' compare "$work/late" "$work/short"
+! grep -qF -- '--steps' "$work/err" || fail "steps that have no value are advised"
 expect 2 '--steps 99999' compare "$work/a" "$work/b" --steps 99999
 expect 2 '--steps 0' compare "$work/a" "$work/b" --steps 0
 expect 2 'return/mean' compare "$work/a" "$work/b" --metric return/maen
