@@ -25,7 +25,7 @@ dt_status dt_phase_trial(const dt_session *s, const dt_args *a, const char *fold
 
 /* Rollouts in an environment for a phase that learns from stored ones (DT_OPT_ROLLOUTS): two rounds of phase2_ppo with
  * the configuration of a, in another process. out: where they are, in folder. Errors: DT_EPLUGIN (that run failed). */
-dt_status dt_phase_trial_collect(const dt_args *a, const char *env, const char *folder, dt_trial *t,
-                                 dt_str *out) DT_NODISCARD;
+dt_status dt_phase_trial_collect(const dt_args *a, const char *env, const char *folder, dt_trial *t, dt_str *out)
+    DT_NODISCARD;
 
 #endif
