@@ -169,6 +169,22 @@ static const char *spell_layernorm(const speller *s)
     return dt_onnx_add_call(s->o, "LayerNormalization", v, s->in[1], s->in[2]);
 }
 
+/* By the running statistics; BatchNormalization would want the columns as the second of all dimensions. */
+static const char *spell_batch_norm(const speller *s)
+{
+    const char *v = emit_binary(s, "Add", s->in[4], dt_onnx_constant_f32(s->o, s->n->attr.f[0]));
+    const char *scale = emit_binary(s, "Div", s->in[1], emit_unary(s, "Sqrt", v));
+    const char *y = emit_binary(s, "Mul", emit_binary(s, "Sub", s->in[0], s->in[3]), scale);
+    const char *mask = s->n->n_in > 5 ? s->in[5] : NULL;
+    y = emit_binary(s, "Add", y, s->in[2]);
+    if (mask == NULL) {
+        return y;
+    }
+    mask = emit_binary(s, "Greater", mask, dt_onnx_constant_f32(s->o, 0));
+    mask = emit_binary(s, "Unsqueeze", mask, dt_onnx_constant_i64(s->o, (int64_t)operand_shape(s, 0)->rank - 1));
+    return dt_onnx_add_call(s->o, "Where", mask, y, dt_onnx_constant_f32(s->o, 0));
+}
+
 static const char *spell_stop(const speller *s)
 {
     return emit_unary(s, "Identity", s->in[0]);

@@ -315,7 +315,8 @@ static dt_status begin_graph(reader *r)
                              .n_symbols = f->n_symbols,
                              .n_fields = f->n_inputs,
                              .field = f->port,
-                             .params = &f->params};
+                             .params = &f->params,
+                             .purpose = DT_FOR_ACTING};
     DT_TRY(fail_damaged(r, dt_graph_create(&d, &f->graph)));
     const dt_graph_api *api = f->graph->api;
     for (uint32_t i = 0; i < f->n_inputs; i++) {

@@ -255,7 +255,7 @@ static void count_role(const dt_stage *s, const char *role, int64_t *all, int64_
     for (uint32_t k = 0; (p = dt_stage_param(s, k, NULL)) != NULL; k++) {
         if (strncmp(p->name, role, n) == 0 && p->name[n] == '.') {
             *all += p->count;
-            if (!p->frozen) {
+            if (!p->frozen && !p->is_statistic) {
                 *trained += p->count;
             } else if (p->is_constant) {
                 *constant += p->count;

@@ -95,6 +95,12 @@ dt_status dt_prepare_batch(dt_trainer *t, bool *is_empty_p)
     return DT_OK;
 }
 
+double dt_shard_share(const dt_trainer *t)
+{
+    const uint64_t samples = dt_sampler_batch(&t->state.sampler, t->state.step);
+    return 1.0 / (double)(samples < t->c.shards ? samples : t->c.shards);
+}
+
 /* ---- what a live source brings to ranks -------------------------------------------------------------------------- */
 
 /* A device is fed ahead of steps: there every rank has all samples, whatever it reads of them. */

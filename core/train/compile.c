@@ -118,6 +118,25 @@ static dt_status drop_unused_losses(const dt_trainer *t, dt_graph *g)
                                      "training.freeze_loaded), or name no stored samples");
 }
 
+/* Nothing derives a loss that the phase takes for itself, so nothing would move the statistics of its models. */
+static dt_status check_no_statistics(const dt_trainer *t, const char *loss)
+{
+    const dt_param_table *table = t->d.params;
+    for (uint32_t i = 0; i < table->n && table->has_statistics; i++) {
+        const dt_param *p = &table->param[i];
+        const int role = (int)strcspn(p->name, ".") + 1;
+        for (uint32_t k = 0; k < table->n && p->is_statistic && !p->frozen; k++) {
+            if (t->state.external[k] && strncmp(p->name, table->param[k].name, (size_t)role) == 0) {
+                return DT_FAIL(DT_ECONFIG,
+                               "%s is a running statistic, which steps of the trainer update, but the phase updates "
+                               "the parameters of loss %s itself; use layer norm or group norm in this model",
+                               p->name, loss);
+            }
+        }
+    }
+    return DT_OK;
+}
+
 /* Of the graph of steps, between recording and compiling: step leaves alone what the loss depends on. */
 static dt_status exclude_external(dt_trainer *t, dt_graph *g, const char *loss)
 {
@@ -134,6 +153,7 @@ static dt_status exclude_external(dt_trainer *t, dt_graph *g, const char *loss)
     if (n == 0) {
         return DT_FAIL(DT_ECONFIG, "loss %s depends on no parameter that is trained; freeze less", loss);
     }
+    DT_TRY(check_no_statistics(t, loss));
     dt_graph_freeze_params(g, t->state.external);
     dt_groups_exclude_params(t, t->state.external);
     return DT_OK;

@@ -101,14 +101,20 @@ static void reduce_after_call(void *user, uint32_t call)
 
 static dt_status run_shard(dt_trainer *t, uint32_t worker, uint32_t shard, const dt_feed_shard *in, dt_grad *grad)
 {
-    const dt_kernel_run run = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 1};
+    dt_kernel_run run = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 1};
+    const uint32_t B = t->d.source->n_symbols;
     const bool is_alone = dt_comm_size(t->d.comm) == 1; /* nothing to send meanwhile */
     double *loss = t->scratch.shard_loss[shard - t->workers.shard_begin];
     shard_progress end = {.t = t, .worker = worker, .shard = shard, .grad = grad};
     DT_TRACE_N("step", "leaf", "leaf", shard);
     memset(loss, 0, sizeof(t->scratch.shard_loss[0]));
     memset(grad->data, 0, t->state.grad_bytes);
+    int64_t samples = 0;
     for (uint32_t i = 0; i < in->n_micro_batches; i++) {
+        samples += in->micro_batch[i].size[B];
+    }
+    for (uint32_t i = 0; i < in->n_micro_batches; i++) {
+        run.share = dt_shard_share(t) * (double)in->micro_batch[i].size[B] / (double)samples;
         const dt_exec_feed feed = {.size = in->micro_batch[i].size,
                                    .field = in->micro_batch[i].field,
                                    .step_input = t->train.step_input,

@@ -203,6 +203,8 @@ dt_status dt_trainer_check_divergence(dt_trainer *t, uint64_t step, bool is_fini
                                       int64_t bad);
 /* The losses of a step of these groups, reported: total[i] / norm[i]; in the report those it has room for. */
 void dt_report_losses(dt_trainer *t, uint32_t groups, const double *total, const double *norm, dt_step_report *out);
+/* Of each shard with samples in what the current step makes of statistics: all count alike. */
+double dt_shard_share(const dt_trainer *t);
 /* Marks fields of a live source that a plan does not read. */
 void dt_mark_unread_fields(dt_samples *s, const dt_plan *p);
 /* What start_feed does once for a live source. */

@@ -27,6 +27,37 @@ static const dt_piece *take_next_piece(dt_trainer *t)
     return i < t->reduce.n_pieces ? &t->reduce.piece[i] : NULL;
 }
 
+static bool is_finite_range(const float *x, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        if (!isfinite(x[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What statistics change by is in no norm, but must be finite. */
+static double sum_squares_of_trained(const dt_trainer *t, int64_t at, int64_t end)
+{
+    const dt_param_table *table = t->d.params;
+    const float *gradient = t->scratch.gradient;
+    double sum = 0;
+    for (uint32_t i = 0; i < table->n && table->has_statistics; i++) {
+        const dt_param *p = &table->param[i];
+        const int64_t from = p->offset > at ? p->offset : at;
+        const int64_t to = dt_param_end(p) < end ? dt_param_end(p) : end;
+        if (p->is_statistic && from < to) {
+            sum += dt_optim_sum_squares(gradient, at, from);
+            if (!is_finite_range(gradient, from, to)) {
+                sum = (double)NAN;
+            }
+            at = to;
+        }
+    }
+    return sum + dt_optim_sum_squares(gradient, at, end);
+}
+
 /* Sums of squares of units, each in a fixed order of its own. */
 static dt_status run_norm_job(void *user, uint32_t worker)
 {
@@ -36,7 +67,7 @@ static dt_status run_norm_job(void *user, uint32_t worker)
         double *sum = &t->reduce.unit_sum[p->unit];
         for (int64_t at = p->at.begin; at < p->at.end;) {
             const int64_t cut = (at / DT_SLICE_UNIT + 1) * DT_SLICE_UNIT, end = cut < p->at.end ? cut : p->at.end;
-            *sum++ = dt_optim_sum_squares(t->scratch.gradient, at, end);
+            *sum++ = sum_squares_of_trained(t, at, end);
             at = end;
         }
     }
@@ -48,6 +79,13 @@ static void update_range(const dt_trainer *t, const dt_optim_consts *k, dt_range
     float *m = t->state.moment[0] + moment, *v = t->state.moment[1] != NULL ? t->state.moment[1] + moment : NULL;
     dt_optim_apply(t->c.optim.kind, k, t->state.params + at.begin, t->scratch.gradient + at.begin, m, v,
                    at.end - at.begin);
+}
+
+static void update_statistic(const dt_trainer *t, dt_range at)
+{
+    for (int64_t i = at.begin; i < at.end; i++) {
+        t->state.params[i] -= t->scratch.gradient[i];
+    }
 }
 
 /* Frozen tensors are left alone, and so are those of other groups, and those that the phase moves itself. */
@@ -62,7 +100,12 @@ static dt_status update_job(void *user, uint32_t worker)
             const int64_t from = p->offset > k->at.begin ? p->offset : k->at.begin;
             const int64_t to = p->offset + p->count < k->at.end ? p->offset + p->count : k->at.end;
             const uint8_t group = t->state.group_of[i];
-            if (!p->frozen && dt_group_is_updated(t, group) && from < to) {
+            if (p->frozen || !dt_group_is_updated(t, group) || from >= to) {
+                continue;
+            }
+            if (p->is_statistic) {
+                update_statistic(t, (dt_range){from, to});
+            } else {
                 update_range(t, &t->scratch.consts[group], (dt_range){from, to}, k->moment + from - k->at.begin);
             }
         }

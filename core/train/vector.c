@@ -41,7 +41,8 @@ struct dt_passes {
 
 static bool is_in_vector(const dt_trainer *t, uint32_t i)
 {
-    return t->state.external != NULL ? t->state.external[i] : !t->d.params->param[i].frozen;
+    const dt_param *p = &t->d.params->param[i];
+    return t->state.external != NULL ? t->state.external[i] : !p->frozen && !p->is_statistic;
 }
 
 uint64_t dt_trainer_vector_size(const dt_trainer *t)

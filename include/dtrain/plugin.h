@@ -222,7 +222,11 @@ enum {
     /* Flag: a constant of the model. It is saved in checkpoints and exports like other parameters, but no step
      * trains it: no gradient, no weight decay. A phase may set it (svc/train.h: constant_set). Its name begins
      * with "constant."; no other name does. */
-    DT_INIT_CONSTANT = 256
+    DT_INIT_CONSTANT = 256,
+    /* Flag: a running statistic of DT_OP_BATCH_NORM. Updates of its group move it, whatever the optimizer: no decay, no
+     * learning rate, no part in gradient norms. It is saved, copied to target networks, and frozen as other
+     * parameters are. */
+    DT_INIT_STATISTIC = 512
 };
 /* The shape of a vector (bias) has no fan_in: use DT_INIT_UNIFORM. Values depend on (seed, name) only. */
 struct dt_params {

@@ -68,8 +68,12 @@ static void begin(recorder *r)
     r->how[F_HISTORY].kind = DT_BUNDLE_HISTORY;
     r->how[F_HISTORY].of = F_OBS;
     r->how[F_PRESENT].kind = DT_BUNDLE_PRESENT;
-    const dt_graph_desc d = {
-        .symbol = symbol, .n_symbols = 2, .n_fields = N_FIELDS, .field = field, .params = &r->params};
+    const dt_graph_desc d = {.symbol = symbol,
+                             .n_symbols = 2,
+                             .n_fields = N_FIELDS,
+                             .field = field,
+                             .params = &r->params,
+                             .purpose = DT_FOR_ACTING};
     assert_int_equal(dt_graph_create(&d, &r->graph), DT_OK);
 }
 
@@ -562,7 +566,7 @@ static void test_axis_ops(void **state)
 }
 
 /* Ops of maps and of choices, likewise, under DT_KEEP_ONNX_MAPS: a convolution of [A,2,2,2], its normal form, the
- * greatest numbers of a row. */
+ * greatest numbers of a row, columns by running statistics. */
 static void test_map_ops(void **state)
 {
     enum { SIDE = 2, COLUMNS = SIDE + 1, OUT = 3, FLAT = 8, KERNEL = 12, SEEN = SIDE * COLUMNS * OUT };
@@ -583,6 +587,8 @@ static void test_map_ops(void **state)
     output(&r, "logits", heads(&r, x));
     output(&r, "mean", dt_slice(g, x, 0, 1));
     output(&r, "log_std", dt_slice(g, x, 1, 1));
+    dt_tensor *above = dt_merge(g, dt_slice(g, x, 0, 1)); /* rows with x_0 > 0 */
+    output(&r, "columns", dt_batch_norm(g, flat, row, row, row, dt_mul(g, row, row), above, 0.1, 0.5));
     output(&r, "seen", dt_merge(g, dt_merge(g, seen)));
     output(&r, "normal", dt_merge(g, dt_merge(g, dt_permute_dims(g, normal, 312))));
     output(&r, "chosen", dt_concat(g, chosen, 4));
@@ -609,6 +615,12 @@ static void test_map_ops(void **state)
             }
         }
         assert_true(fabs(y[i] - sum) < 1e-5);
+    }
+    y = dt_policy_output(p, "columns", dim, &rank);
+    for (int i = 0; i < PLACES * FLAT; i++) {
+        const double n = number[i % FLAT], from = s.obs[i / FLAT * D + i % D] * n - n;
+        const double want = s.obs[i / FLAT * D] > 0 ? n * from / sqrt(n * n + 0.5) + n : 0;
+        assert_true(fabs(y[i] - want) < 1e-5);
     }
     dt_policy_free(p);
     end(&r);

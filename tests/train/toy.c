@@ -113,6 +113,23 @@ static dt_status toy_weights(void *self, double *out, uint64_t n)
     return DT_OK;
 }
 
+static void batch_norm_params(dt_param_table *t, const char *role, int64_t n)
+{
+    static const char *const name[] = {"bn.gamma", "bn.beta", "bn.mean", "bn.var"};
+    static const uint32_t kind[] = {DT_INIT_CONST, DT_INIT_ZERO, DT_INIT_ZERO | DT_INIT_STATISTIC,
+                                    DT_INIT_CONST | DT_INIT_STATISTIC};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(dt_param_table_add(t, role, name[i], &n, 1, kind[i], 1), DT_OK);
+    }
+}
+
+static dt_tensor *batch_norm(const toy *t, dt_graph *g, dt_tensor *x, dt_tensor *mask)
+{
+    const dt_graph_api *api = g->api;
+    return dt_batch_norm(g, x, api->param(g, "bn.gamma"), api->param(g, "bn.beta"), api->param(g, "bn.mean"),
+                         api->param(g, "bn.var"), mask, t->momentum, 1e-5);
+}
+
 static dt_status toy_record(void *user, dt_graph *g)
 {
     const toy *t = user;
@@ -120,6 +137,9 @@ static dt_status toy_record(void *user, dt_graph *g)
     dt_graph_set_scope(g, "net");
     dt_tensor *x = api->input(g, "x");
     x = t->has_constant ? dt_mul(g, x, api->param(g, "constant.unit")) : x;
+    if (t->has_batch_norm) {
+        x = batch_norm(t, g, x, dt_affine(g, dt_merge(g, dt_slice(g, x, 0, 1)), 1, 0.5));
+    }
     dt_tensor *h = dt_tanh(g, dt_linear(g, x, api->param(g, "w1"), api->param(g, "b1")));
     if (t->dropout > 0) {
         h = dt_dropout(g, h, api->input(g, "key"), t->dropout);
@@ -166,7 +186,9 @@ static dt_status pair_model(void *user, dt_graph *g, dt_model *m, const dt_named
         out[0].tensor = dt_tanh(g, dt_linear(g, in[0].tensor, api->param(g, "w"), api->param(g, "b")));
     } else {
         dt_tensor *both[2] = {in[0].tensor, in[1].tensor};
-        dt_tensor *h = dt_linear(g, dt_concat(g, both, 2), api->param(g, "w1"), api->param(g, "b1"));
+        dt_tensor *x = dt_concat(g, both, 2);
+        x = ((const toy *)user)->has_batch_norm ? batch_norm(user, g, x, NULL) : x;
+        dt_tensor *h = dt_linear(g, x, api->param(g, "w1"), api->param(g, "b1"));
         out[0].tensor = dt_linear(g, dt_tanh(g, h), api->param(g, "w2"), api->param(g, "b2"));
     }
     dt_graph_set_scope(g, "");
@@ -211,6 +233,9 @@ static void pair_params(toy *t)
     assert_int_equal(dt_param_table_add(p, "actor", "w", w, 2, DT_INIT_FAN_IN, 1), DT_OK);
     assert_int_equal(dt_param_table_add(p, "actor", "b", w, 1, DT_INIT_ZERO, 0), DT_OK);
     dt_param_table_align(p, unit);
+    if (t->has_batch_norm) {
+        batch_norm_params(p, "critic", IN + OUT);
+    }
     assert_int_equal(dt_param_table_add(p, "critic", "w1", w1, 2, DT_INIT_FAN_IN, 1), DT_OK);
     assert_int_equal(dt_param_table_add(p, "critic", "b1", w1, 1, DT_INIT_ZERO, 0), DT_OK);
     assert_int_equal(dt_param_table_add(p, "critic", "w2", w2, 2, DT_INIT_FAN_IN, 1), DT_OK);
@@ -242,6 +267,7 @@ void toy_init(toy *t)
     t->count = 150;
     t->poison_sample = t->broken_sample = -1;
     t->dropout = 0.1;
+    t->momentum = 0.1;
     t->hidden = 24;
     t->pair_hidden = 12;
     t->config = (dt_trainer_config){.seed = 3,
@@ -275,6 +301,9 @@ static void net_params(toy *t)
         assert_int_equal(
             dt_param_table_add(&t->params, "net", "constant.unit", unit, 1, DT_INIT_CONST | DT_INIT_CONSTANT, 1),
             DT_OK);
+    }
+    if (t->has_batch_norm) {
+        batch_norm_params(&t->params, "net", IN);
     }
     assert_int_equal(dt_param_table_add(&t->params, "net", "w1", w1, 2, DT_INIT_FAN_IN, 1), DT_OK);
     assert_int_equal(dt_param_table_add(&t->params, "net", "b1", b1, 1, DT_INIT_ZERO, 0), DT_OK);

@@ -30,10 +30,12 @@ typedef struct toy {
     int64_t poison_sample; /* its x is NAN; -1: none */
     int64_t broken_sample; /* reading it fails; -1: none */
     double dropout;
-    bool has_constant;      /* the first parameter is a constant: x counts times net.constant.unit [x], ones at first */
-    int64_t hidden;         /* units of the hidden layer: 24, or more where parameters are to be many */
-    bool is_live;           /* the source is read by who runs a leaf, and only what is needed of it */
-    bool is_parted;         /* samples are read seven to a part, and a read of two parts fails */
+    bool has_constant;   /* the first parameter is a constant: x counts times net.constant.unit [x], ones at first */
+    bool has_batch_norm; /* of x, under net.bn.*, of rows whose x0 is above -0.5; of a pair, of what the critic reads */
+    double momentum;     /* of it: 0.1 */
+    int64_t hidden;      /* units of the hidden layer: 24, or more where parameters are to be many */
+    bool is_live;        /* the source is read by who runs a leaf, and only what is needed of it */
+    bool is_parted;      /* samples are read seven to a part, and a read of two parts fails */
     atomic_bool is_keyless; /* the last read was not asked for keys */
     const char *freeze;     /* pattern; NULL: nothing */
     struct toy *stored;     /* mixed into this one, which is live: another toy, initialised; NULL: none */

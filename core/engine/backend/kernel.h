@@ -44,6 +44,7 @@ typedef struct dt_kernel_run { /* the same for a whole micro-batch */
     uint32_t phase;
     uint32_t training; /* 0: dropout is the identity */
     uint32_t is_kept;  /* 1: what kernels keep of parameters (dt_kernel_args.kept) is still valid */
+    double share;      /* of the micro-batch in the step's update of statistics; all of a step make 1 */
 } dt_kernel_run;
 
 typedef struct dt_kernel_args {

@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 #define DT_DEVICE_MODULE_ENTRY "dt_device_module" /* dt_device_module_fn, the one symbol a module exports */
-enum { DT_DEVICE_VERSION = 6 };
+enum { DT_DEVICE_VERSION = 7 };
 
 typedef struct dt_device dt_device; /* an opened device: context, library handles */
 typedef struct dt_device_stream dt_device_stream;
@@ -65,6 +65,7 @@ typedef struct dt_device_view {
 typedef struct dt_device_run { /* in device memory: keys of dropout, the same for all leaves */
     uint64_t seed, step;
     uint32_t phase, training; /* training 0: dropout is the identity */
+    double share;             /* of a leaf that is not empty in the step's update of statistics */
 } dt_device_run;
 
 typedef struct dt_device_args {
@@ -123,6 +124,9 @@ enum { DT_DEVICE_TO_DEVICE = 0, DT_DEVICE_TO_HOST, DT_DEVICE_WITHIN };
  * had which blocks. Parameters may belong to groups, which are moved in some steps and not in others, with norms, clips
  * and updates of their own: a block has parameters of one group at most. */
 enum { DT_DEVICE_MAX_LOSSES = 16, DT_DEVICE_MAX_GROUPS = 8, DT_DEVICE_BLOCK = 1024, DT_DEVICE_GRANULE = 64 };
+/* Of a mark of dt_device_finish.trained: a running statistic, from which the sum is subtracted; it is in no norm, but
+ * must be finite like all. */
+enum { DT_DEVICE_STATISTIC = 0x80 };
 
 typedef struct dt_device_consts { /* one update's numbers (engine/optim/loops.h), rounded to float once by the host */
     float l2, beta1, one_minus_beta1, beta2, one_minus_beta2, rate, inv_root, eps, keep;
@@ -203,7 +207,8 @@ typedef struct dt_device_finish {             /* all addresses are device addres
     float *grad;                              /* [total] the sum; one of several ranks: in its slices */
     float *param;                             /* [total] */
     float *moment[2];                         /* of the slices; moment[1] NULL: SGD */
-    const uint8_t *trained;                   /* [total / DT_DEVICE_GRANULE]: 1 + group that may update it, 0: none */
+    const uint8_t *trained;                   /* [total / DT_DEVICE_GRANULE]: 1 + group that may update it (and
+                                               * DT_DEVICE_STATISTIC), 0: none */
     const uint8_t *block_group;               /* [total / DT_DEVICE_BLOCK, rounded up]; NULL: there is one group */
     double *block_sum;                        /* [total / DT_DEVICE_BLOCK, rounded up] */
     double *seed;                             /* [n_losses], what the derivative starts from: written by begin */

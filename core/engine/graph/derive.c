@@ -33,6 +33,21 @@ bool dt_derive_needs_grad(const dt_derive *d, const dt_node *n, uint32_t k)
     return n->in[k] >= 0 && d->needs[n->in[k]] && (dt_op_find(n->op)->grad_in & DT_BIT(k)) != 0;
 }
 
+bool dt_derive_moves_statistic(const dt_derive *d, const dt_node *n, uint32_t k)
+{
+    const dt_value *v = &d->ir->value[n->in[k]];
+    return v->kind == DT_VALUE_PARAM && v->is_statistic && v->group == d->group;
+}
+
+uint32_t dt_derive_count_uses(const dt_derive *d, const dt_node *n, uint32_t k)
+{
+    uint32_t uses = 0;
+    for (int32_t i = 0; i < d->n_nodes; i++) {
+        uses += d->ir->node[i].op == n->op && d->ir->node[i].in[k] == n->in[k];
+    }
+    return uses;
+}
+
 int32_t dt_derive_output_grad(const dt_derive *d, const dt_node *n, uint32_t k)
 {
     return d->grad[n->out[k]];

@@ -146,6 +146,37 @@ static dt_status check_key(const char *what, const char *name)
     return dt_name_check(DT_EINVAL, DT_NAME_KEY, DT_NAME_MOST_KEY, name, "%s", what);
 }
 
+static uint32_t graph_purpose(const dt_graph *g)
+{
+    const uint32_t purpose = recorder_of(g)->desc.purpose;
+    return purpose != 0 ? purpose : DT_FOR_TRAINING;
+}
+
+static bool is_statistic_param(const dt_recorder *r, int32_t value)
+{
+    const dt_value *v = value >= 0 ? &r->ir.value[value] : NULL;
+    return v != NULL && v->kind == DT_VALUE_PARAM && r->desc.params->param[v->index].is_statistic;
+}
+
+/* Of BATCH_NORM: statistics of the micro-batch where updates move the running ones, else the running ones. The kinds of
+ * parameters are not known where an exported policy is loaded, which is for acting. */
+static dt_status choose_statistics(const dt_recorder *r, const int32_t *in, uint32_t n_in, dt_attr *a)
+{
+    enum { MEAN = 3, VAR };
+    const bool is_training = graph_purpose(&r->face) == DT_FOR_TRAINING;
+    a->i[0] = 1;
+    if (!is_training || n_in <= VAR || in[MEAN] < 0 || in[VAR] < 0) {
+        return DT_OK;
+    }
+    if (!is_statistic_param(r, in[MEAN]) || !is_statistic_param(r, in[VAR]) || in[MEAN] == in[VAR]) {
+        return DT_FAIL(DT_EINVAL,
+                       "batch_norm: mean and var must be two parameters of the model that were registered with "
+                       "DT_INIT_STATISTIC");
+    }
+    a->i[0] = !r->ir.value[in[MEAN]].is_statistic || !r->ir.value[in[VAR]].is_statistic;
+    return DT_OK;
+}
+
 /* ---- what a model calls ------------------------------------------------------------------------------------------ */
 
 /* An op that is known. */
@@ -175,6 +206,12 @@ static dt_tensor *record_op(dt_recorder *r, uint32_t op, dt_tensor *const *in, u
     }
     if (op == DT_OP_DROPOUT || op == DT_OP_NOISE) {
         a.i[0] = FIRST_DROPOUT_STREAM + r->n_dropouts++;
+    }
+    if (op == DT_OP_BATCH_NORM) {
+        const dt_status st = choose_statistics(r, value, n_in, &a);
+        if (st != DT_OK) {
+            return fail_tensor(r, st);
+        }
     }
     if (op == DT_OP_SLICE && n_in == 1) {
         const int32_t through = slice_of_part(r, value[0], &a);
@@ -265,7 +302,11 @@ static dt_tensor *graph_param(dt_graph *g, const char *name)
     if (known >= 0) {
         return tensor_of(r, known);
     }
-    dt_value v = {.kind = DT_VALUE_PARAM, .index = index, .offset = p->offset, .trained = !p->frozen};
+    dt_value v = {.kind = DT_VALUE_PARAM,
+                  .index = index,
+                  .offset = p->offset,
+                  .trained = !p->frozen && !p->is_statistic,
+                  .is_statistic = !p->frozen && p->is_statistic};
     v.shape = (dt_shape){.rank = p->n_dims, .dtype = DT_F32};
     for (uint32_t i = 0; i < p->n_dims; i++) {
         v.shape.dim[i] = dt_extent_number(p->dim[i]);
@@ -531,7 +572,8 @@ static dt_status is_constant(const dt_recorder *r, int32_t value, bool *is_p)
     }
     for (int32_t v = 0; v < ir->n_values; v++) {
         const dt_value *x = &ir->value[v];
-        is = is && !(depends_on[v] && (x->kind == DT_VALUE_STEP || (x->kind == DT_VALUE_PARAM && x->trained)));
+        is = is && !(depends_on[v] &&
+                     (x->kind == DT_VALUE_STEP || (x->kind == DT_VALUE_PARAM && (x->trained || x->is_statistic))));
     }
     dt_free(depends_on);
     *is_p = is;
@@ -598,12 +640,6 @@ static int64_t graph_dim(const dt_tensor *t, uint32_t i)
 static uint32_t graph_rank(const dt_tensor *t)
 {
     return t == NULL ? 0 : value_of(t)->shape.rank;
-}
-
-static uint32_t graph_purpose(const dt_graph *g)
-{
-    const uint32_t purpose = recorder_of(g)->desc.purpose;
-    return purpose != 0 ? purpose : DT_FOR_TRAINING;
 }
 
 static dt_status graph_status(const dt_graph *g)

@@ -26,12 +26,13 @@ typedef struct dt_value {
     dt_shape shape;
     dt_value_kind kind;
     int32_t index;
-    int64_t offset;   /* PARAM and GRAD: element in the arena */
-    const char *name; /* all but NODE, for printing; owned by the graph's or plan's table of strings */
-    uint32_t group;   /* PARAM and GRAD: whose losses update it */
-    bool trained;     /* PARAM: not frozen */
-    bool accum;       /* GRAD: the node adds to what is there; else it writes the sum itself */
-    bool is_half;     /* stored in the half of the graph (storage.h) */
+    int64_t offset;    /* PARAM and GRAD: element in the arena */
+    const char *name;  /* all but NODE, for printing; owned by the graph's or plan's table of strings */
+    uint32_t group;    /* PARAM and GRAD: whose losses update it */
+    bool trained;      /* PARAM: not frozen, and no statistic */
+    bool is_statistic; /* PARAM: a running statistic, not frozen */
+    bool accum;        /* GRAD: the node adds to what is there; else it writes the sum itself */
+    bool is_half;      /* stored in the half of the graph (storage.h) */
     /* filled by dt_ir_index */
     int32_t producer; /* node, -1 for external storage */
     uint32_t n_uses;  /* inputs that read the data, outputs and losses of the graph; shape-only inputs do not count */

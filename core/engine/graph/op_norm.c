@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of normalisation and softmax.
+ * Normalisation of rows and of columns, and softmax.
  */
 #include <config.h>
 
@@ -59,6 +59,72 @@ const dt_op_info dt_op_layernorm_bwd = {
                 .alike_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(3),
                 .alike_out = DT_BIT(0)},
 };
+
+/* ---- batch norm -------------------------------------------------------------------------------------------------- */
+
+static dt_status check_batch_norm(dt_infer *q)
+{
+    const dt_shape *x = q->in[0];
+    int64_t rows = 1;
+    for (uint32_t i = 0; i + 1 < x->rank; i++) {
+        rows = x->dim[i].symbol >= 0 ? 2 : rows * x->dim[i].size;
+    }
+    if (rows < 2) {
+        return dt_infer_fail(q, DT_ESHAPE,
+                             "x has one row, so its columns have no variance; expected [...,D] with a number of rows");
+    }
+    if (!(q->attr.f[0] > 0)) {
+        return dt_infer_fail(q, DT_EINVAL, "epsilon %g must be positive", q->attr.f[0]);
+    }
+    if (!(q->attr.f[1] >= 0 && q->attr.f[1] <= 1)) {
+        return dt_infer_fail(q, DT_EINVAL, "momentum %g, the weight of new statistics, must be 0 to 1", q->attr.f[1]);
+    }
+    return DT_OK;
+}
+
+/* Statistics that several ops move take a part of the update from each, or they could overshoot. */
+static void vjp_batch_norm(dt_derive *d, const dt_node *n, int32_t dy)
+{
+    enum { X, GAMMA, BETA, MEAN, VAR, MASK };
+    dt_attr attr = n->attr;
+    attr.f[1] /= dt_derive_count_uses(d, n, MEAN);
+    int32_t b = DT_EMIT(d, DT_OPX_BATCH_NORM_BWD, &attr, dy, n->in[X], n->in[GAMMA], n->out[1],
+                        n->n_in > MASK ? n->in[MASK] : -1);
+    DT_ADD_GRAD(d, n, GAMMA, dt_derive_output(d, b, 1));
+    DT_ADD_GRAD(d, n, BETA, dt_derive_output(d, b, 2));
+    DT_ADD_GRAD(d, n, X, dt_derive_output(d, b, 0));
+    for (uint32_t k = MEAN; k <= VAR && n->attr.i[0] == 0; k++) {
+        if (dt_derive_moves_statistic(d, n, k)) {
+            dt_derive_add_grad(d, n, k, dt_derive_output(d, b, k));
+        }
+    }
+}
+
+const dt_op_info dt_op_batch_norm = {
+    .shape = "x[...,D] gamma[D] beta[D] mean[D] var[D] mask?[...] -> y[...,D] stat[4,D]",
+    .check = check_batch_norm,
+    .vjp = vjp_batch_norm,
+    .flops = flops_layernorm,
+    .grad_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2),
+    .storage = {.kind = DT_STORAGE_HALF,
+                .full_in = DT_BIT(1) | DT_BIT(2) | DT_BIT(3) | DT_BIT(4) | DT_BIT(5),
+                .full_out = DT_BIT(1),
+                .alike_in = DT_BIT(0),
+                .alike_out = DT_BIT(0)},
+};
+
+const dt_op_info dt_op_batch_norm_bwd = {
+    .shape = "dy[...,D] x[...,D] gamma[D] stat[4,D] mask?[...] -> dx[...,D] dgamma[D] dbeta[D] dmean[D] dvar[D]",
+    .flops = flops_layernorm_bwd,
+    .accum = DT_BIT(1) | DT_BIT(2) | DT_BIT(3) | DT_BIT(4),
+    .storage = {.kind = DT_STORAGE_HALF,
+                .full_in = DT_BIT(2) | DT_BIT(3) | DT_BIT(4),
+                .full_out = DT_BIT(1) | DT_BIT(2) | DT_BIT(3) | DT_BIT(4),
+                .alike_in = DT_BIT(0) | DT_BIT(1),
+                .alike_out = DT_BIT(0)},
+};
+
+/* ---- softmax ----------------------------------------------------------------------------------------------------- */
 
 static void vjp_softmax(dt_derive *d, const dt_node *n, int32_t dy)
 {

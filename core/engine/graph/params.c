@@ -102,6 +102,11 @@ static int64_t align_count(int64_t count)
     return (count + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
 }
 
+int64_t dt_param_end(const dt_param *p)
+{
+    return p->offset + align_count(p->count);
+}
+
 static dt_status reserve_param(dt_param_table *t)
 {
     if (t->n < t->cap) {
@@ -121,7 +126,8 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
                              uint32_t kind, double a)
 {
     const bool is_constant = (kind & DT_INIT_CONSTANT) != 0;
-    const uint32_t init = kind & ~(uint32_t)DT_INIT_CONSTANT;
+    const bool is_statistic = (kind & DT_INIT_STATISTIC) != 0;
+    const uint32_t init = kind & ~((uint32_t)DT_INIT_CONSTANT | (uint32_t)DT_INIT_STATISTIC);
     if (!is_role(role)) {
         return DT_FAIL(DT_EINVAL, "role \"%s\" must be 1 to %d characters of a-z 0-9 _ .", role != NULL ? role : "",
                        MAX_ROLE - 1);
@@ -131,6 +137,9 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
     DT_TRY(check_dims(role, name, dim, n_dims, &count));
     DT_TRY(check_init(role, name, n_dims, init, a));
     DT_TRY(is_constant ? check_constant(role, name) : DT_OK);
+    if (is_constant && is_statistic) {
+        return DT_FAIL(DT_EINVAL, "parameter %s.%s is a constant and a statistic; it can be one of both", role, name);
+    }
     DT_TRY(reserve_param(t));
 
     size_t name_bytes = strlen(role) + strlen(name) + 2;
@@ -151,12 +160,14 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
                   .count = count,
                   .offset = t->total,
                   .frozen = is_constant,
-                  .is_constant = is_constant};
+                  .is_constant = is_constant,
+                  .is_statistic = is_statistic};
     memcpy(p.dim, dim, n_dims * sizeof(dim[0]));
     t->param[t->n++] = p;
     t->base_total = t->total += align_count(count);
     t->count += count;
-    if (!is_constant) {
+    t->has_statistics = t->has_statistics || is_statistic;
+    if (!is_constant && !is_statistic) {
         t->trained_count += count;
     }
     return DT_OK;
@@ -279,10 +290,10 @@ dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t
             continue;
         }
         n++;
-        if (!p->frozen) {
-            p->frozen = true;
+        if (!p->frozen && !p->is_statistic) {
             t->trained_count -= p->count;
         }
+        p->frozen = true;
     }
     *n_p = n;
     return DT_OK;

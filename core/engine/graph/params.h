@@ -5,7 +5,8 @@
  * Parameters, gradients and moments are each one flat fp32 arena with the same offsets; each tensor starts at a
  * multiple of 64 elements, gaps are zero, so that norms, updates, hashes and reductions are single passes. Order: order
  * of registration (models as bound, perception first). Frozen tensors keep their place and have no gradient; constants
- * of a model are frozen from the beginning, and called <role>.constant.<name>.
+ * of a model are frozen from the beginning, and called <role>.constant.<name>. Running statistics have the place of a
+ * gradient, in which shards put what the step subtracts (DT_OPX_BATCH_NORM_BWD).
  *
  * A target network is a copy of all parameters of a role, called <role>@<target>.<name>: frozen, moved by the trainer
  * alone. Frozen copies follow all else, so that arenas of gradients and moments end before them.
@@ -27,6 +28,7 @@ typedef struct dt_param {
     int64_t count, offset; /* elements */
     bool frozen;           /* constants are */
     bool is_constant;      /* DT_INIT_CONSTANT: no step ever trains it */
+    bool is_statistic;     /* DT_INIT_STATISTIC: steps move it, but no optimizer */
     bool is_target;
     uint32_t target, of; /* of a target network: which of the table's, and the parameter that it is a copy of */
 } dt_param;
@@ -40,12 +42,15 @@ typedef struct dt_param_table {
     uint32_t n, cap;
     dt_param_target *target;
     uint32_t n_targets;
-    int64_t total;         /* elements of an arena, gaps included: for memory; users are shown count */
-    int64_t base_total;    /* the same without target networks: arenas of gradients and moments */
-    int64_t count;         /* elements of all parameters but target networks */
-    int64_t trained_count; /* elements that are not frozen, without gaps */
+    int64_t total;      /* elements of an arena, gaps included: for memory; users are shown count */
+    int64_t base_total; /* the same without target networks: arenas of gradients and moments */
+    int64_t count;      /* elements of all parameters but target networks */
+    bool has_statistics;
+    int64_t trained_count; /* elements that are not frozen and no statistics, without gaps */
 } dt_param_table;
 
+/* Where what follows p in an arena begins at the earliest. */
+int64_t dt_param_end(const dt_param *p);
 void dt_param_table_fini(dt_param_table *t);
 /* role may be <role>@<target>, where no model is any more. Errors: DT_EINVAL (name, dims), DT_ECONFIG (more
  * elements than a tensor may have), DT_ENOMEM; a duplicate name is DT_EPLUGIN. */

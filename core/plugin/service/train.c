@@ -238,9 +238,10 @@ static dt_status train_parameter(const dt_train *t, uint64_t i, dt_train_param *
     memcpy(is.dim, p->dim, p->n_dims * sizeof(is.dim[0]));
     is.count = (uint64_t)p->count;
     is.at = dt_trainer_vector_offset(t->trainer, (uint32_t)i);
-    is.is_trained = !p->frozen && !p->is_target;
+    is.is_trained = !p->frozen && !p->is_target && !p->is_statistic;
     is.is_target = p->is_target;
     is.is_constant = p->is_constant && !p->is_target;
+    is.is_statistic = p->is_statistic && !p->is_target;
     memcpy(out, &is, bytes);
     return DT_OK;
 }

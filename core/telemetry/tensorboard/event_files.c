@@ -202,7 +202,7 @@ static int count_distinct_parts(const dt_stage *s, const char *role)
     return 1;
 }
 
-/* All tensors of one stem in an arena; of frozen ones only where they are asked for. */
+/* All tensors of one stem in an arena; of those that have no gradient only where they are asked for. */
 static dt_status write_histogram(const dt_stage *s, dt_events *e, uint64_t step, const char *kind, uint32_t first,
                                  int parts, const float *arena, bool frozen_too)
 {
@@ -214,7 +214,7 @@ static dt_status write_histogram(const dt_stage *s, dt_events *e, uint64_t step,
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = first; i < s->params.n; i++) {
             const dt_param *p = &s->params.param[i];
-            if (is_same_stem(p->name, name, parts) && (frozen_too || !p->frozen)) {
+            if (is_same_stem(p->name, name, parts) && (frozen_too || (!p->frozen && !p->is_statistic))) {
                 (pass == 0 ? dt_histogram_extend_range : dt_histogram_count_values)(&h, arena + p->offset, p->count);
                 is_empty = false;
             }

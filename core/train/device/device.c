@@ -270,8 +270,8 @@ static dt_status mark_blocks(const dt_trainer *t, dt_train_device *d)
     return st;
 }
 
-/* 1 + group for every granule that belongs to a parameter that is not frozen. Gaps after a tensor are zeros and stay
- * so. */
+/* 1 + group for every granule that belongs to a parameter that is not frozen, and whether it is a statistic. Gaps after
+ * a tensor are zeros and stay so. */
 static dt_status mark_trained(const dt_trainer *t, dt_train_device *d)
 {
     const size_t n = (size_t)(d->total / DT_DEVICE_GRANULE);
@@ -283,7 +283,8 @@ static dt_status mark_trained(const dt_trainer *t, dt_train_device *d)
         const dt_param *p = &t->d.params->param[i];
         if (t->state.group_of[i] < t->state.n_groups) {
             for (int64_t at = p->offset; at < p->offset + p->count; at += DT_DEVICE_GRANULE) {
-                mark[at / DT_DEVICE_GRANULE] = (uint8_t)(t->state.group_of[i] + 1);
+                mark[at / DT_DEVICE_GRANULE] =
+                    (uint8_t)((t->state.group_of[i] + 1) | (p->is_statistic ? DT_DEVICE_STATISTIC : 0));
             }
         }
     }

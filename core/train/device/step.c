@@ -129,7 +129,9 @@ static dt_device_consts make_consts(const dt_trainer *t, uint32_t group, uint64_
 static dt_device_control make_control(const dt_trainer *t)
 {
     const dt_train_device *d = t->device;
-    dt_device_control c = {.run = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 1}};
+    dt_device_control c = {
+        .run = {
+            .seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 1, .share = dt_shard_share(t)}};
     for (uint32_t g = 0; g < t->state.n_groups; g++) {
         const double clip = t->state.group[g].gradient_clip;
         c.first[g] = d->updates[g] + 1;

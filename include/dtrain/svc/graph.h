@@ -622,6 +622,53 @@ static inline dt_tensor *dt_group_norm_maps(dt_graph *g, dt_tensor *x, int64_t g
     dt_tensor *y = dt_permute_dims(g, dt_split(g, dt_split(g, normal, H), W), 2314);
     return dt_add(g, dt_mul(g, dt_merge(g, y), gamma), beta);
 }
+/* ---- batch norm --------------------------------------------------------------------------------------------------
+ *
+ * Rows of a shard depend on each other while training, and on none when evaluating: see BATCH_NORM in ops.def. PPO and
+ * others that compare probabilities of collecting (running statistics) with those of learning (the shard's) are
+ * better served by dt_layernorm or dt_group_norm; so are phases that update parameters themselves (vector_set). */
+
+/* mask: NULL, or which rows count. momentum: the weight of what is new, 0 to 1; PyTorch's default is 0.1. epsilon: > 0,
+ * 1e-5 there. Of maps x[...,H,W,C] each position is a row. */
+static inline dt_tensor *dt_batch_norm(dt_graph *g, dt_tensor *x, dt_tensor *gamma, dt_tensor *beta, dt_tensor *mean,
+                                       dt_tensor *var, dt_tensor *mask, double momentum, double epsilon)
+{
+    dt_tensor *in[6] = {x, gamma, beta, mean, var, mask};
+    return dt_op_(g, DT_OP_BATCH_NORM, in, 6, 0, 0, epsilon, momentum);
+}
+/* Batch norm of n columns by name: parameters <layer>.gamma (1), <layer>.beta (0), <layer>.mean (0), <layer>.var (1),
+ * all [n]; and what it makes of x, with momentum 0.1 and epsilon 1e-5. */
+static inline dt_status dt_batch_norm_params(dt_params *reg, const char *layer, int64_t n)
+{
+    static const struct {
+        const char *name;
+        uint32_t init;
+        double a;
+    } part[4] = {{"gamma", DT_INIT_CONST, 1},
+                 {"beta", DT_INIT_ZERO, 0},
+                 {"mean", (uint32_t)DT_INIT_ZERO | (uint32_t)DT_INIT_STATISTIC, 0},
+                 {"var", (uint32_t)DT_INIT_CONST | (uint32_t)DT_INIT_STATISTIC, 1}};
+    for (int i = 0; i < 4; i++) {
+        char name[160]; /* longer than any that add accepts */
+        snprintf(name, sizeof(name), "%s.%s", layer != NULL ? layer : "", part[i].name);
+        const dt_status st = reg->add(reg, name, &n, 1, part[i].init, part[i].a);
+        if (st < 0) {
+            return st;
+        }
+    }
+    return DT_OK;
+}
+static inline dt_tensor *dt_batch_norm_of(dt_graph *g, dt_tensor *x, const char *layer, dt_tensor *mask)
+{
+    static const char *const part[4] = {"gamma", "beta", "mean", "var"};
+    dt_tensor *p[4];
+    for (int i = 0; i < 4; i++) {
+        char name[160];
+        snprintf(name, sizeof(name), "%s.%s", layer != NULL ? layer : "", part[i]);
+        p[i] = g->api->param(g, name);
+    }
+    return dt_batch_norm(g, x, p[0], p[1], p[2], p[3], mask, 0.1, 1e-5);
+}
 
 #ifdef __cplusplus
 }

@@ -121,7 +121,7 @@ typedef struct dt_train_param {
     int64_t dim[DT_MAX_DIMS];
     uint64_t count; /* number of elements */
     uint64_t at;    /* offset of its first element in the vector of vector_get, or DT_NOT_IN_VECTOR */
-    uint8_t is_trained, is_target, is_constant, reserved[5];
+    uint8_t is_trained, is_target, is_constant, is_statistic, reserved[4]; /* a statistic is not trained */
 } dt_train_param;
 #define DT_NOT_IN_VECTOR UINT64_MAX
 

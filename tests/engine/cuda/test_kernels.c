@@ -291,7 +291,7 @@ static void launch(const call *capacity, const call *calls, const int32_t live[L
             in_view[0].leaf_stride = out_view[0].leaf_stride;
         }
     }
-    const dt_device_run run_host = {op_run.seed, op_run.step, op_run.phase, op_run.training};
+    const dt_device_run run_host = {op_run.seed, op_run.step, op_run.phase, op_run.training, op_run.share};
     int32_t *live_dev = to_device(live, LEAVES * N_SYMBOLS * sizeof(int32_t));
     dt_device_run *run_dev = to_device(&run_host, sizeof(run_host));
     dt_device_args args = {.attr = capacity->attr,

@@ -25,7 +25,8 @@ static const dt_device_ops *ops;
 static dt_device *device;
 static uint32_t math = DT_DEVICE_MATH_F32;
 static double first_scale; /* of the loss; 0: none */
-static bool is_pair;       /* an actor and a critic in turns, with target networks (toy.h) */
+static bool has_batch_norm;
+static bool is_pair; /* an actor and a critic in turns, with target networks (toy.h) */
 
 typedef struct outcome {
     double loss[STEPS];
@@ -53,6 +54,7 @@ static void start(toy *t, bool on_device, bool graphs, uint32_t micro_shards)
     static const uint32_t turns[] = {1, 3, 2};
     toy_init(t);
     t->is_pair = t->is_grouped = is_pair;
+    t->has_batch_norm = has_batch_norm;
     t->turn = is_pair ? turns : NULL;
     t->n_turns = 3;
     for (int i = 0; i < 3; i++) {
@@ -204,6 +206,26 @@ static void test_all_of_it_stored_in_half(void **state)
     first_scale = 0;
 }
 
+/* Running statistics move as on the CPU, whatever activations are stored in. */
+static void test_batch_norm(void **state)
+{
+    has_batch_norm = true;
+    for (math = DT_DEVICE_MATH_F32; math <= DT_DEVICE_MATH_F16; math++) {
+        outcome cpu, cuda;
+        first_scale = math == DT_DEVICE_MATH_F16 ? 1024 : 0;
+        test_losses_are_those_of_the_cpu(state);
+        train(&cpu, false, true, 0);
+        train(&cuda, true, true, 0);
+        assert_int_equal(count_different(&cuda, &cpu, math == DT_DEVICE_MATH_F32 ? 1e-3F : 0.1F), 0);
+        free(cpu.params);
+        free(cuda.params);
+        test_bits_do_not_depend_on_graphs_or_leaves_of_a_launch(state);
+    }
+    math = DT_DEVICE_MATH_F32;
+    first_scale = 0;
+    has_batch_norm = false;
+}
+
 static void scale_params(toy *t, float by)
 {
     assert_int_equal(dt_trainer_synchronize(t->trainer), DT_OK);
@@ -256,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_resume_equals_no_interruption),
         cmocka_unit_test(test_groups_and_targets),
         cmocka_unit_test(test_all_of_it_stored_in_half),
+        cmocka_unit_test(test_batch_norm),
         cmocka_unit_test(test_activations_that_fp16_cannot_hold),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

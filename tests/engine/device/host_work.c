@@ -73,8 +73,11 @@ void host_run_leaf(const dt_device_args *a, uint32_t op, uint32_t leaf)
     }
     const size_t bytes = dt_kernel_scratch_bytes(op, DT_KERNELS_CPU, a->attr, view, view + a->n_in);
     void *scratch = aligned_alloc(64, (bytes + 127) / 64 * 64);
-    const dt_kernel_run run = {
-        .seed = a->run->seed, .step = a->run->step, .phase = a->run->phase, .training = a->run->training};
+    const dt_kernel_run run = {.seed = a->run->seed,
+                               .step = a->run->step,
+                               .phase = a->run->phase,
+                               .training = a->run->training,
+                               .share = a->run->share};
     const dt_kernel_args args = {a->attr, &run, view, view + a->n_in, a->n_in, a->n_out, scratch, NULL, NULL};
     dt_kernel_find(op, DT_KERNELS_CPU)(&args);
     for (uint32_t i = 0; i < n; i++) {
@@ -97,12 +100,29 @@ void host_begin(const dt_device_finish *f)
     }
 }
 
+static double sum_squares_of_trained(const dt_device_finish *f, const float *grad, int64_t at, int64_t end)
+{
+    double sum = 0;
+    for (int64_t i = at; i < end;) {
+        const int64_t cut = (i / DT_DEVICE_GRANULE + 1) * DT_DEVICE_GRANULE, to = cut < end ? cut : end;
+        if ((f->trained[i / DT_DEVICE_GRANULE] & DT_DEVICE_STATISTIC) != 0) {
+            sum += dt_optim_sum_squares(grad, at, i);
+            for (; i < to; i++) {
+                sum += isfinite(grad[i]) ? 0 : (double)NAN;
+            }
+            at = to;
+        }
+        i = to;
+    }
+    return sum + dt_optim_sum_squares(grad, at, end);
+}
+
 /* As the CPU path does it: norms of DT_SLICE_UNIT elements, which are a block. */
 static void measure(const dt_device_finish *f, const float *grad, int64_t begin, int64_t end)
 {
     for (int64_t at = begin; at < end;) {
         const int64_t cut = (at / DT_DEVICE_BLOCK + 1) * DT_DEVICE_BLOCK, to = cut < end ? cut : end;
-        f->block_sum[at / DT_DEVICE_BLOCK] = dt_optim_sum_squares(grad, at, to);
+        f->block_sum[at / DT_DEVICE_BLOCK] = sum_squares_of_trained(f, grad, at, to);
         at = to;
     }
 }
@@ -165,9 +185,17 @@ static void update(const dt_device_finish *f, const dt_device_result *r, dt_devi
     for (int64_t i = s.begin; i < s.end;) {
         const int64_t cut = (i / DT_DEVICE_GRANULE + 1) * DT_DEVICE_GRANULE, end = cut < s.end ? cut : s.end;
         const int64_t m = s.moment + i - s.begin;
-        const uint8_t mark = f->trained[i / DT_DEVICE_GRANULE];
+        const bool is_statistic = (f->trained[i / DT_DEVICE_GRANULE] & DT_DEVICE_STATISTIC) != 0;
+        const uint8_t mark = f->trained[i / DT_DEVICE_GRANULE] & ~DT_DEVICE_STATISTIC;
         const bool is_moved = mark != 0 && (f->groups >> (mark - 1) & 1) != 0;
         const dt_optim_consts k = consts_of(f, r, is_moved ? mark - 1u : 0);
+        for (int64_t e = i; e < end && is_moved && is_statistic; e++) {
+            f->param[e] -= f->grad[e];
+        }
+        if (is_statistic) {
+            i = end;
+            continue;
+        }
         if (is_moved && f->moment[1] != NULL) {
             dt_optim_loops_base.adam(&k, f->param + i, f->grad + i, f->moment[0] + m, f->moment[1] + m, end - i);
         } else if (is_moved) {

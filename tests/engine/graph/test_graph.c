@@ -60,6 +60,12 @@ static void setup(fixture *f)
     add_param(f, "wh", 16, 4);
     add_param(f, "w2", 6, 4);
     add_param(f, "five", 5, 3);
+    static const int64_t eight = 8;
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(dt_param_table_add(&f->params, "m", k == 0 ? "mean" : "var", &eight, 1,
+                                            DT_INIT_CONST | DT_INIT_STATISTIC, 1),
+                         DT_OK);
+    }
     open_graph(f);
 }
 
@@ -73,6 +79,9 @@ static dt_tensor *param(fixture *f, const char *name)
 {
     return f->g->api->param(f->g, name);
 }
+
+#define BATCH_NORM(x, mean, var, mask, momentum, epsilon)                                                              \
+    dt_batch_norm(f.g, x, param(&f, "b"), param(&f, "b"), param(&f, mean), param(&f, var), mask, momentum, epsilon)
 
 static dt_tensor *input(fixture *f, const char *name)
 {
@@ -178,6 +187,8 @@ static void test_shapes(void **state)
     assert_shape(dt_constant_row(g, numbers, 1), "1 f32");
     assert_shape(dt_constant_row(g, numbers, 300), "300 f32");
     assert_shape(dt_gumbel_noise(g, input(&f, "key"), 4, 0), "N 4 f32");
+    assert_shape(BATCH_NORM(h, "mean", "var", NULL, 0.1, 1e-5), "N 8 f32");
+    assert_shape(BATCH_NORM(h, "mean", "var", input(&f, "label"), 0, 1e-5), "N 8 f32");
     assert_shape(dt_group_norm(g, h, 4, param(&f, "b"), param(&f, "b")), "N 8 f32");
     assert_shape(dt_unfold(g, b, 2, 2, 0, 0), "2 6 f32");
     assert_shape(dt_unfold(g, b, 5, 1, 0, 0), "1 15 f32");
@@ -293,6 +304,19 @@ static void test_shape_refusals(void **state)
     REFUSED(dt_constant_row(f.g, NULL, 0), DT_EINVAL, "0; expected 1 to 2048");
     REFUSED(dt_constant_row(f.g, NULL, INT64_MAX), DT_EINVAL, "9223372036854775807; expected 1 to 2048");
     REFUSED(dt_constant_row(f.g, NULL, 3), DT_EINVAL, "the list is NULL");
+    REFUSED(BATCH_NORM(H(), "mean", "var", NULL, -0.1, 1e-5), DT_EINVAL, "batch_norm: momentum -0.1");
+    REFUSED(BATCH_NORM(H(), "mean", "var", NULL, 1.1, 1e-5), DT_EINVAL, "momentum 1.1, the weight of new statistics");
+    REFUSED(BATCH_NORM(H(), "mean", "var", NULL, NAN, 1e-5), DT_EINVAL, "momentum nan");
+    REFUSED(BATCH_NORM(H(), "mean", "var", NULL, 0.1, 0), DT_EINVAL, "batch_norm: epsilon 0 must be positive");
+    REFUSED(BATCH_NORM(H(), "mean", "var", NULL, 0.1, NAN), DT_EINVAL, "epsilon nan");
+    REFUSED(BATCH_NORM(param(&f, "b"), "mean", "var", NULL, 0.1, 1e-5), DT_ESHAPE, "x has one row");
+    REFUSED(BATCH_NORM(dt_split(f.g, param(&f, "b"), 1), "mean", "var", NULL, 0.1, 1e-5), DT_ESHAPE, "x has one row");
+    REFUSED(BATCH_NORM(H(), "mean", "b", NULL, 0.1, 1e-5), DT_EINVAL, "DT_INIT_STATISTIC");
+    REFUSED(BATCH_NORM(H(), "b", "var", NULL, 0.1, 1e-5), DT_EINVAL, "DT_INIT_STATISTIC");
+    REFUSED(BATCH_NORM(H(), "var", "var", NULL, 0.1, 1e-5), DT_EINVAL, "must be two parameters");
+    REFUSED(BATCH_NORM(H(), "mean", "var", H(), 0.1, 1e-5), DT_ESHAPE, "mask is N 8 f32");
+    REFUSED(BATCH_NORM(input(&f, "nodes"), "mean", "var", NULL, 0.1, 1e-5), DT_ESHAPE, "gamma is 8 f32");
+    REFUSED(dt_batch_norm(f.g, H(), param(&f, "b"), param(&f, "b"), NULL, NULL, NULL, 0.1, 1e-5), DT_EINVAL, "mean");
     REFUSED(dt_group_norm(f.g, H(), 0, param(&f, "b"), param(&f, "b")), DT_EINVAL,
             "its groups are 0; expected 1 to 8, a divisor of the 8 columns of x");
     REFUSED(dt_group_norm(f.g, H(), 3, param(&f, "b"), param(&f, "b")), DT_EINVAL, "its groups are 3");

@@ -53,6 +53,28 @@ static void test_layout(void **state)
     assert_int_equal(t.n, 0);
 }
 
+/* Statistics are not frozen and not trained, and target networks have frozen copies of them. */
+static void test_statistics(void **state)
+{
+    dt_param_table t = {0};
+    uint32_t n = 0;
+    add(&t, "net", "w", W, 2, DT_INIT_XAVIER, 1);
+    assert_false(t.has_statistics);
+    add(&t, "net", "mean", V, 1, DT_INIT_CONST | DT_INIT_STATISTIC, 2.5);
+    assert_true(t.has_statistics && t.param[1].is_statistic && !t.param[1].frozen && !t.param[0].is_statistic);
+    assert_int_equal(t.param[1].init, DT_INIT_CONST);
+    assert_int_equal(t.count, 100 + 48 * 32);
+    assert_int_equal(t.trained_count, 48 * 32);
+    assert_int_equal(dt_param_end(&t.param[1]), t.total);
+    assert_int_equal(dt_param_table_add_target(&t, "net", "target"), DT_OK);
+    assert_true(t.param[3].is_statistic && t.param[3].frozen && t.param[3].of == 1);
+    assert_int_equal(dt_param_table_freeze(&t, "net.mean", &n), DT_OK);
+    assert_int_equal(n, 1);
+    assert_true(t.param[1].frozen);
+    assert_int_equal(t.trained_count, 48 * 32);
+    dt_param_table_fini(&t);
+}
+
 /* Constants are frozen from the beginning, begin as given, and freezing counts nothing twice. */
 static void test_constants(void **state)
 {
@@ -99,6 +121,8 @@ static void test_refusals(void **state)
     refused(&t, "world", "x", V, 1, DT_INIT_CONST | DT_INIT_CONSTANT, 1, DT_EINVAL,
             "parameter world.x is a constant (DT_INIT_CONSTANT): call it constant.x");
     refused(&t, "world", "constant.x", V, 1, 99 | DT_INIT_CONSTANT, 1, DT_EINVAL, "initialiser 99");
+    refused(&t, "world", "constant.x", V, 1, DT_INIT_ZERO | DT_INIT_CONSTANT | DT_INIT_STATISTIC, 1, DT_EINVAL,
+            "is a constant and a statistic");
     uint32_t n = 0;
     assert_int_equal(dt_param_table_freeze(&t, "", &n), DT_ECONFIG);
     assert_non_null(strstr(dt_error_text(), "empty"));
@@ -310,10 +334,11 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout),         cmocka_unit_test(test_constants),
-        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_freeze),
-        cmocka_unit_test(test_initial_values), cmocka_unit_test(test_values_of_a_seed),
-        cmocka_unit_test(test_orthogonal),     cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_layout),           cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_statistics),       cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_freeze),           cmocka_unit_test(test_initial_values),
+        cmocka_unit_test(test_values_of_a_seed), cmocka_unit_test(test_orthogonal),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

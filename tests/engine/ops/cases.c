@@ -23,6 +23,8 @@
 #define LINEAR_D {{DT_OPX_LINEAR_DX, "g i1", "f0"}, {DT_OPX_LINEAR_DW, "i0 g", "a1"}, {DT_OPX_COLSUM, "g", "a2"}}
 #define LINEAR_D2 {{DT_OPX_LINEAR_DX, "g i1", "f0"}, {DT_OPX_LINEAR_DW, "i0 g", "a1"}}
 #define NORM_D {{DT_OPX_LAYERNORM_BWD, "g i0 i1 i3 o1", "f0 a1 a2"}}
+#define BATCH_D {{DT_OPX_BATCH_NORM_BWD, "g i0 i1 o1 i5", "f0 a1 a2"}}
+#define BATCH_NORM(how) {{how}, {1e-3, 0.1}}
 #define GAT_D {{DT_OPX_GAT_BWD, "g i0 i1 i2 i3 i4 i5 i6 o1", "f0 a1 a2 f3 a4"}}
 #define GAT_D3 {{DT_OPX_GAT_BWD, "g i0 i1 i2 i3 i4 i5 i6 o1", "f0 a1 a2"}}
 #define QK_D {{DT_OPX_GRAPH_QK_BWD, "g i0 i1 i2 i3 i4 i5 o1", "f0 f1 f2 f3"}}
@@ -241,6 +243,24 @@ const op_case op_cases[] = {
      {"f N37 256", "f N37 2"}, NULL, NORM_D, 0, 0},
     {"layernorm nothing", DT_OP_LAYERNORM, F2(1e-5, 0), {"x N0 7", "x 7", "x 7", "x N0 7"},
      {"f N0 7", "f N0 2"}, NULL, NORM_D, 0, 0},
+    {"batch norm", DT_OP_BATCH_NORM, BATCH_NORM(0), {"x N9 7", "x 7", "x 7", "x 7", "p 7", "-"},
+     {"f N9 7", "f 4 7"}, NULL, BATCH_D, 0, 0},
+    {"batch norm of maps", DT_OP_BATCH_NORM, BATCH_NORM(0), {"x N5 3 2 35", "x 35", "x 35", "x 35", "p 35", "-"},
+     {"f N5 3 2 35", "f 4 35"}, NULL, BATCH_D, 0, 0},
+    {"batch norm of some", DT_OP_BATCH_NORM, BATCH_NORM(0), {"x N29 67", "x 67", "x 67", "x 67", "p 67", "w N29"},
+     {"f N29 67", "f 4 67"}, "a", BATCH_D, 0, 0},
+    {"batch norm of steps", DT_OP_BATCH_NORM, BATCH_NORM(0), {"x 3 N7 5", "x 5", "x 5", "x 5", "p 5", "m 3 N7"},
+     {"f 3 N7 5", "f 4 5"}, "a", BATCH_D, 0, 0},
+    {"batch norm of one", DT_OP_BATCH_NORM, BATCH_NORM(0), {"x N1 7", "x 7", "x 7", "x 7", "p 7", "-"},
+     {"f N1 7", "f 4 7"}, NULL, BATCH_D, 0, 0},
+    {"batch norm of many", DT_OP_BATCH_NORM, BATCH_NORM(0), {"x N700 130", "x 130", "x 130", "x 130", "p 130", "-"},
+     {"f N700 130", "f 4 130"}, NULL, BATCH_D, 700, 0},
+    {"batch norm nothing", DT_OP_BATCH_NORM, BATCH_NORM(0), {"x N0 7", "x 7", "x 7", "x 7", "p 7", "-"},
+     {"f N0 7", "f 4 7"}, NULL, BATCH_D, 0, 0},
+    {"batch norm running", DT_OP_BATCH_NORM, BATCH_NORM(1), {"x N9 37", "x 37", "x 37", "x 37", "p 37", "-"},
+     {"f N9 37", "f 4 37"}, NULL, BATCH_D, 0, 0},
+    {"batch norm running of some", DT_OP_BATCH_NORM, BATCH_NORM(1), {"x N9 7", "x 7", "x 7", "x 7", "p 7", "w N9"},
+     {"f N9 7", "f 4 7"}, "a", BATCH_D, 0, 0},
     {"softmax", DT_OP_SOFTMAX, A0, {"x N5 7"}, {"f N5 7"}, NULL, {{DT_OPX_SOFTMAX_BWD, "g o0", "f0"}}, 0, 1},
     {"softmax wide", DT_OP_SOFTMAX, A0, {"x N3 101"}, {"f N3 101"}, NULL, {{DT_OPX_SOFTMAX_BWD, "g o0", "f0"}}, 0, 1},
 

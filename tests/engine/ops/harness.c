@@ -16,7 +16,7 @@
 enum { GUARD = 16 };
 
 const kernel_set ref64 = {"ref64", true, false, 0, NULL};
-const dt_kernel_run op_run = {.seed = 1234, .step = 7, .phase = 1, .training = 1};
+const dt_kernel_run op_run = {.seed = 1234, .step = 7, .phase = 1, .training = 1, .share = 0.25};
 uint64_t op_draw;
 
 static double uniform(void)
@@ -395,7 +395,8 @@ bool may_be_nan(const call *c, uint32_t in)
 {
     const bool is_float = c->in[in]->dtype == DT_F32 || c->in[in]->dtype == DT_F64;
     const bool is_mask = strchr("-mz", c->in[in]->kind) != NULL || (c->op == DT_OP_CATEGORICAL && in == 2) ||
-                         (c->op == DT_OPX_CATEGORICAL_BWD && in == 4);
+                         (c->op == DT_OPX_CATEGORICAL_BWD && in == 4) || (c->op == DT_OP_BATCH_NORM && in == 5) ||
+                         (c->op == DT_OPX_BATCH_NORM_BWD && in == 4);
     return is_float && !is_mask && !c->shape_only[in] && c->in[in]->n > 0;
 }
 

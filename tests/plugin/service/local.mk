@@ -14,6 +14,13 @@ tests_plugin_service_fitter_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=fi
 tests_plugin_service_fitter_la_CFLAGS = $(PLUGIN_CFLAGS)
 tests_plugin_service_fitter_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 tests/plugin/service/fitter.log: dtrain tests/plugin/service/fitter.la
+dt_whole_run_scripts += tests/plugin/service/normed.sh
+check_LTLIBRARIES += tests/plugin/service/normed.la
+tests_plugin_service_normed_la_SOURCES = tests/plugin/service/normed.c
+tests_plugin_service_normed_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/models -DDT_PLUGIN_NAME=normed
+tests_plugin_service_normed_la_CFLAGS = $(PLUGIN_CFLAGS)
+tests_plugin_service_normed_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+tests/plugin/service/normed.log: dtrain $(plugin_LTLIBRARIES) tests/plugin/service/normed.la
 dt_scripts += tests/plugin/service/bars.sh
 tests/plugin/service/bars.log: dtrain examples/bars.la
 dt_scripts += tests/plugin/service/hang.sh

@@ -12,6 +12,7 @@ cpu_isa_sources = core/engine/backend/cpu/attention.h core/engine/backend/cpu/cp
 	core/engine/backend/cpu/philox.h core/engine/backend/cpu/scratch.h core/engine/backend/cpu/simd.h core/engine/backend/cpu/turn.h \
 	core/engine/backend/cpu/vmath.h \
 	core/engine/backend/cpu/axis.c \
+	core/engine/backend/cpu/batch_norm.c \
 	core/engine/backend/cpu/binary.c \
 	core/engine/backend/cpu/conv.c \
 	core/engine/backend/cpu/copy.c \

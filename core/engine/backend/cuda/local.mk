@@ -4,6 +4,7 @@
 
 cuda_sources = \
 	core/engine/backend/cuda/axis.cu \
+	core/engine/backend/cuda/batch_norm.cu \
 	core/engine/backend/cuda/binary.cu \
 	core/engine/backend/cuda/conv.cu \
 	core/engine/backend/cuda/copy.cu \

@@ -22,8 +22,10 @@ __global__ void write_seeds(const dt_device_control *control, const dt_device_st
 
 /* ---- squares ---------------------------------------------------------------------------------------------------- */
 
-/* One block of threads per DT_DEVICE_BLOCK elements of a slice, which begins in block `first`. */
-__global__ void sum_block_squares(const float *grad, dt_device_slice s, int64_t first, double *block_sum)
+/* One block of threads per DT_DEVICE_BLOCK elements of a slice, which begins in block `first`. Of a statistic only what
+ * is not finite counts: then its 0 is NaN. */
+__global__ void sum_block_squares(const float *grad, const uint8_t *trained, dt_device_slice s, int64_t first,
+                                  double *block_sum)
 {
     __shared__ double shared[32];
     const int64_t block = first + blockIdx.x;
@@ -32,7 +34,7 @@ __global__ void sum_block_squares(const float *grad, dt_device_slice s, int64_t 
         const int64_t i = block * DT_DEVICE_BLOCK + k * THREADS + threadIdx.x;
         if (i >= s.begin && i < s.end) {
             const float g = grad[i];
-            sum += (double)g * g;
+            sum += (trained[i / DT_DEVICE_GRANULE] & DT_DEVICE_STATISTIC) != 0 ? (double)(g - g) : (double)g * g;
         }
     }
     sum = dt_cuda_block_sum(sum, shared);
@@ -231,8 +233,12 @@ template <typename RULE> __global__ void update(dt_device_finish f, dt_device_sl
     if (!r.applied || i >= s.end || f.trained[i / DT_DEVICE_GRANULE] == 0) {
         return;
     }
-    const int group = f.trained[i / DT_DEVICE_GRANULE] - 1;
+    const int mark = f.trained[i / DT_DEVICE_GRANULE], group = (mark & ~DT_DEVICE_STATISTIC) - 1;
     if ((f.groups >> group & 1) == 0) {
+        return;
+    }
+    if ((mark & DT_DEVICE_STATISTIC) != 0) {
+        f.param[i] -= f.grad[i];
         return;
     }
     float factor;
@@ -278,8 +284,8 @@ dt_status dt_cuda_measure(dt_device *d, const dt_device_finish *f, dt_device_str
         const dt_device_slice at = f->slice[k];
         const int64_t first = at.begin / DT_DEVICE_BLOCK, end = (at.end + DT_DEVICE_BLOCK - 1) / DT_DEVICE_BLOCK;
         if (at.end > at.begin) {
-            sum_block_squares<<<(unsigned)(end - first), THREADS, 0, (cudaStream_t)(void *)s>>>(f->grad, at, first,
-                                                                                                f->block_sum);
+            sum_block_squares<<<(unsigned)(end - first), THREADS, 0, (cudaStream_t)(void *)s>>>(f->grad, f->trained, at,
+                                                                                                first, f->block_sum);
             DT_CUDA_TRY(DT_CUDA_LAUNCHED());
         }
     }

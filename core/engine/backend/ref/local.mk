@@ -3,6 +3,7 @@
 
 ref_sources = core/engine/backend/ref/ref.h \
 	core/engine/backend/ref/axis.c \
+	core/engine/backend/ref/batch_norm.c \
 	core/engine/backend/ref/binary.c \
 	core/engine/backend/ref/conv.c \
 	core/engine/backend/ref/copy.c \
