@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "LIST/12/rest": 12, and where the rest begins. */
+/* "LIST/12/rest": 12, and where the rest begins. Numbers above INT32_MAX, which no list has, are that. */
 static bool split_path(const char *path, const char *list, uint32_t *i_p, const char **rest_p)
 {
     const size_t n = strlen(list);
@@ -21,7 +21,7 @@ static bool split_path(const char *path, const char *list, uint32_t *i_p, const 
         return false;
     }
     const unsigned long i = strtoul(path + n + 1, &end, 10);
-    *i_p = i < UINT32_MAX ? (uint32_t)i : UINT32_MAX;
+    *i_p = i < INT32_MAX ? (uint32_t)i : INT32_MAX; /* + 1 fits */
     *rest_p = *end == '/' ? end + 1 : end;
     return true;
 }

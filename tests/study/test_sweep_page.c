@@ -191,6 +191,8 @@ static void test_damaged(void **state)
         HEAD "]}",
         HEAD "{\"trial\":1",
         "{\"space\":[1,2,{\"key\":\"a\"}],\"trials\":[{\"trial\":1,\"parameters\":{\"a\":\"1\"}}]}",
+        "{\"trials\":{\"0\":{\"trial\":1,\"parameters\":{\"a\":\"1\"}},\"4294967295\":{\"trial\":1}}}",
+        "{\"trials\":{\"0\":{\"trial\":1,\"parameters\":{\"a\":\"1\"}},\"99999999999999999999\":{\"trial\":1}}}",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         add_file("summary.json", bad[i]);
