@@ -94,6 +94,30 @@ static void has(const char *text, const char *part)
     }
 }
 
+/* The text with the first `old` in it replaced. */
+static const char *changed(const char *text, const char *old, const char *with)
+{
+    static char out[2][1 << 14]; /* of a change, and of a change of that */
+    static int turn;
+    const char *place = strstr(text, old);
+    assert_non_null(place);
+    turn = !turn;
+    snprintf(out[turn], sizeof(out[turn]), "%.*s%s%s", (int)(place - text), text, with, place + strlen(old));
+    return out[turn];
+}
+
+/* The link of `from` to `to`, as a place in the letters of the signal. */
+static int link_of(const char *from, const char *to)
+{
+    char part[64];
+    int index = -1;
+    snprintf(part, sizeof(part), "<connection from=\"%s\" to=\"%s\"", from, to);
+    const char *link = strstr(net_text, part);
+    assert_non_null(link);
+    assert_int_equal(sscanf(strstr(link, "linkIndex"), "linkIndex=\"%d\"", &index), 1);
+    return index;
+}
+
 static void lanes_and_places(void **state)
 {
     convert(roadnet_text, flow_text);
@@ -181,6 +205,42 @@ static void vehicles(void **state)
     forget();
 }
 
+/* Ways that cross exactly at a point of one of them. */
+static void crossing_at_a_point(void **state)
+{
+    const char *text = changed(roadnet_text, WAY("go_straight", "w m", "me", LANES("0", "0")),
+                               WAY("go_straight", "w m", "me",
+                                   "'laneLinks':[{'startLaneIndex':0,'endLaneIndex':0,'points':[{'x':-10,'y':-2},"
+                                   "{'x':2,'y':-2},{'x':10,'y':-2}]}]"));
+    text =
+        changed(text, WAY("turn_left", "sm", "mw", LANES("0", "0")),
+                WAY("turn_left", "sm", "mw",
+                    "'laneLinks':[{'startLaneIndex':0,'endLaneIndex':0,'points':[{'x':2,'y':-10},{'x':2,'y':10}]}]"));
+    convert(text, flow_text);
+    char request[64];
+    snprintf(request, sizeof(request), "<request index=\"%d\" response=\"", link_of("sm", "mw"));
+    has(net_text, request);
+    const char *bits = strstr(net_text, request) + strlen(request);
+    assert_int_equal(bits[5 - link_of("w%20m", "me")], '1');
+    has(net_text, "length=\"20.00\" shape=\"-10.00,-2.00 2.00,-2.00 10.00,-2.00\"/>");
+    forget();
+}
+
+static void marks_and_endless_flows(void **state)
+{
+    char text[1 << 13];
+    snprintf(text, sizeof(text), "\xef\xbb\xbf%s", roadnet_text);
+    convert(text, changed(flow_text, "'interval':5", "'interval':0.5")); /* 10^9 vehicles: SUMO counts in 32 bits */
+    has(route_text, "begin=\"0.00\" end=\"500000000.000\" period=\"0.5\">");
+    /* a dead end with a program has nothing to control */
+    convert(changed(roadnet_text, "'width':0,'roadLinks':[],'virtual':true",
+                    "'width':0,'roadLinks':[],'trafficLight':{'lightphases':[{'time':9,'availableRoadLinks':[]},"
+                    "{'time':9,'availableRoadLinks':[]}]},'virtual':false"),
+            flow_text);
+    has(net_text, "<junction id=\"w\" type=\"dead_end\"");
+    forget();
+}
+
 /* ---- the City Brain Challenge ------------------------------------------------------------------------------------ */
 
 /* A signal with four arms, 100 m each; the streets are written towards it. Roads in: 1 (north), 3, 5, 7 clockwise. */
@@ -192,18 +252,6 @@ static const char brain_text[] = "5\n30.0 120.0 10 1\n30.001 120.0 11 0\n30.0 12
                                  "14 10 100 15 3 3 7 8\n1 0 0 0 1 0 0 0 1\n1 0 0 0 1 0 0 0 1\n"
                                  "1\n10 2 4 6 8\n";
 static const char brain_flow[] = "2\n5 25 10\n2\n1 6\n0 0 1\n2\n3 4\n";
-
-/* The link of `from` to `to`, as a place in the letters of the signal. */
-static int link_of(const char *from, const char *to)
-{
-    char part[64];
-    int index = -1;
-    snprintf(part, sizeof(part), "<connection from=\"%s\" to=\"%s\"", from, to);
-    const char *link = strstr(net_text, part);
-    assert_non_null(link);
-    assert_int_equal(sscanf(strstr(link, "linkIndex"), "linkIndex=\"%d\"", &index), 1);
-    return index;
-}
 
 static void eight_phases(void **state)
 {
@@ -237,17 +285,22 @@ static void eight_phases(void **state)
     forget();
 }
 
-/* ---- files that are rejected ------------------------------------------------------------------------------------- */
-
-/* The text with the first `old` in it replaced. */
-static const char *changed(const char *text, const char *old, const char *with)
+/* Where no lane of an arm turns left, those who turn back have a phase of their own. */
+static void turning_back(void **state)
 {
-    static char out[1 << 14];
-    const char *place = strstr(text, old);
-    assert_non_null(place);
-    snprintf(out, sizeof(out), "%.*s%s%s", (int)(place - text), text, with, place + strlen(old));
-    return out;
+    const char *text = changed(brain_text, "12 10 100 15 3 3 3 4\n1", "12 10 100 15 3 3 3 4\n0");
+    convert(changed(text, "14 10 100 15 3 3 7 8\n1", "14 10 100 15 3 3 7 8\n0"), brain_flow);
+    int green = 0;
+    for (const char *phase = net_text; (phase = strstr(phase + 1, "<phase ")) != NULL;) {
+        char letters_of[64];
+        assert_int_equal(sscanf(strstr(phase, "state="), "state=\"%63[^\"]", letters_of), 1);
+        green += letters_of[link_of("3", "4")] == 'G' || letters_of[link_of("3", "4")] == 'g';
+    }
+    assert_int_equal(green, 1);
+    forget();
 }
+
+/* ---- files that are rejected ------------------------------------------------------------------------------------- */
 
 static void refuse(const char *roads, const char *flows, const char *words)
 {
@@ -336,7 +389,7 @@ static void bad_brains(void **state)
         refuse(changed(brain_text, bad[k].old, bad[k].with), brain_flow, bad[k].words);
     }
     refuse(brain_text, changed(brain_flow, "5 25 10", "5 4 10"), "before");
-    refuse(brain_text, changed(brain_flow, "1 6", "1 77"), "77");
+    refuse(brain_text, changed(brain_flow, "1 6", "1 77"), "flows:4: a route names road 77");
     refuse(brain_text, changed(brain_flow, "5 25 10", "5 25 0"), "interval");
 }
 
@@ -354,6 +407,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(letters, begin, finish),
         cmocka_unit_test_setup_teardown(vehicles, begin, finish),
         cmocka_unit_test_setup_teardown(eight_phases, begin, finish),
+        cmocka_unit_test_setup_teardown(crossing_at_a_point, begin, finish),
+        cmocka_unit_test_setup_teardown(marks_and_endless_flows, begin, finish),
+        cmocka_unit_test_setup_teardown(turning_back, begin, finish),
         cmocka_unit_test_setup_teardown(bad_roadnets, begin, finish),
         cmocka_unit_test_setup_teardown(bad_flows, begin, finish),
         cmocka_unit_test_setup_teardown(bad_brains, begin, finish),

@@ -26,7 +26,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARMS = 4, TURNS = 3, LANES_MOST = 16, PHASES = 8, ITEMS_MOST = 1 << 24, NAME_BYTES = 32 };
+enum {
+    ARMS = 4,
+    TURNS = 3,
+    LANES_MOST = 16,
+    ROADS_MOST = 64,
+    PHASES = 8,
+    MOVEMENTS = 16,
+    ITEMS_MOST = 1 << 24,
+    NAME_BYTES = 32
+};
 #define LANE_M         3.2
 #define LENGTH_MOST    1e6
 #define SPEED_LEAST    0.1
@@ -363,6 +372,12 @@ static dt_status list_roads(town *w)
         first[k] = first[k + 1];
     }
     first[r->nodes.n] = r->roads.n;
+    for (int32_t k = 0; k < r->nodes.n; k++) {
+        if (first[k + 1] - first[k] > ROADS_MOST) {
+            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %d roads leave intersection %s, at most %d can", w->t.path,
+                           RN_NODE(r, k)->line, (int)(first[k + 1] - first[k]), r->node_names.name[k], ROADS_MOST);
+        }
+    }
     return DT_OK;
 }
 
@@ -413,6 +428,32 @@ static dt_status add_links(town *w, int32_t from)
     return DT_OK;
 }
 
+/* A phase of these movements (bits). */
+static dt_status add_phase(roadnet *r, uint32_t green, double duration_s)
+{
+    const int32_t first = r->movements.n;
+    for (int32_t m = 0; m < MOVEMENTS; m++) {
+        int32_t *kept;
+        if ((green >> m & 1) != 0) {
+            DT_TRY(rn_add(&r->movements, sizeof(*kept), &kept));
+            *kept = m;
+        }
+    }
+    rn_phase *phase;
+    DT_TRY(rn_add(&r->phases, sizeof(*phase), &phase));
+    *phase = (rn_phase){.duration_s = duration_s,
+                        .yellow_s = YELLOW_S,
+                        .red_s = RED_S,
+                        .movement = first,
+                        .n_movements = r->movements.n - first};
+    return DT_OK;
+}
+
+static uint32_t bit_of(rn_turn turn, int arm)
+{
+    return UINT32_C(1) << ((uint32_t)turn * ARMS + (uint32_t)arm);
+}
+
 /* there: a bit for each movement of the node. */
 static dt_status add_phases(town *w, int32_t node, uint32_t there)
 {
@@ -425,44 +466,30 @@ static dt_status add_phases(town *w, int32_t node, uint32_t there)
                         {{RN_LEFT, RN_STRAIGHT}, {2, 2}}, {{RN_LEFT, RN_STRAIGHT}, {3, 3}}};
     roadnet *r = w->r;
     rn_node *n = RN_NODE(r, node);
+    uint32_t right = 0, served = 0;
+    for (int arm = 0; arm < ARMS; arm++) {
+        right |= there & bit_of(RN_RIGHT, arm);
+    }
     n->phase = r->phases.n;
     for (int p = 0; p < PHASES; p++) {
-        const int32_t first = r->movements.n;
-        int32_t *m;
-        int served = 0;
-        for (int k = 0; k < 2; k++) {
-            const int32_t movement = (int32_t)phases[p].turn[k] * ARMS + phases[p].arm[k];
-            if ((there >> movement & 1) != 0) {
-                DT_TRY(rn_add(&r->movements, sizeof(*m), &m));
-                *m = movement;
-                served++;
-            }
-        }
-        if (served == 0 || (p >= PHASES / 2 && served < 2)) { /* nothing, or what another phase is already */
-            r->movements.n = first;
+        const uint32_t a = there & bit_of(phases[p].turn[0], phases[p].arm[0]);
+        const uint32_t b = there & bit_of(phases[p].turn[1], phases[p].arm[1]);
+        uint32_t green = a | b;
+        if (green == 0 || (p >= PHASES / 2 && (a == 0 || b == 0))) { /* nothing, or what another phase is already */
             continue;
         }
-        for (int arm = 0; arm < ARMS; arm++) { /* right turns; turning back is green with the left turns */
-            const int32_t right = (int32_t)RN_RIGHT * ARMS + arm, back = (int32_t)RN_BACK * ARMS + arm;
-            if ((there >> right & 1) != 0) {
-                DT_TRY(rn_add(&r->movements, sizeof(*m), &m));
-                *m = right;
-            }
-            if ((there >> back & 1) != 0 && phases[p].turn[0] == RN_LEFT &&
-                (phases[p].arm[0] == arm || phases[p].arm[1] == arm)) {
-                DT_TRY(rn_add(&r->movements, sizeof(*m), &m));
-                *m = back;
-            }
+        for (int k = 0; k < 2 && phases[p].turn[0] == RN_LEFT; k++) { /* turning back goes with left turns */
+            green |= there & bit_of(RN_BACK, phases[p].arm[k]);
         }
-        rn_phase *phase;
-        DT_TRY(rn_add(&r->phases, sizeof(*phase), &phase));
-        *phase = (rn_phase){.duration_s = p < PHASES / 2 ? PROTECTED_S : ONE_ARM_S,
-                            .yellow_s = YELLOW_S,
-                            .red_s = RED_S,
-                            .movement = first,
-                            .n_movements = r->movements.n - first};
+        served |= green;
+        DT_TRY(add_phase(r, green | right, p < PHASES / 2 ? PROTECTED_S : ONE_ARM_S));
     }
-    n->n_phases = r->phases.n - n->phase;
+    for (int arm = 0; arm < ARMS; arm++) { /* turning back from where nothing turns left */
+        if ((there & bit_of(RN_BACK, arm) & ~served) != 0) {
+            DT_TRY(add_phase(r, bit_of(RN_BACK, arm) | right, ONE_ARM_S));
+        }
+    }
+    n->n_phases = r->phases.n - n->phase; /* none: right turns alone need no signal */
     return DT_OK;
 }
 
@@ -496,7 +523,8 @@ static dt_status check_arms(const town *w)
     dt_status st = DT_OK;
     for (int32_t k = 0; k < w->r->roads.n && st == DT_OK; k++) {
         const rn_road *road = RN_ROAD(w->r, k);
-        if (RN_NODE(w->r, road->to)->n_links != 0 && arm_of(w, RN_AT(w->arms, node_arms, road->to), road) < 0) {
+        if (road->is_there && RN_NODE(w->r, road->to)->n_links != 0 &&
+            arm_of(w, RN_AT(w->arms, node_arms, road->to), road) < 0) {
             st = DT_FAIL(DT_EDATA,
                          "%s:%" PRId64 ": road %s comes into the signal of intersection %s, none of whose arms "
                          "leads back to where it begins",
@@ -507,6 +535,19 @@ static dt_status check_arms(const town *w)
         RN_NODE(w->r, k)->n_links = 0;
     }
     return st;
+}
+
+/* Roads that only routes name. */
+static dt_status check_routes(const town *w)
+{
+    for (int32_t k = 0; k < w->r->roads.n; k++) {
+        const rn_road *road = RN_ROAD(w->r, k);
+        if (!road->is_there) {
+            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a route names road %s, which is not in %s", w->d->path,
+                           road->line, w->r->road_names.name[k], w->t.path);
+        }
+    }
+    return DT_OK;
 }
 
 static dt_status read_town(town *w)
@@ -521,6 +562,7 @@ static dt_status read_town(town *w)
     for (int64_t k = 0; k < n; k++) {
         DT_TRY(read_arms(w));
     }
+    DT_TRY(check_routes(w));
     DT_TRY(check_arms(w));
     DT_TRY(list_roads(w));
     DT_TRY(list_pairs(w));

@@ -14,9 +14,10 @@
 #include "traffic/text/json_reader.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { NAME_BYTES = 512, LANES_MOST = 64, MOVEMENTS_MOST = 1 << 16 };
+enum { NAME_BYTES = 512, LANES_MOST = 64, MOVEMENTS_MOST = 1 << 12, TYPE_BYTES = 256 };
 #define PLACE_MOST     1e8 /* m */
 #define LENGTH_MOST    1e5 /* m, of widths and vehicles */
 #define WIDTH_MOST     100 /* m, of lanes and vehicles */
@@ -254,6 +255,7 @@ static dt_status read_phase(roadnet *r, dt_json *j)
 {
     static const char *const keys[] = {"time", "availableRoadLinks", NULL};
     rn_phase *p, read = {.movement = r->movements.n};
+    uint64_t named[MOVEMENTS_MOST / 64] = {0};
     uint32_t seen = 0;
     dt_status st;
     int which;
@@ -269,8 +271,13 @@ static dt_status read_phase(roadnet *r, dt_json *j)
             if (!(movement >= 0 && movement < MOVEMENTS_MOST) || movement != floor(movement)) {
                 return dt_json_fail(j, "availableRoadLinks has %g, not the index of a roadLink", movement);
             }
-            DT_TRY(rn_add(&r->movements, sizeof(*m), &m));
-            *m = (int32_t)movement;
+            uint64_t *word = &named[(int32_t)movement / 64];
+            const uint64_t bit = UINT64_C(1) << ((int32_t)movement % 64);
+            if ((*word & bit) == 0) {
+                DT_TRY(rn_add(&r->movements, sizeof(*m), &m));
+                *m = (int32_t)movement;
+                *word |= bit;
+            }
         }
         if (st != DT_DONE) {
             return st;
@@ -284,7 +291,7 @@ static dt_status read_phase(roadnet *r, dt_json *j)
     }
     read.n_movements = r->movements.n - read.movement;
     if (read.duration_s >= YELLOW_LEAST) {
-        read.yellow_s = r->carved_s = YELLOW_S;
+        read.yellow_s = YELLOW_S;
         read.duration_s -= YELLOW_S;
     }
     DT_TRY(rn_add(&r->phases, sizeof(*p), &p));
@@ -339,10 +346,6 @@ static dt_status place_node(roadnet *r, dt_json *j, const char *id, const rn_nod
     }
     *RN_NODE(r, number) = *node;
     RN_NODE(r, number)->is_there = 1;
-    if (node->n_phases > 0 && first_link == r->links.n) {
-        return dt_json_fail(
-            j, "intersection \"%s\" has a signal, and no roadLink with a laneLink that it could control", id);
-    }
     for (int32_t k = first_link; k < r->links.n; k++) {
         RN_LINK(r, k)->node = number;
     }
@@ -376,6 +379,9 @@ static dt_status read_node(roadnet *r, dt_json *j, int64_t line)
         case 3:
             DT_TRY(dt_expect_array(j, "roadLinks"));
             while ((st = dt_expect_next_object(j, "roadLinks")) == DT_OK) {
+                if (n_movements == MOVEMENTS_MOST) {
+                    return dt_json_fail(j, "intersection \"%s\" has more than %d roadLinks", id, MOVEMENTS_MOST);
+                }
                 DT_TRY(read_road_link(r, j, n_movements++));
             }
             if (st != DT_DONE) {
@@ -399,7 +405,12 @@ static dt_status read_node(roadnet *r, dt_json *j, int64_t line)
     node.y = at.y;
     if (is_virtual) { /* the border: nothing there is simulated */
         node.radius = 0;
+    }
+    if (is_virtual || first_link == r->links.n) { /* nothing to control */
         node.n_phases = 0;
+    }
+    for (int32_t k = node.phase; k < node.phase + node.n_phases; k++) {
+        r->carved_s = fmax(r->carved_s, RN_AT(r->phases, rn_phase, k)->yellow_s);
     }
     DT_TRY(check_phases(r, j, &node, n_movements, id));
     return place_node(r, j, id, &node, first_link);
@@ -482,14 +493,15 @@ static dt_status read_vehicle(dt_json *j, rn_type *type)
 
 static dt_status add_type(rn_demand *d, const rn_type *type, int32_t *number_p)
 {
-    for (int32_t k = d->types.n - 1; k >= 0; k--) { /* nearly always the last one */
-        if (memcmp(RN_AT(d->types, rn_type, k), type, sizeof(*type)) == 0) {
-            *number_p = k;
-            return DT_OK;
-        }
-    }
+    char name[TYPE_BYTES];
+    bool is_new;
     rn_type *kept;
-    *number_p = d->types.n;
+    snprintf(name, sizeof(name), "%.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g", type->length, type->width,
+             type->accel, type->decel, type->emergency_decel, type->gap, type->tau, type->speed);
+    DT_TRY(dt_names_add(&d->type_names, name, number_p, &is_new));
+    if (!is_new) {
+        return DT_OK;
+    }
     DT_TRY(rn_add(&d->types, sizeof(*kept), &kept));
     *kept = *type;
     return DT_OK;

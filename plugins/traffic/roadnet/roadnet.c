@@ -75,6 +75,7 @@ void roadnet_fini(roadnet *r)
 
 void rn_demand_fini(rn_demand *d)
 {
+    dt_names_fini(&d->type_names);
     dt_free(d->flows.items);
     dt_free(d->types.items);
     dt_free(d->roads.items);
@@ -140,10 +141,11 @@ static dt_status shape_lanes(roadnet *r, const rn_road *road)
         DT_TRY(add_shifted(r, at, direction, right, lane));
         double s = 0;
         for (int32_t i = road->point; i + 2 < road->point + road->n_points; i++) {
-            s += hypot(RN_POINT(r, i + 1)->x - RN_POINT(r, i)->x, RN_POINT(r, i + 1)->y - RN_POINT(r, i)->y);
-            if (s > first && s < whole - last) {
-                at = point_at(r, road->point, road->n_points, s, &direction);
-                DT_TRY(add_shifted(r, at, direction, right, lane));
+            const rn_point a = *RN_POINT(r, i), b = *RN_POINT(r, i + 1);
+            const double d = hypot(b.x - a.x, b.y - a.y);
+            s += d;
+            if (d > 0 && s > first && s < whole - last) {
+                DT_TRY(add_shifted(r, b, (rn_point){(b.x - a.x) / d, (b.y - a.y) / d}, right, lane));
             }
         }
         at = point_at(r, road->point, road->n_points, whole - last, &direction);
@@ -306,12 +308,19 @@ static dt_status read_whole(const char *path, dt_str *out)
 /* The first character after blanks. */
 static char first_letter(rn_text t)
 {
-    const char *text = t.text + (strncmp(t.text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
-    return text[strspn(text, " \t\r\n")];
+    return t.text[strspn(t.text, " \t\r\n")];
+}
+
+static rn_text skip_mark(rn_text t)
+{
+    const size_t n = t.text != NULL && strncmp(t.text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    return (rn_text){t.text + n, t.bytes - n};
 }
 
 dt_status roadnet_read(roadnet *r, rn_demand *d, rn_text roads, rn_text flows)
 {
+    roads = skip_mark(roads);
+    flows = d->path != NULL ? skip_mark(flows) : flows;
     const int is_json = first_letter(roads) == '{';
     if (!is_json && !isdigit((unsigned char)first_letter(roads))) {
         return DT_FAIL(DT_EDATA,
@@ -343,8 +352,10 @@ static void describe(const roadnet *r, const rn_demand *d, dt_str *notes)
     dt_str_addf(notes, "%d roads, %d intersections, %d of them with signals\n", (int)r->roads.n, (int)r->nodes.n,
                 (int)signals);
     if (r->carved_s > 0) {
-        dt_str_addf(notes, "the last %g s of each phase are yellow for what loses green: the format has no yellow\n",
-                    r->carved_s);
+        dt_str_addf(
+            notes,
+            "the last %g s of phases of %g s or more are yellow for what loses green: the format has no yellow\n",
+            r->carved_s, 2 * r->carved_s);
     }
     if (d->path != NULL) {
         dt_str_addf(notes, "%d flows of %d types of vehicles\n", (int)d->flows.n, (int)d->types.n);

@@ -82,6 +82,7 @@ typedef struct rn_type {
 typedef struct rn_demand { /* zeroed is empty */
     const char *path;
     rn_list flows, types, roads;
+    dt_names type_names; /* of types: their values as text */
 } rn_demand;
 
 #define RN_AT(list, type, k) (&((type *)(list).items)[k])
@@ -120,7 +121,7 @@ void rn_demand_fini(rn_demand *d);
 
 /* Reads `roads` and, where it is not NULL, `flows` (each plain, gzip or xz; the format is recognised by content) and
  * writes PREFIX.net.xml and PREFIX.rou.xml. notes: lines for people. Errors: DT_EDATA, DT_ENOTFOUND, DT_EIO,
- * DT_ENOMEM; nothing is written then. */
+ * DT_ENOMEM; a write that fails may leave the net without the demand. */
 dt_status roadnet_convert(const char *roads, const char *flows, const char *prefix, dt_str *notes) DT_NODISCARD;
 
 #endif

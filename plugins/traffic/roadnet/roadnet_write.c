@@ -16,9 +16,11 @@
 #include <string.h>
 
 enum { LINKS_MOST = 256 }; /* of a junction of SUMO */
-#define TURN_MPS  8.33     /* most in a turn, as CityFlow's vehicles */
-#define TIME_TOL  1e-6
-#define ENDLESS_S 2e9
+#define TURN_MPS      8.33 /* most in a turn, as CityFlow's vehicles */
+#define TIME_TOL      1e-6
+#define COMPARED_MOST 2e10 /* half a minute */
+#define VEHICLES_MOST 1e9  /* of a flow: SUMO counts them in 32 bits */
+#define ENDLESS_S     2e9
 
 /* Names as ids of SUMO, which are words: other bytes become %XX, so that different names stay different. */
 static void add_id(dt_str *out, const char *name)
@@ -101,7 +103,7 @@ static double side_of(rn_point a, rn_point b, rn_point p)
 
 static int pieces_cross(rn_point a, rn_point b, rn_point c, rn_point d)
 {
-    return side_of(a, b, c) * side_of(a, b, d) < 0 && side_of(c, d, a) * side_of(c, d, b) < 0;
+    return (side_of(a, b, c) >= 0) != (side_of(a, b, d) >= 0) && (side_of(c, d, a) >= 0) != (side_of(c, d, b) >= 0);
 }
 
 /* Do two links cross, or lead into one lane? Those from one lane follow each other. */
@@ -161,55 +163,51 @@ static void find_conflicts(const roadnet *r, const rn_node *n, uint8_t *meets, u
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
-static int is_green(const roadnet *r, const rn_phase *p, const rn_link *l)
-{
-    for (int32_t k = p->movement; k < p->movement + p->n_movements; k++) {
-        if (*RN_AT(r->movements, int32_t, k) == l->movement) {
-            return 1;
-        }
-    }
-    return 0;
-}
+typedef struct greens { /* of the links of a node, in a phase and in the next one */
+    uint8_t now[LINKS_MOST], next[LINKS_MOST];
+} greens;
 
-/* A green that yields to another one of the phase is "g". next: what is green after it, for yellow; NULL: green. */
-static void write_state(const roadnet *r, const rn_node *n, const uint8_t *yields, const rn_phase *p,
-                        const rn_phase *next, char red, dt_str *out)
+static void find_green(const roadnet *r, const rn_node *n, const rn_phase *p, uint8_t *green)
 {
-    for (int32_t i = 0; i < n->n_links; i++) {
-        const rn_link *l = RN_LINK(r, n->link + i);
-        char letter = is_green(r, p, l) ? 'G' : 'r';
-        for (int32_t k = 0; k < n->n_links && letter == 'G'; k++) {
-            letter = yields[i * n->n_links + k] && is_green(r, p, RN_LINK(r, n->link + k)) ? 'g' : 'G';
+    for (int32_t k = 0; k < n->n_links; k++) {
+        green[k] = 0;
+        for (int32_t m = p->movement; m < p->movement + p->n_movements && !green[k]; m++) {
+            green[k] = *RN_AT(r->movements, int32_t, m) == RN_LINK(r, n->link + k)->movement;
         }
-        if (next != NULL && letter != 'r' && !is_green(r, next, l)) {
-            letter = red;
-        }
-        dt_str_add_n(out, &letter, 1);
     }
 }
 
-static void write_step(const roadnet *r, const rn_node *n, const uint8_t *yields, double duration_s, const rn_phase *p,
-                       const rn_phase *next, char letter, dt_str *out)
+/* A green that yields to another one of the phase is "g". last: the letter of what the next phase ends; 0: none. */
+static void write_step(int32_t n, const uint8_t *yields, const greens *g, double duration_s, char last, dt_str *out)
 {
     if (duration_s < TIME_TOL) {
         return;
     }
     dt_str_addf(out, "    <phase duration=\"%g\" state=\"", duration_s);
-    write_state(r, n, yields, p, next, letter, out);
+    for (int32_t i = 0; i < n; i++) {
+        char letter = g->now[i] ? 'G' : 'r';
+        for (int32_t k = 0; k < n && letter == 'G'; k++) {
+            letter = yields[i * n + k] && g->now[k] ? 'g' : 'G';
+        }
+        letter = last != 0 && g->now[i] && !g->next[i] ? last : letter;
+        dt_str_add_n(out, &letter, 1);
+    }
     dt_str_add(out, "\"/>\n");
 }
 
 static void write_signal(const roadnet *r, const char *node, const rn_node *n, const uint8_t *yields, dt_str *out)
 {
+    greens g;
     dt_str_add(out, "  <tlLogic");
     add_attribute(out, "id", node);
     dt_str_add(out, " type=\"static\" programID=\"0\" offset=\"0\">\n");
     for (int32_t k = 0; k < n->n_phases; k++) {
         const rn_phase *p = RN_AT(r->phases, rn_phase, n->phase + k);
-        const rn_phase *next = RN_AT(r->phases, rn_phase, n->phase + (k + 1) % n->n_phases);
-        write_step(r, n, yields, p->duration_s, p, NULL, 'r', out);
-        write_step(r, n, yields, p->yellow_s, p, next, 'y', out);
-        write_step(r, n, yields, p->red_s, p, next, 'r', out);
+        find_green(r, n, p, g.now);
+        find_green(r, n, RN_AT(r->phases, rn_phase, n->phase + (k + 1) % n->n_phases), g.next);
+        write_step(n->n_links, yields, &g, p->duration_s, 0, out);
+        write_step(n->n_links, yields, &g, p->yellow_s, 'y', out);
+        write_step(n->n_links, yields, &g, p->red_s, 'r', out);
     }
     dt_str_add(out, "  </tlLogic>\n");
 }
@@ -305,7 +303,18 @@ static void write_connections(const roadnet *r, const char *node, const rn_node 
 }
 
 /* The parts of a network that depend on right of way, of one node. */
-static dt_status write_node(const roadnet *r, int32_t k, dt_str *signals, dt_str *junctions, dt_str *connections)
+/* How many pairs of points find_conflicts compares at most. */
+static double count_compared(const roadnet *r, const rn_node *n)
+{
+    double points = 0;
+    for (int32_t k = n->link; k < n->link + n->n_links; k++) {
+        points += RN_LINK(r, k)->n_points;
+    }
+    return points * points / 2;
+}
+
+static dt_status write_node(const roadnet *r, int32_t k, double *compared_p, dt_str *signals, dt_str *junctions,
+                            dt_str *connections)
 {
     const rn_node *n = RN_NODE(r, k);
     const char *name = r->node_names.name[k];
@@ -313,6 +322,13 @@ static dt_status write_node(const roadnet *r, int32_t k, dt_str *signals, dt_str
     if (n->n_links > LINKS_MOST) {
         return DT_FAIL(DT_EDATA, "%s:%lld: intersection \"%s\" has %d ways from lane to lane; SUMO takes at most %d",
                        r->path, (long long)n->line, name, (int)n->n_links, LINKS_MOST);
+    }
+    *compared_p += count_compared(r, n);
+    if (*compared_p > COMPARED_MOST) {
+        return DT_FAIL(DT_EDATA,
+                       "%s:%lld: up to intersection \"%s\", finding conflicts compares more than %g pairs of points of "
+                       "laneLinks: leave some of their points out",
+                       r->path, (long long)n->line, name, COMPARED_MOST);
     }
     uint8_t *meets = dt_alloc(2 * pairs + 1);
     if (meets == NULL) {
@@ -358,8 +374,9 @@ dt_status roadnet_write_net(const roadnet *r, dt_str *out)
         write_road(r, r->road_names.name[k], RN_ROAD(r, k), out);
     }
     dt_status st = DT_OK;
+    double compared = 0;
     for (int32_t k = 0; k < r->nodes.n && st == DT_OK; k++) {
-        st = write_node(r, k, &signals, &junctions, &connections);
+        st = write_node(r, k, &compared, &signals, &junctions, &connections);
     }
     dt_str *const parts[] = {&signals, &junctions, &connections};
     for (int k = 0; k < 3; k++) {
@@ -434,7 +451,8 @@ static void write_flow(const roadnet *r, const rn_demand *d, int32_t number, con
         dt_str_addf(out, " depart=\"%.2f\"", f->begin_s);
     } else {
         const double n = floor((f->end_s - f->begin_s) / f->period_s + TIME_TOL) + 1;
-        const double end = f->end_s >= 0 ? f->begin_s + (n - 0.5) * f->period_s : ENDLESS_S;
+        const double end = f->end_s >= 0 ? f->begin_s + (n - 0.5) * f->period_s
+                                         : f->begin_s + fmin(ENDLESS_S, f->period_s * VEHICLES_MOST);
         dt_str_addf(out, " begin=\"%.2f\" end=\"%.3f\" period=\"%g\"", f->begin_s, end, f->period_s);
     }
     if (is_whole) {
