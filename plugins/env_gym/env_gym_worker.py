@@ -245,9 +245,12 @@ class Instance:
         leaves = self.observers[0].leaves
         self.ports, self.places, at = [], [], 0
         apart = [x for x in leaves if self.is_apart(x)]
+        other = "image"
+        while other in [x.name for x in leaves]:
+            other += "_"
         for x in apart:
             dims = " ".join(str(n) for n in (x.shape if x.kind == "Box" and x.shape else (x.size,)))
-            name = "image" if x.name == "obs" and len(apart) < len(leaves) else x.name
+            name = other if x.name == "obs" and len(apart) < len(leaves) else x.name
             self.ports.append((name, "A " + dims, "u8" if x.is_image else "f32", x.size))
         for x in leaves:
             if x in apart:

@@ -63,12 +63,12 @@ static inline double braking_way(const driver *d, double v)
     return d->dt * n * (v - 0.5 * less * (n + 1));
 }
 
-/* The speed that, kept for T, leads to a stop within `room`. */
+/* The speed that, kept for T, leads to a stop within `room`; no driver reacts within a step. */
 static inline double safe_speed(const driver *d, double room)
 {
-    const double less = d->b * d->dt, half = d->T - 0.5 * d->dt, way = most(room, 0);
+    const double T = most(d->T, d->dt), less = d->b * d->dt, half = T - 0.5 * d->dt, way = most(room, 0);
     const double n = floor((sqrt(half * half + 2 * d->dt * way / less) - half) / d->dt);
-    return (way + 0.5 * less * d->dt * n * (n + 1)) / (d->T + n * d->dt);
+    return (way + 0.5 * less * d->dt * n * (n + 1)) / (T + n * d->dt);
 }
 
 static inline double krauss(const driver *d, double v, double want, double gap, double leader)

@@ -93,7 +93,8 @@ const dt_option traffic_options[] = {
               "(docs/reference/signals.md); "
               "empty: phase, times and four numbers per lane"),
     DT_OPTION(config, episode_s, DT_OPT_F64, "500", "s", 1, 1e6, NULL, "length of an episode"),
-    DT_OPTION(config, headway_s, DT_OPT_F64, "1", "s", 0, 10, NULL, "time gap T (Krauss: reaction time)"),
+    DT_OPTION(config, headway_s, DT_OPT_F64, "1", "s", 0, 10, NULL,
+              "time gap T (Krauss: reaction time, a step at least)"),
     DT_OPTION(config, accel_mps2, DT_OPT_F64, "0", "m/s^2", 0, 9, NULL,
               "acceleration a; 0: 1, at junctions 2.6 (slow starts make a ring unstable and a queue long)"),
     DT_OPTION(config, decel_mps2, DT_OPT_F64, "1.5", "m/s^2", 0.1, 9, NULL, "comfortable deceleration b"),

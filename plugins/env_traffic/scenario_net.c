@@ -688,6 +688,10 @@ static void set_drivers(sim *s)
             "vType: they drive as it does",
             s->c->routes_file, (long long)others);
     }
+    if (t->tau < s->c->dt_s && t->model == MODEL_KRAUSS) {
+        dt_logf(s->h, 1, "%s: tau %g s is less than a step: drivers react after dt_s = %g s", s->c->routes_file, t->tau,
+                s->c->dt_s);
+    }
     s->driver = (driver){.T = t->tau,
                          .a = t->accel,
                          .b = t->decel,

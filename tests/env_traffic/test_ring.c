@@ -326,6 +326,12 @@ static void test_krauss_keeps_its_distance(void **test)
     assert_int_equal(r.sim.sum.collisions, 0);
     assert_true(speed_spread(&r.sim) > 0.3); /* jams out of nothing */
     rig_close(&r);
+    const char *at_once[] = {"model=krauss", "vehicles=22", "length_m=160", "sigma=0.5",
+                             "dt_s=1",       "action_s=1",  "headway_s=0",  NULL};
+    rig_open(&r, at_once); /* no reaction time: still nobody drives into a vehicle that stands */
+    rig_run(&r, 2000);
+    assert_int_equal(r.sim.sum.collisions, 0);
+    rig_close(&r);
 }
 
 static void test_steps_allocate_nothing(void **test)
