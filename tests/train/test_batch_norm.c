@@ -325,8 +325,9 @@ static void test_groups_and_target_networks(void **state)
     toy_fini(&t);
 }
 
-/* Two ops of a graph that read the same x: with momentum 1 it is the mean of all that is read, not twice of it. */
-static void test_several_uses_are_one_update(void **state)
+/* Two ops of a graph that read the same x, of which with groups the critic's losses reach one: with momentum 1 the mean
+ * is that of all that is read, neither twice nor half of it. */
+static void check_one_update(bool is_grouped)
 {
     enum { ALL = 150, MOST_ROWS = 5 * ALL };
     toy t;
@@ -337,7 +338,7 @@ static void test_several_uses_are_one_update(void **state)
     double sum = 0;
     toy_init(&t);
     as_pair(&t);
-    t.is_grouped = false;
+    t.is_grouped = is_grouped;
     t.turn = NULL;
     t.momentum = 1;
     t.config.shards = 1;
@@ -355,6 +356,12 @@ static void test_several_uses_are_one_update(void **state)
     assert_int_equal(step(&t, &r), DT_OK);
     assert_true(fabs((double)value(&t, "critic.bn.mean")[0] - sum / (double)rows) < 1e-6);
     toy_fini(&t);
+}
+
+static void test_several_uses_are_one_update(void **state)
+{
+    check_one_update(false);
+    check_one_update(true);
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
@@ -394,6 +401,43 @@ static void test_a_phase_that_updates_parameters_itself_is_rejected(void **state
     toy_fini(&t);
 }
 
+static void of_no_group(toy *t)
+{
+    static const char *const role[] = {"actor"}, *const loss[] = {"critic", "actor"};
+    as_pair(t);
+    t->turn = NULL;
+    t->n_groups = 1;
+    t->group[0] = (dt_trainer_group){.name = "all", .role = role, .loss = loss, .n_roles = 1, .n_losses = 2};
+}
+
+/* x needs no gradient. */
+static void of_frozen_scale_and_shift(toy *t)
+{
+    with_batch_norm(t);
+    t->freeze = "net.bn.*a"; /* gamma, beta */
+}
+
+static void test_statistics_that_nothing_moves_are_rejected(void **state)
+{
+    static const struct {
+        toy_change *change;
+        const char *stays, *freeze;
+    } c[] = {{of_no_group, "critic.bn.mean", "critic.bn.*"}, {of_frozen_scale_and_shift, "net.bn.mean", "net.bn.*"}};
+    for (int k = 0; k < 4; k++) {
+        const bool is_frozen = k % 2 != 0;
+        toy t;
+        toy_init(&t);
+        c[k / 2].change(&t);
+        t.freeze = is_frozen ? c[k / 2].freeze : t.freeze;
+        assert_int_equal(toy_try_start(&t), is_frozen ? DT_OK : DT_ECONFIG);
+        if (!is_frozen) {
+            assert_error_has(c[k / 2].stays);
+            assert_error_has("training.freeze");
+        }
+        toy_fini(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_several_uses_are_one_update),
         cmocka_unit_test(test_a_statistic_that_is_not_finite_ends_training),
         cmocka_unit_test(test_a_phase_that_updates_parameters_itself_is_rejected),
+        cmocka_unit_test(test_statistics_that_nothing_moves_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

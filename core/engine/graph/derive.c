@@ -39,15 +39,6 @@ bool dt_derive_moves_statistic(const dt_derive *d, const dt_node *n, uint32_t k)
     return v->kind == DT_VALUE_PARAM && v->is_statistic && v->group == d->group;
 }
 
-uint32_t dt_derive_count_uses(const dt_derive *d, const dt_node *n, uint32_t k)
-{
-    uint32_t uses = 0;
-    for (int32_t i = 0; i < d->n_nodes; i++) {
-        uses += d->ir->node[i].op == n->op && d->ir->node[i].in[k] == n->in[k];
-    }
-    return uses;
-}
-
 int32_t dt_derive_output_grad(const dt_derive *d, const dt_node *n, uint32_t k)
 {
     return d->grad[n->out[k]];
@@ -160,6 +151,24 @@ static void derive_nodes(dt_derive *d)
     }
 }
 
+/* Statistics that several ops move take a part of the update from each, or they could overshoot. Ops that no gradient
+ * of the statistics' group reaches move none. */
+static void share_statistics(const dt_derive *d)
+{
+    enum { MEAN = 3 };
+    for (const contribution *c = d->part; c < d->part + d->n_parts; c++) {
+        dt_node *n = &d->ir->node[d->ir->value[c->grad].producer];
+        uint32_t uses = 0;
+        if (n->op != DT_OPX_BATCH_NORM_BWD || n->out[MEAN] != c->grad) {
+            continue;
+        }
+        for (const contribution *o = d->part; o < d->part + d->n_parts; o++) {
+            uses += o->param == c->param;
+        }
+        n->attr.f[1] /= uses;
+    }
+}
+
 /* Turn a value into the gradient of a parameter, in the gradient arena. */
 static void assign_grad_storage(dt_ir *ir, int32_t v, int32_t param, bool accum)
 {
@@ -244,6 +253,7 @@ dt_status dt_derive_run(dt_ir *ir)
         } while (++d.group < ir->n_groups && ir->status == DT_OK);
     }
     if (ir->status == DT_OK) {
+        share_statistics(&d);
         place_parameter_gradients(&d);
     }
     ir->is_backward = false;
@@ -252,4 +262,32 @@ dt_status dt_derive_run(dt_ir *ir)
     dt_free(d.needs);
     dt_ir_index(ir);
     return ir->status;
+}
+
+static bool is_moved(const dt_ir *ir, int32_t param)
+{
+    for (int32_t v = 0; v < ir->n_values; v++) {
+        if (ir->value[v].kind == DT_VALUE_GRAD && ir->value[v].index == ir->value[param].index) {
+            return true;
+        }
+    }
+    return false;
+}
+
+dt_status dt_derive_check_statistics(const dt_ir *ir)
+{
+    enum { MEAN = 3, VAR };
+    for (int32_t i = 0; i < ir->n_nodes; i++) {
+        const dt_node *n = &ir->node[i];
+        for (uint32_t k = MEAN; k <= VAR && n->op == DT_OP_BATCH_NORM && n->attr.i[0] == 0; k++) {
+            if (!is_moved(ir, n->in[k])) {
+                return DT_FAIL(DT_ECONFIG,
+                               "no update moves the running statistic %s: no loss that updates its model trains the "
+                               "scale, the shift or the input of this layer; freeze it (training.freeze) to use it as "
+                               "it is, or train the layer",
+                               ir->value[n->in[k]].name);
+            }
+        }
+    }
+    return DT_OK;
 }

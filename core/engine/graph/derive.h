@@ -14,6 +14,10 @@
 /* Errors: DT_EINVAL (no loss), DT_EUNSUPPORTED (an op without a derivative), DT_ENOMEM. */
 dt_status dt_derive_run(dt_ir *ir) DT_NODISCARD;
 
+/* After dead nodes are dropped: does every batch norm that uses statistics of the micro-batch move its running ones?
+ * Errors: DT_ECONFIG. */
+dt_status dt_derive_check_statistics(const dt_ir *ir) DT_NODISCARD;
+
 /* For derivatives. */
 typedef struct dt_derive dt_derive;
 bool dt_derive_needs_grad(const dt_derive *d, const dt_node *n, uint32_t k);     /* is a gradient of input k needed? */
@@ -21,8 +25,6 @@ int32_t dt_derive_output_grad(const dt_derive *d, const dt_node *n, uint32_t k);
 void dt_derive_add_grad(dt_derive *d, const dt_node *n, uint32_t k, int32_t grad); /* a summand of input k's gradient */
 /* Is input k a statistic that updates of this group move? What they subtract goes to dt_derive_add_grad. */
 bool dt_derive_moves_statistic(const dt_derive *d, const dt_node *n, uint32_t k);
-/* Recorded nodes of the same op whose input k is n's. */
-uint32_t dt_derive_count_uses(const dt_derive *d, const dt_node *n, uint32_t k);
 /* Record one op; returns its node, see dt_derive_output. attr may be NULL. Sticky errors. */
 int32_t dt_derive_emit(dt_derive *d, uint32_t op, const int32_t *in, uint32_t n_in, const dt_attr *attr);
 int32_t dt_derive_output(const dt_derive *d, int32_t node, uint32_t k);

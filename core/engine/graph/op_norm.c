@@ -82,13 +82,10 @@ static dt_status check_batch_norm(dt_infer *q)
     return DT_OK;
 }
 
-/* Statistics that several ops move take a part of the update from each, or they could overshoot. */
 static void vjp_batch_norm(dt_derive *d, const dt_node *n, int32_t dy)
 {
     enum { X, GAMMA, BETA, MEAN, VAR, MASK };
-    dt_attr attr = n->attr;
-    attr.f[1] /= dt_derive_count_uses(d, n, MEAN);
-    int32_t b = DT_EMIT(d, DT_OPX_BATCH_NORM_BWD, &attr, dy, n->in[X], n->in[GAMMA], n->out[1],
+    int32_t b = DT_EMIT(d, DT_OPX_BATCH_NORM_BWD, &n->attr, dy, n->in[X], n->in[GAMMA], n->out[1],
                         n->n_in > MASK ? n->in[MASK] : -1);
     DT_ADD_GRAD(d, n, GAMMA, dt_derive_output(d, b, 1));
     DT_ADD_GRAD(d, n, BETA, dt_derive_output(d, b, 2));

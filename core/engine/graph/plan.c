@@ -42,6 +42,7 @@ static dt_status run_passes(dt_plan *p, const dt_plan_desc *d)
         dt_ir_index(&p->ir);
     }
     DT_TRY(dt_pass_drop_dead(&p->ir));
+    DT_TRY(d->training ? dt_derive_check_statistics(&p->ir) : DT_OK);
     if (d->fuse) {
         dt_pass_fuse(&p->ir, &p->info.n_fused);
     }
