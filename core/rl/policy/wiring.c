@@ -26,17 +26,29 @@ static bool is_plain_row(const dt_port *p)
            dt_bind_service.port_dim(p, 2) < 0;
 }
 
-/* What each agent observes of itself: the port "obs" where it is a row or an image, else the first row, else the first
- * image. It is offered as "obs", and like all others under its own name. */
+/* "obs": 3; another row: 2; another image: 1; what is no observation per agent: 0. */
+static int rank_own_port(const dt_port *p)
+{
+    const int rank = is_plain_row(p) ? 2 : dt_wiring_is_image(p) ? 1 : 0;
+    return rank > 0 && strcmp(p->name, "obs") == 0 ? 3 : rank;
+}
+
+/* What each agent observes of itself: the port "obs", else the first row, else the first image. It is offered as "obs",
+ * and like all others under its own name. */
 static dt_status find_own_port(dt_wiring *w)
 {
+    int best = 0;
     for (uint32_t i = 0; i < w->spec->n_obs; i++) {
         const dt_port *p = &w->spec->obs[i];
-        const bool is_named = strcmp(p->name, "obs") == 0;
-        if (is_plain_row(p) ? w->own == NULL || is_named || dt_wiring_is_image(w->own)
-                            : dt_wiring_is_image(p) && w->own == NULL) {
-            w->own = p;
+        const int rank = rank_own_port(p);
+        if (rank == 0 && strcmp(p->name, "obs") == 0) {
+            return DT_FAIL(DT_ESHAPE,
+                           "port \"obs\" of environment %s has dims \"%s\": this name is for what each agent observes "
+                           "of itself, dims \"A D\" (f32) or an image; rename the port",
+                           w->env_id, p->dims);
         }
+        w->own = rank > best ? p : w->own;
+        best = rank > best ? rank : best;
     }
     if (w->own == NULL) {
         return DT_FAIL(DT_ESHAPE,

@@ -172,7 +172,7 @@ struct dt_wiring { /* first member of the host's wiring; read-only */
     dt_env *env;
     const char *env_id;
     const dt_env_spec *spec;
-    const dt_port *own; /* each agent's observation of itself: port "obs", else the first of dims "A D" */
+    const dt_port *own; /* each agent's observation of itself: port "obs", else the first row, else image */
     dt_model *perception, *world, *controller, *shield; /* NULL if not configured */
     int64_t window;                                     /* at least 1 */
     int64_t F, dt_ms;                                   /* with foresight: its steps and the time between two, else 0 */

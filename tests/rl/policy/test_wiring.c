@@ -320,6 +320,37 @@ static void test_own_row(void **unused)
     }
 }
 
+/* An image called "obs" is the agents' own, wherever rows stand; of other names a row comes first. What the name hides is
+ * refused. */
+static void test_own_image(void **unused)
+{
+    static const dt_port row = {"speed", "A 1", DT_F32, 0}, image = {"obs", "A 84 84 4", DT_U8, 0},
+                         camera = {"camera", "A 84 84 4", DT_U8, 0};
+    static const dt_port none[] = {{"obs", "N 4", DT_F32, 0}, {"obs", "A 2 3", DT_F32, 0}, {"obs", "A 4", DT_I32, 0}};
+    const dt_port sets[][2] = {{image, row}, {row, image}, {camera, row}, {row, camera}, {camera, image}};
+    const uint32_t own[] = {0, 1, 1, 0, 1};
+    for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+        begin(1, 0, 0);
+        fake.spec.obs = sets[i];
+        fake.spec.n_obs = 2;
+        dt_wiring *w = open_wiring(0, NULL, DT_OK);
+        assert_ptr_equal(w->own, &sets[i][own[i]]);
+        if (strcmp(w->own->name, "obs") == 0) {
+            assert_non_null(strstr(fake.asked[1], " obs_dim1=84 obs_dim2=84 obs_dim3=4 obs_bytes=1 "));
+            assert_non_null(strstr(fake.asked[1], " obs[A 84 84 4]i "));
+        }
+        end();
+    }
+    for (size_t i = 0; i < 2 * sizeof(none) / sizeof(none[0]); i++) { /* before and after a row */
+        const dt_port set[] = {i % 2 == 0 ? none[i / 2] : row, i % 2 == 0 ? row : none[i / 2]};
+        begin(1, 0, 0);
+        fake.spec.obs = set;
+        fake.spec.n_obs = 2;
+        open_wiring(0, NULL, DT_ESHAPE);
+        end();
+    }
+}
+
 static void test_window_and_perception(void **unused)
 {
     const dt_wiring_config c = {.window = 4};
@@ -543,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_controller_is_offered),
         cmocka_unit_test(test_flags),
         cmocka_unit_test(test_own_row),
+        cmocka_unit_test(test_own_image),
         cmocka_unit_test(test_window_and_perception),
         cmocka_unit_test(test_foresight),
         cmocka_unit_test(test_shield),
