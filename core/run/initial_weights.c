@@ -163,15 +163,18 @@ static int64_t find_phase_of_role(const dt_planned_shapes *p, const char *role)
     return 0;
 }
 
-/* What the phases before will hand on has to fit, tensor by tensor, but for values that acting does not need. */
-static dt_status compare_shapes(const dt_planned_shapes *p, const dt_stage *s, const dt_model *m, const bool *needed)
+static const int64_t *find_planned_dims(const void *user, const char *name, uint32_t *n_dims_p)
+{
+    const shape *there = find_shape(user, name);
+    *n_dims_p = there != NULL ? there->n_dims : 0;
+    return there != NULL ? there->dim : NULL;
+}
+
+/* What the phases before will hand on has to fit, tensor by tensor, but for values of another number of costs. */
+static dt_status compare_shapes(const dt_planned_shapes *p, const dt_stage *s, const dt_model *m, const dt_renewed *r)
 {
     const char *role = m->role;
     const dt_param *here = NULL;
-    dt_mismatch options;
-    dt_mismatch_find_between_phases(s, m, find_phase_of_role(p, role), &options);
-    const bool is_configured = options.model.bytes > 0;
-    dt_mismatch_fini(&options);
     for (uint32_t i = 0; (here = dt_stage_param(s, i, NULL)) != NULL; i++) {
         if (here->is_target || !dt_tensor_has_role(here->name, role)) {
             continue;
@@ -179,7 +182,7 @@ static dt_status compare_shapes(const dt_planned_shapes *p, const dt_stage *s, c
         const shape *there = find_shape(p, here->name);
         const bool is_same = there != NULL && there->n_dims == here->n_dims &&
                              memcmp(there->dim, here->dim, here->n_dims * sizeof(*here->dim)) == 0;
-        if (!is_same && (is_configured || dt_mismatch_is_needed(s, needed, here->name))) {
+        if (!is_same && !dt_mismatch_is_renewed(s, r, here->name)) {
             return fail_shape(s, m, here, there, find_phase_of_role(p, role));
         }
     }
@@ -188,15 +191,18 @@ static dt_status compare_shapes(const dt_planned_shapes *p, const dt_stage *s, c
 
 static dt_status compare_with_plan(const dt_planned_shapes *p, const dt_initial_weights *f, const dt_stage *s)
 {
-    bool *needed = NULL;
-    dt_status st = dt_mismatch_find_needed(s, &needed);
+    dt_status st = DT_OK;
     for (uint32_t i = 0; i < s->n_models && st == DT_OK; i++) {
         const char *role = s->model[i].role;
         if (has_role(p, role) && !dt_role_is_listed(f->fresh, role)) {
-            st = compare_shapes(p, s, &s->model[i], needed);
+            dt_renewed r;
+            st = dt_mismatch_find_renewed(s, role, find_planned_dims, p, &r);
+            if (st == DT_OK) {
+                st = compare_shapes(p, s, &s->model[i], &r);
+            }
+            dt_mismatch_renewed_fini(&r);
         }
     }
-    dt_free(needed);
     return st;
 }
 

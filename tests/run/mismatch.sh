@@ -78,7 +78,7 @@ says() { # TEXT: in addition to what was expected
     expect 0 "" "$dtrain" eval --checkpoint "$work/two" --set risk_gnn.dropout=0
     grep -q "serves\{0,1\} nothing here" "$work/err" && fail "a warning of weights that all serve"
 
-    # values of costs that an environment lacks or adds: the policy acts alike, and they start from initial weights
+    # values of another number of costs: the policy acts alike, and their head starts from initial weights
     acts="--plugin phase2_ppo --set models.controller=controller_mlp --set env_constrained.problem=lqr
         --set phase2_ppo.train_batch=32 --set phase2_ppo.fragment=16 --set phase2_ppo.iterations=1 --set data.batch=32
         --set phase2_ppo.sgd_epochs=1 --set env.instances=2 --set training.eval_interval=0 --set report.enabled=false
@@ -86,7 +86,9 @@ says() { # TEXT: in addition to what was expected
     expect 0 "" "$dtrain" $acts --set env.id=env_lqr --run-dir "$work/free"
     expect 0 "" "$dtrain" eval --checkpoint "$work/free" --json
     cp "$work/out" "$work/wanted"
-    expect 0 "controller.head.cost_value.w" "$dtrain" eval --checkpoint "$work/free" --set env.id=env_constrained
+    expect 0 "(controller.head.cost_value.w, controller.head.cost_value.b)" \
+        "$dtrain" eval --checkpoint "$work/free" --set env.id=env_constrained
+    says "0 in the file and 1 in this environment"
     expect 0 "controller.head.cost_value.w" "$dtrain" export --checkpoint "$work/free" --set env.id=env_constrained \
         --out "$work/policy.safetensors"
     # updates too small to change a weight: what comes back acts as what went there
@@ -98,6 +100,28 @@ says() { # TEXT: in addition to what was expected
     expect 2 "controller_mlp.critic_layers" "$dtrain" eval --checkpoint "$work/free" --set env.id=env_constrained \
         --set controller_mlp.critic_layers=1
     expect 2 "controller.policy" "$dtrain" eval --checkpoint "$work/free" --set env.id=env_pendulum
+
+    # a file of its own does not say so, and is refused likewise
+    free=$(echo "$work"/free/checkpoints/*/model.safetensors)
+    expect 0 "0 in the file and 1 in this environment" \
+        "$dtrain" $acts --set env.id=env_constrained --init-from "$free" --run-dir "$work/none" --dry-run
+    for where in env_lqr env_constrained; do
+        expect 2 "controller.critic.2.w" "$dtrain" $acts --set env.id=$where --init-from "$free" \
+            --set controller_mlp.critic_layers=3 --run-dir "$work/none"
+    done
+    grep -q "number of costs" "$work/err" && fail "a critic of other layers is explained by costs"
+    # nor is a critic of another width or depth that acting does not need
+    learns="--plugin phase_ddpg --set models.controller=controller_mlp --set models.critic=critic_mlp --set env.id=env_lqr
+        --set phase_ddpg.iterations=1 --set phase_ddpg.learning_starts=8 --set data.batch=8 --set env.instances=1
+        --set training.eval_interval=0 --set report.enabled=false --set evaluation.baselines=
+        --set checkpoint.every_seconds=0 --threads 1 -q"
+    expect 0 "" "$dtrain" $learns --set critic_mlp.hidden=8 --run-dir "$work/pair"
+    pair=$(echo "$work"/pair/checkpoints/*/model.safetensors)
+    expect 0 "" "$dtrain" $learns --set critic_mlp.hidden=8 --init-from "$pair" --run-dir "$work/none" --dry-run
+    for other in hidden=9 layers=4; do
+        expect 2 "critic." "$dtrain" $learns --set critic_mlp.hidden=8 --set critic_mlp.$other --init-from "$pair" \
+            --run-dir "$work/none" --dry-run
+    done
 
     # a file of its own does not say what it was trained with
     for last in "$work"/two/checkpoints/*; do :; done

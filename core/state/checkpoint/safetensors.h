@@ -69,9 +69,6 @@ typedef struct dt_ckpt_tensor {
     float *data;
 } dt_ckpt_tensor;
 
-/* Is there one of the same name, shape and type? */
-bool dt_safetensors_fits(const dt_safetensors *s, const dt_ckpt_tensor *want);
-
 enum {
     DT_LOAD_EXACT = 0,   /* the names on both sides are the same */
     DT_LOAD_EXTRA_OK = 1 /* the file may hold more than is wanted */

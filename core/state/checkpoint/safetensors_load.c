@@ -36,24 +36,12 @@ static bool has_room_to_report(complaints *c)
     return true;
 }
 
-static bool has_shape(const dt_st_tensor *have, const dt_ckpt_tensor *want)
+static void compare_tensor(complaints *c, const dt_ckpt_tensor *want, const dt_st_tensor *have)
 {
     bool is_same = have->n_dims == want->n_dims;
     for (uint32_t i = 0; is_same && i < want->n_dims; i++) {
         is_same = have->dim[i] == want->dim[i];
     }
-    return is_same;
-}
-
-bool dt_safetensors_fits(const dt_safetensors *s, const dt_ckpt_tensor *want)
-{
-    const dt_st_tensor *have = dt_safetensors_find(s, want->name);
-    return have != NULL && have->dtype == DT_ST_F32 && has_shape(have, want);
-}
-
-static void compare_tensor(complaints *c, const dt_ckpt_tensor *want, const dt_st_tensor *have)
-{
-    const bool is_same = has_shape(have, want);
     if (is_same && have->dtype == DT_ST_F32) {
         return;
     }

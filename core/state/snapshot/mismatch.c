@@ -217,35 +217,100 @@ dt_status dt_mismatch_check_constants(const dt_stage *s, const dt_model *m, cons
     return DT_OK;
 }
 
-/* ---- tensors that acting does not need --------------------------------------------------------------------------- */
+/* ---- values of another number of costs --------------------------------------------------------------------------- */
 
-dt_status dt_mismatch_find_needed(const dt_stage *s, bool **needed_p)
+/* Parameters that no output but "cost_value" is computed from. */
+static dt_status find_cost_params(const dt_stage *s, bool *param_p)
 {
-    static const char *const values[] = {"value", "cost_value", NULL};
-    bool *needed = dt_alloc_n((size_t)s->params.n + 1, sizeof(*needed));
+    static const char *const none[] = {NULL}, *const costs[] = {"cost_value", NULL};
+    bool *others = dt_alloc_n((size_t)s->params.n + 1, sizeof(*others));
     dt_status st =
-        needed != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the names of %u tensors", s->params.n);
-    if (st == DT_OK && s->rollout != NULL && s->trainer != NULL) {
-        st = dt_trainer_params_of_acting(s->trainer, values, needed);
-    } else if (st == DT_OK) {
-        memset(needed, 1, s->params.n * sizeof(*needed));
+        others != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the names of %u tensors", s->params.n);
+    if (st == DT_OK) {
+        st = dt_trainer_params_of_acting(s->trainer, none, param_p);
     }
-    if (st < 0) {
-        dt_free(needed);
-        return st;
+    if (st == DT_OK) {
+        st = dt_trainer_params_of_acting(s->trainer, costs, others);
     }
-    *needed_p = needed;
-    return DT_OK;
+    for (uint32_t i = 0; i < s->params.n && st == DT_OK; i++) {
+        param_p[i] = param_p[i] && !others[i];
+    }
+    dt_free(others);
+    return st;
 }
 
-bool dt_mismatch_is_needed(const dt_stage *s, const bool *needed, const char *name)
+/* How many costs the tensor there is for, where its shape is that of p but for the dimension that is the number of
+ * costs here: 0 where there is none, -1 where all dimensions are the same, -2 where it differs otherwise. */
+static int64_t count_costs_there(const dt_param *p, int64_t here, const int64_t *dim, uint32_t n_dims)
 {
-    for (uint32_t i = 0; i < s->params.n; i++) {
-        if (strcmp(s->params.param[i].name, name) == 0) {
-            return needed[i];
+    int64_t there = -1;
+    if (dim == NULL) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < p->n_dims && n_dims == p->n_dims; i++) {
+        if (dim[i] != p->dim[i]) {
+            there = there == -1 && p->dim[i] == here ? dim[i] : -2;
         }
     }
-    return true; /* of another trainer */
+    return n_dims == p->n_dims ? there : -2;
+}
+
+/* All of the role that is_of_costs marks; none where no other number of costs explains it. */
+static void mark_renewed(const dt_stage *s, const char *role, const bool *is_of_costs, dt_shape_find *find,
+                         const void *user, dt_renewed *out)
+{
+    uint32_t n_missing = 0;
+    for (uint32_t i = 0; i < s->params.n; i++) {
+        const dt_param *p = &s->params.param[i];
+        if (!is_of_costs[p->is_target ? p->of : i] || !dt_tensor_has_role(p->name, role)) {
+            continue;
+        }
+        uint32_t n_dims = 0;
+        const int64_t *dim = find(user, p->name, &n_dims), there = count_costs_there(p, out->here, dim, n_dims);
+        const bool is_other = there != -1 && out->there != -1 && there != out->there;
+        out->there = is_other ? -2 : there != -1 ? there : out->there;
+        out->param[i] = true;
+        out->n++;
+        n_missing += dim == NULL;
+    }
+    if (out->there < 0 || (n_missing > 0 && n_missing < out->n)) {
+        memset(out->param, 0, s->params.n * sizeof(*out->param));
+        out->n = 0;
+    }
+}
+
+dt_status dt_mismatch_find_renewed(const dt_stage *s, const char *role, dt_shape_find *find, const void *user,
+                                   dt_renewed *out)
+{
+    *out = (dt_renewed){.there = -1, .here = s->rollout != NULL ? dt_bind_env_spec(&s->env)->n_costs : 0};
+    if (out->here == 0 || s->trainer == NULL) {
+        return DT_OK;
+    }
+    bool *is_of_costs = dt_alloc_n((size_t)s->params.n + 1, sizeof(*is_of_costs));
+    out->param = dt_alloc_n((size_t)s->params.n + 1, sizeof(*out->param));
+    dt_status st = out->param != NULL && is_of_costs != NULL
+                       ? find_cost_params(s, is_of_costs)
+                       : DT_FAIL(DT_ENOMEM, "out of memory for the names of %u tensors", s->params.n);
+    if (st == DT_OK) {
+        mark_renewed(s, role, is_of_costs, find, user, out);
+    }
+    dt_free(is_of_costs);
+    return st;
+}
+
+bool dt_mismatch_is_renewed(const dt_stage *s, const dt_renewed *r, const char *name)
+{
+    for (uint32_t i = 0; i < s->params.n && r->n > 0; i++) {
+        if (strcmp(s->params.param[i].name, name) == 0) {
+            return r->param[i];
+        }
+    }
+    return false;
+}
+
+void dt_mismatch_renewed_fini(dt_renewed *r)
+{
+    dt_free(r->param);
 }
 
 /* ---- tensors that nothing takes ---------------------------------------------------------------------------------- */

@@ -30,11 +30,21 @@ dt_status dt_mismatch_explain(dt_status st, const dt_stage *s, const dt_ckpt *ck
 dt_status dt_mismatch_check_constants(const dt_stage *s, const dt_model *m, const dt_safetensors *f, const char *path,
                                       const dt_ckpt *ckpt, const char *otherwise) DT_NODISCARD;
 
-/* Is a parameter needed to act? Not what only values are computed from (outputs "value" and "cost_value"): the head of
- * the values of costs has a row for each cost of the environment. Everything is needed where nothing acts. *needed_p:
- * [s->params.n], dt_free. Errors: DT_ENOMEM, what recording reports. */
-dt_status dt_mismatch_find_needed(const dt_stage *s, bool **needed_p) DT_NODISCARD;
-bool dt_mismatch_is_needed(const dt_stage *s, const bool *needed, const char *name);
+/* The head of the values of costs has a row for each cost of the environment. Where the weights are for another number
+ * of costs, and it differs in nothing else, all of it keeps its initial values: param [s->params.n] marks the n
+ * parameters, NULL where nothing acts. */
+typedef struct dt_renewed {
+    bool *param;
+    uint32_t n;
+    int64_t there, here; /* numbers of costs */
+} dt_renewed;
+/* Shape of the tensor that the weights have of a name; NULL: none. */
+typedef const int64_t *dt_shape_find(const void *user, const char *name, uint32_t *n_dims_p);
+/* role may be ROLE@TARGET. Errors: DT_ENOMEM, what recording reports. dt_mismatch_renewed_fini in any case. */
+dt_status dt_mismatch_find_renewed(const dt_stage *s, const char *role, dt_shape_find *find, const void *user,
+                                   dt_renewed *out) DT_NODISCARD;
+bool dt_mismatch_is_renewed(const dt_stage *s, const dt_renewed *r, const char *name);
+void dt_mismatch_renewed_fini(dt_renewed *r);
 
 /* What the file has of a role beyond the tensors of the model: a warning, or where the phase is another one and no
  * option explains it, such as a model that reads fewer inputs there, text for the line about the role, appended to

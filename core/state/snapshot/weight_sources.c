@@ -286,57 +286,57 @@ static dt_status check_fresh(const dt_stage *s, const char *const *fresh)
     return DT_OK;
 }
 
-/* Leaves only those tensors in t that fit, where acting needs no other, and appends the names of the others; leaves all
- * where it does. */
-static dt_status drop_other_values(const dt_stage *s, const dt_safetensors *f, dt_ckpt_tensor *t, uint32_t *n,
-                                   dt_str *names)
+static const int64_t *find_shape_in_file(const void *user, const char *name, uint32_t *n_dims_p)
 {
-    bool *needed = NULL, all_fit = true;
-    uint32_t n_fit = 0;
-    DT_TRY(dt_mismatch_find_needed(s, &needed));
-    for (uint32_t i = 0; i < *n; i++) {
-        all_fit = all_fit && (dt_safetensors_fits(f, &t[i]) || !dt_mismatch_is_needed(s, needed, t[i].name));
-    }
-    for (uint32_t i = 0; i < *n && all_fit; i++) {
-        if (dt_safetensors_fits(f, &t[i])) {
-            t[n_fit++] = t[i];
-        } else {
-            dt_str_addf(names, "%s%s", names->bytes > 0 ? ", " : "", t[i].name);
-        }
-    }
-    *n = all_fit ? n_fit : *n;
-    dt_free(needed);
-    return dt_str_status(names);
+    const dt_st_tensor *t = dt_safetensors_find(user, name);
+    *n_dims_p = t != NULL ? t->n_dims : 0;
+    return t != NULL ? t->dim : NULL;
 }
 
-/* All tensors of a role; of another number of costs, all but those of values. What the model's own options explain is
- * refused. */
-static dt_status load_fitting(const dt_stage *s, const dt_model *m, const source *from, dt_ckpt_tensor *t, uint32_t *n)
+/* Removes from t what keeps its initial values; names: of that. */
+static uint32_t remove_renewed(const dt_stage *s, const dt_renewed *r, dt_ckpt_tensor *t, uint32_t n, dt_str *names)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (dt_mismatch_is_renewed(s, r, t[i].name)) {
+            dt_str_addf(names, "%s%s", names->bytes > 0 ? ", " : "", t[i].name);
+        } else {
+            t[kept++] = t[i];
+        }
+    }
+    return kept;
+}
+
+/* All tensors of a role, or of a target network; of another number of costs, all but the head of their values. */
+static dt_status load_tensors(const dt_stage *s, const char *role, const source *from, dt_ckpt_tensor *t, uint32_t *n)
 {
     const dt_safetensors *f = tensors_of_source(from);
     dt_str names = {0};
-    dt_mismatch why;
+    dt_renewed r;
     dt_error reason;
     dt_status st = dt_safetensors_load(f, t, *n, DT_LOAD_EXTRA_OK);
     if (st != DT_ESHAPE) {
         return st;
     }
     dt_error_save(&reason, st);
-    dt_mismatch_find(s, m, from->ckpt, &why);
-    st = why.model.bytes == 0 ? drop_other_values(s, f, t, n, &names) : DT_OK;
-    if (st == DT_OK && names.bytes == 0) {
+    st = dt_mismatch_find_renewed(s, role, find_shape_in_file, f, &r);
+    if (st == DT_OK && r.n == 0) {
         st = dt_error_restore(&reason);
     } else if (st == DT_OK) {
         dt_error_clear();
+        *n = remove_renewed(s, &r, t, *n, &names);
         st = dt_safetensors_load(f, t, *n, DT_LOAD_EXTRA_OK);
     }
-    if (st == DT_OK && names.bytes > 0 && dt_comm_rank(s->d.comm) == 0) {
-        dt_log(DT_LOG_WARN,
-               "%s: values of %s do not fit this environment, whose costs differ, and start from initial weights (%s); "
-               "acting does not need them, and training learns them again",
-               from->path, m->role, dt_str_text(&names));
+    if (st == DT_OK) {
+        st = dt_str_status(&names);
     }
-    dt_mismatch_fini(&why);
+    if (st == DT_OK && dt_comm_rank(s->d.comm) == 0) {
+        dt_log(DT_LOG_WARN,
+               "%s: the number of costs differs, %lld in the file and %lld in this environment: the head of their "
+               "values starts from initial weights (%s); acting does not need it, and training learns it again",
+               from->path, (long long)r.there, (long long)r.here, dt_str_text(&names));
+    }
+    dt_mismatch_renewed_fini(&r);
     dt_str_fini(&names);
     return st;
 }
@@ -348,7 +348,7 @@ static dt_status load_role(dt_stage *s, const dt_model *m, const source *from, u
     const dt_safetensors *f = tensors_of_source(from);
     dt_str note = {0};
     DT_TRY(dt_mismatch_check_constants(s, m, f, from->path, from->ckpt, otherwise));
-    dt_status st = load_fitting(s, m, from, t, &n);
+    dt_status st = load_tensors(s, m->role, from, t, &n);
     if (st < 0) {
         st = dt_mismatch_context(st, s, m, from->ckpt);
         return DT_CONTEXT(st, "%s of this phase is %s (%s)", m->role, m->comp->desc.id, m->comp->plugin->path);
@@ -407,9 +407,9 @@ static dt_status load_target_networks(const dt_weight_sources *h, dt_stage *s, c
     DT_TRY(dt_trainer_copy_to_targets(of->trainer, NULL));
     for (uint32_t i = 0; i < of->params->n_targets && want == DT_WEIGHTS_ALL; i++) {
         snprintf(role, sizeof(role), "%s@%s", of->params->target[i].role, of->params->target[i].name);
-        const uint32_t n = collect_tensors(s, role, t);
+        uint32_t n = collect_tensors(s, role, t);
         const source *from = n > 0 ? find_source(h, role) : NULL;
-        DT_TRY(from != NULL ? dt_safetensors_load(tensors_of_source(from), t, n, DT_LOAD_EXTRA_OK) : DT_OK);
+        DT_TRY(from != NULL ? load_tensors(s, role, from, t, &n) : DT_OK);
     }
     return DT_OK;
 }

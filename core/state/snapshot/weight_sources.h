@@ -2,9 +2,9 @@
  *
  * Where the first weights of a phase come from: files in order of preference, each the checkpoint of a phase or a
  * .safetensors file. A role takes all its tensors from the first file that holds any of them, or none: nothing is ever
- * half-loaded, but for values: of an environment with other costs they do not fit, acting does not need them, and they
- * begin at random. Random numbers of a phase, its optimizer and its schedule start from scratch; what observations are
- * normalised by comes with the weights. Threads: [main] of each rank.
+ * half-loaded, but for the head of the values of costs: where their number differs, acting does not need it, and it
+ * begins at random (mismatch.h). Random numbers of a phase, its optimizer and its schedule start from scratch; what
+ * observations are normalised by comes with the weights. Threads: [main] of each rank.
  */
 #ifndef DTRAIN_CORE_STATE_SNAPSHOT_WEIGHT_SOURCES_H
 #define DTRAIN_CORE_STATE_SNAPSHOT_WEIGHT_SOURCES_H

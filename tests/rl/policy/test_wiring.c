@@ -320,8 +320,8 @@ static void test_own_row(void **unused)
     }
 }
 
-/* An image called "obs" is the agents' own, wherever rows stand; of other names a row comes first. What the name hides is
- * refused. */
+/* An image called "obs" is the agents' own, wherever rows stand; of other names a row comes first. What the name hides
+ * is refused. */
 static void test_own_image(void **unused)
 {
     static const dt_port row = {"speed", "A 1", DT_F32, 0}, image = {"obs", "A 84 84 4", DT_U8, 0},
