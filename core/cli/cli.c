@@ -559,10 +559,3 @@ bool dt_cli_is_free(const dt_args *a)
 {
     return dt_cli_verbs[dt_cli_forms[a->form].verb].is_free;
 }
-
-/* Also where the verb is left out. */
-bool dt_cli_is_training(int argc, char *const *argv)
-{
-    const int v = argc > 1 ? find_verb(argv[1]) : -1;
-    return argc > 1 && (v < 0 ? argv[1][0] == '-' : dt_cli_verbs[v].trains);
-}

@@ -21,8 +21,6 @@ dt_status dt_cli_check_out(const char *path) DT_NODISCARD;
 /* Of the verb that was parsed: do all of several processes run it; may a plugin end it? */
 bool dt_cli_is_for_all(const dt_args *a);
 bool dt_cli_is_free(const dt_args *a);
-/* Does a command line train or measure, which an early end of its reader does not end? */
-bool dt_cli_is_training(int argc, char *const *argv);
 
 /* Runs the form that was parsed. */
 dt_status dt_cli_call(const dt_args *a, int *code_p);

@@ -43,7 +43,7 @@ dt_cli_verb dt_cli_verbs[DT_CLI_MAX_VERBS] = {
                          "  dtrain run --resume runs/first\n"
                          "  dtrain --config hybrid.cfg --run-dir runs/job --resume auto\n"
                          "  dtrain --plugin phase1_world_model --profile normal --dry-run\n",
-                         .trains = true, .is_all = true),
+                         .is_all = true),
     [DT_VERB_EVAL] = VERB("eval", "evaluate a checkpoint on held-out data, or in its environment",
                           "  dtrain eval --checkpoint runs/first --json\n"
                           "  dtrain eval --checkpoint runs/first --set data.store=stores/other\n"
@@ -94,11 +94,10 @@ dt_cli_verb dt_cli_verbs[DT_CLI_MAX_VERBS] = {
                            "  dtrain seeds 1..10 -- --config pole.cfg\n"
                            "  dtrain seeds 1..5,8 --run-dir pole --parallel 4 -- --config pole.cfg\n"
                            "  dtrain report pole\n",
-                           .trains = true, .has_rest = true),
+                           .has_rest = true),
     [DT_VERB_SWEEP] = VERB("sweep", "search values of parameters: grid, random, Sobol points, successive halving",
                            "  dtrain sweep examples/sweeps/cartpole.cfg\n"
-                           "  dtrain sweep mine.cfg --run-dir runs/mine --parallel 4 --json\n",
-                           .trains = true),
+                           "  dtrain sweep mine.cfg --run-dir runs/mine --parallel 4 --json\n", ),
     [DT_VERB_COMPARE] = VERB("compare", "compare groups of runs: means with intervals, profiles, improvement",
                              "  dtrain compare pole wide\n"
                              "  dtrain compare ppo sac --metric return/mean --steps 100000 --out x.html\n"
@@ -109,7 +108,7 @@ dt_cli_verb dt_cli_verbs[DT_CLI_MAX_VERBS] = {
              "  dtrain bench comm --nproc 4 --parameters 1.2 --step-time 0.35\n"
              "  mpirun -n 8 --hostfile hosts dtrain bench comm --json\n"
              "  dtrain bench gpu --predict H100 --plugin phase1_world_model\n",
-             .trains = true, .is_all = true),
+             .is_all = true),
 };
 
 int dt_cli_n_verbs = N_VERBS;

@@ -26,7 +26,6 @@ dt_cli_fn dt_verb_run, dt_verb_eval, dt_verb_export, dt_verb_list, dt_verb_show,
 
 typedef struct dt_cli_verb {
     const char *name, *summary, *examples;
-    bool trains;   /* output ends nothing: a reader that leaves is no error */
     bool is_all;   /* of several processes all do it, not only the first */
     bool is_free;  /* a plugin may end it: no report of a crash */
     bool has_rest; /* "-- ARGS" follows: of dtrain run, which the verb starts */

@@ -77,11 +77,11 @@ static bool has_pipe_reader_closed(void)
     return poll(&p, 1, 0) > 0 && (p.revents & POLLERR) != 0;
 }
 
-/* What was printed has arrived, or the command failed, however well the rest went. Training is not there for its
- * output: a reader that leaves (| head) ends nothing. Other verbs end by SIGPIPE then, as usual. */
-static dt_status close_output(bool is_training)
+/* What was printed has arrived, or the command failed, however well the rest went. A reader that leaves (| head) has
+ * what it needs: the work is completed, and the exit code is that of the work. */
+static dt_status close_output(void)
 {
-    const bool has_failed = ferror(stdout) != 0, is_left = is_training && has_pipe_reader_closed();
+    const bool has_failed = ferror(stdout) != 0, is_left = has_pipe_reader_closed();
     errno = 0;
     if ((fclose(stdout) == 0 && !has_failed) || is_left) {
         return DT_OK;
@@ -179,14 +179,11 @@ int main(int argc, char **argv)
         return dt_env_run_worker(NULL);
     }
     signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error of a write, as a full disk is */
-    const bool is_training = dt_cli_is_training(argc, argv);
-    if (is_training) {
-        signal(SIGPIPE, SIG_IGN);
-    }
+    signal(SIGPIPE, SIG_IGN); /* close_output */
     dt_exit_guard_enable();
     const int code = run_command(argc, argv);
     dt_plugin_verbs_close();
     dt_exit_guard_disable();
-    const dt_status st = close_output(is_training);
+    const dt_status st = close_output();
     return code == 0 && st < 0 ? report_exit_status(st, 0) : code;
 }

@@ -156,7 +156,7 @@ until_so [ -e "$work/usr1/checkpoints/LATEST" ] || fail "SIGUSR1 saved nothing"
 kill -TERM $pid 2>/dev/null || fail "SIGUSR1 ended the run"
 ends 75 "SIGTERM after SIGUSR1"
 
-# --- a reader that leaves at once ends no training, and verbs that list as usual ---
+# --- a reader that leaves at once ends nothing, and changes no exit code ---
 code_of() { # COMMAND...: its exit code, with a reader of standard output and error that has left
     { { "$@" 2>&1; echo $? >"$work/code"; } | true; } 2>/dev/null
     cat "$work/code"
@@ -164,5 +164,51 @@ code_of() { # COMMAND...: its exit code, with a reader of standard output and er
 [ "$(code_of "$dtrain" --plugin phase2_ppo --set env.id=cartpole --set report.enabled=false --max-steps 2 \
     --run-dir "$work/unread")" = 0 ] || fail "a reader that leaves: exit code $(cat "$work/code")"
 [ -e "$work/unread/checkpoints/LATEST" ] || fail "a reader that leaves: nothing is saved"
-[ "$(code_of sh -c "sleep 0.3; exec '$dtrain' list")" = 141 ] || fail "list without a reader: exit code $(cat "$work/code")"
+mkfifo "$work/pipe"
+: <"$work/pipe" &
+exec 4>"$work/pipe" # nobody reads it from now on
+wait $!
+unread() { # CODE WORDS...: of a command that prints into it
+    want=$1
+    shift
+    timeout -k 5 60 "$dtrain" "$@" >&4 2>"$work/err"
+    got=$?
+    [ $got -eq "$want" ] || fail "exit code $got without a reader, expected $want: $*"
+}
+cp -R "$work/unread" "$work/second"
+"$dtrain" doctor >/dev/null 2>&1
+doctor=$?
+verbs=$("$dtrain" --complete verbs "")
+while read -r want words; do
+    # shellcheck disable=SC2086
+    unread "$want" $words
+    verbs=$(echo "$verbs" | grep -vxe "${words%% *}")
+done <<END
+0 run --plugin phase2_ppo --set env.id=cartpole --dry-run
+0 eval --checkpoint $work/unread --seeds 1 --episodes 1
+0 export --checkpoint $work/unread --out $work/policy.safetensors
+0 list --json
+0 show phase2_ppo
+0 check controller_mlp
+0 new env my_env $work/my_env
+0 config template phase2_ppo
+0 config keys
+0 ckpt list $work/unread
+0 ckpt inspect $work/unread
+0 ckpt verify $work/unread
+2 ckpt list $work/none
+$doctor doctor
+0 runs $work
+0 report $work/unread --out $work/report.html
+0 render --help
+0 watch $work/unread --json
+0 seeds --help
+0 sweep --help
+0 compare $work/unread $work/second
+0 bench gpu --predict H100 --plugin phase2_ppo --set env.id=cartpole
+0 data inspect ${DT_BUILDDIR:-.}/share/demo.store
+0 --version
+END
+[ -z "$verbs" ] || fail "verbs that were not tried without a reader: $verbs"
+exec 4>&-
 [ $failed -eq 0 ]
