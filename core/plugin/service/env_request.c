@@ -27,7 +27,7 @@ dt_status dt_env_write_request(const dt_config *config, uint64_t seed, int64_t p
     append_text(out, c->id);
     snprintf(number, sizeof(number), "%llu", (unsigned long long)seed);
     append_text(out, number);
-    snprintf(number, sizeof(number), "%lld", (long long)phase);
+    snprintf(number, sizeof(number), "%lld", (long long)(phase > 0 ? phase : 0)); /* of its random numbers */
     append_text(out, number);
     for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
         const char *value = NULL;

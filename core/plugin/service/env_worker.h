@@ -7,7 +7,8 @@
 
 #include "plugin/service/stage.h"
 
-/* Plugin, id, seed, phase and every option of an environment in c, with overrides, the last one of a key. */
+/* Plugin, id, seed, phase and every option of an environment in c, with overrides, the last one of a key. phase: -1 is
+ * outside of phases, with the random numbers of the first. */
 dt_status dt_env_write_request(const dt_config *c, uint64_t seed, int64_t phase, const dt_loaded *comp,
                                const dt_setting *overrides, uint32_t n, dt_str *out) DT_NODISCARD;
 /* The program as a worker, from the first line of main: its exit code. extra: plugins that are linked in, or NULL. */

@@ -73,7 +73,7 @@ dt_status dt_probe_env_create_in_worker(dt_probe_env *p, const dt_loaded *env, c
     memset(p, 0, sizeof(*p));
     p->env = env;
     p->ops = &dt_process_ops;
-    DT_TRY(dt_env_write_request(tree, 0, 0, env, NULL, 0, &p->request));
+    DT_TRY(dt_env_write_request(tree, 0, -1, env, NULL, 0, &p->request));
     const double most_s = timeout_s > 0 ? timeout_s : 3600;
     const dt_process_desc d = {.id = env->desc.id,
                                .request = dt_str_text(&p->request),

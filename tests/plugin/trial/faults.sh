@@ -41,6 +41,8 @@ done
 verdict 3 "environment faulty_env: playing: it changed the floating-point environment" --set faulty_env.fault=step
 verdict 3 "differs between step_many and step" --set faulty_env.fault=many
 verdict 3 "environment faulty_env: another process: " --set faulty_env.fault=address
+echo 'phases = ({ plugin = "phase2_ppo"; faulty_env = { fault = "address"; }; });' >"$work/phases.cfg"
+verdict 0 "the same in another process, at other addresses" --config "$work/phases.cfg" # all instances without it
 { "$dtrain" check "$module" --set faulty_env.fault=mask 2>/dev/null; echo $? >"$work/code"; } | true
 [ "$(cat "$work/code")" -eq 3 ] || die "check leaves with $(cat "$work/code") where its reader has left"
 verdict 3 "it takes more than 0.5 GB" --set faulty_env.fault=leak --set memory.target_gb=0.5
