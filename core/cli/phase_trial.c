@@ -37,9 +37,10 @@ typedef struct trial {
     dt_trial *t;
     dt_str *note;
     const char *folder;
-    char hash[17];  /* of the weights after all iterations */
-    uint64_t steps; /* of training by then; 0: no checkpoint was possible */
-    bool is_whole;  /* all iterations were done */
+    const char *search; /* DTRAIN_PLUGIN_PATH of other processes; NULL, "": that of this one */
+    char hash[17];      /* of the weights after all iterations */
+    uint64_t steps;     /* of training by then; 0: no checkpoint was possible */
+    bool is_whole;      /* all iterations were done */
     bool has_rollout;
 } trial;
 
@@ -195,17 +196,28 @@ static dt_status resume(const trial *x, const char *dir, char hash[17])
     return st > 0 ? DT_OK : st;
 }
 
+/* "" without an environment; else results of third-party ones come from processes, at addresses of their own. */
+static const char *list_env_causes(const trial *x, char out[160])
+{
+    out[0] = '\0';
+    if (x->has_rollout) {
+        snprintf(out, 160, ", or the environment, whose results must not differ between processes: dtrain check %s",
+                 x->s->opts[x->s->first].env.id);
+    }
+    return out;
+}
+
 /* Without a checkpoint the same weights, or not? Then that is the reason. */
 static dt_status diagnose_resume_mismatch(const trial *x)
 {
-    char hash[17];
+    char hash[17], causes[160];
     DT_TRY(resume(x, NULL, hash));
     return strcmp(hash, x->hash) != 0
                ? DT_FAIL(DT_EPLUGIN,
                          "a second instance of the phase in this process ends %d iterations in other weights than the "
-                         "first: static variables that change, a record or forward that differs from call to call, or "
-                         "random numbers that are not those of the seed",
-                         ITERATIONS)
+                         "first: static variables that change, a record or forward that differs from call to call, "
+                         "random numbers that are not those of the seed%s",
+                         ITERATIONS, list_env_causes(x, causes))
                : DT_FAIL(DT_EPLUGIN,
                          "%d iterations, save, load and %d more end in other weights than %d without a stop: save "
                          "leaves out state that iterations depend on, or load does not restore it",
@@ -342,13 +354,16 @@ static dt_status check_exit_status(const char *ranks, int status, const char *sa
                : DT_FAIL(DT_EPLUGIN, "a run with %s ended with code %d: %s", ranks, WEXITSTATUS(status), said);
 }
 
-static void exec_run(const char *const *word, int said)
+static void exec_run(const trial *x, const char *const *word, int said)
 {
     const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)dup2(nothing, STDIN_FILENO);
     (void)dup2(nothing, STDOUT_FILENO);
     (void)dup2(said, STDERR_FILENO);
+    if (x->search != NULL && x->search[0] != '\0') {
+        (void)setenv("DTRAIN_PLUGIN_PATH", x->search, 1);
+    }
     execv("/proc/self/exe", (char *const *)(uintptr_t)word);
     _exit(127);
 }
@@ -363,7 +378,7 @@ static dt_status run_command(const trial *x, const char *what, const char *const
     fflush(NULL);
     const pid_t pid = fork();
     if (pid == 0) {
-        exec_run(word, fd);
+        exec_run(x, word, fd);
     }
     const int status = pid > 0 ? wait_for_child(x, pid, what) : 0;
     dt_status st = pid > 0 ? DT_OK : DT_FAIL(DT_EUNSUPPORTED, "cannot start a process: %s", strerror(errno));
@@ -405,7 +420,7 @@ static bool has_work_for_two(const trial *x)
 
 static dt_status try_in_own_process(const trial *x)
 {
-    char two[17], one[17];
+    char two[17], one[17], causes[160];
     const bool has_two = has_work_for_two(x);
     DT_TRY(has_two ? run_in_own_process(x, "comm.ranks=2", two) : DT_OK);
     if (has_two && strcmp(two, x->hash) == 0) {
@@ -416,8 +431,8 @@ static dt_status try_in_own_process(const trial *x)
     if (strcmp(one, x->hash) != 0) {
         return DT_FAIL(DT_EPLUGIN,
                        "%d iterations in another process end in other weights: something depends on addresses, the "
-                       "time, or the process",
-                       ITERATIONS);
+                       "time, or the process%s",
+                       ITERATIONS, list_env_causes(x, causes));
     }
     return !has_two ? DT_OK
                     : DT_FAIL(DT_EPLUGIN,
@@ -580,9 +595,10 @@ dt_status dt_phase_trial(const dt_session *s, const dt_args *a, const char *fold
     return try_all(&x);
 }
 
-dt_status dt_phase_trial_collect(const dt_args *a, const char *env, const char *folder, dt_trial *t, dt_str *out)
+dt_status dt_phase_trial_collect(const dt_args *a, const char *env, const char *search, const char *folder, dt_trial *t,
+                                 dt_str *out)
 {
-    const trial x = {.folder = folder, .t = t};
+    const trial x = {.folder = folder, .search = search, .t = t};
     const char *word[MOST_WORDS];
     dt_str run = {0}, of_env = {0};
     dt_str_addf(&run, "%s/collected", folder);
@@ -600,9 +616,9 @@ dt_status dt_phase_trial_collect(const dt_args *a, const char *env, const char *
     dt_status st = run.failed || of_env.failed ? DT_FAIL(DT_ENOMEM, "out of memory for a command") : dt_str_status(out);
     if (st == DT_OK) {
         list_command_words(a, more, sizeof(more) / sizeof(more[0]), word);
-        st = run_command(&x, "phase2_ppo, to collect rollouts", word, dt_str_text(&run));
+        st = run_command(&x, "phase2_ppo", word, dt_str_text(&run));
     }
     dt_str_fini(&run);
     dt_str_fini(&of_env);
-    return st;
+    return st < 0 ? DT_CONTEXT(DT_EUNSUPPORTED, "no rollouts to learn from") : DT_OK;
 }

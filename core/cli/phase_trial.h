@@ -24,8 +24,9 @@ dt_status dt_phase_trial(const dt_session *s, const dt_args *a, const char *fold
                          dt_str *note_p) DT_NODISCARD;
 
 /* Rollouts in an environment for a phase that learns from stored ones (DT_OPT_ROLLOUTS): two rounds of phase2_ppo with
- * the configuration of a, in another process. out: where they are, in folder. Errors: DT_EPLUGIN (that run failed). */
-dt_status dt_phase_trial_collect(const dt_args *a, const char *env, const char *folder, dt_trial *t, dt_str *out)
-    DT_NODISCARD;
+ * the configuration of a, in another process. search: its DTRAIN_PLUGIN_PATH; "": that of this one. out: where they
+ * are, in folder. Errors: DT_EUNSUPPORTED (that run failed, or takes too long, which is no fault of the phase's). */
+dt_status dt_phase_trial_collect(const dt_args *a, const char *env, const char *search, const char *folder, dt_trial *t,
+                                 dt_str *out) DT_NODISCARD;
 
 #endif

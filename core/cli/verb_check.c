@@ -133,6 +133,17 @@ static dt_status run_phase_by(const answer *given, const dt_loaded *phase, const
                                                                     * is tried by itself */
 }
 
+/* DTRAIN_PLUGIN_PATH with the plugin's folder in front of those that are searched; empty: it is linked in. */
+static dt_status list_search_folders(const dt_loaded_plugin *p, dt_str *out)
+{
+    const char *slash = strrchr(p->path, '/'), *old = getenv("DTRAIN_PLUGIN_PATH");
+    if (slash != NULL) {
+        dt_str_add_n(out, p->path, (size_t)(slash - p->path));
+        dt_str_addf(out, "%s%s", old != NULL && *old != '\0' ? ":" : "", old != NULL ? old : "");
+    }
+    return dt_str_status(out);
+}
+
 /* "phase.rollouts=FOLDER" of a phase that learns from stored ones, where the user names none; else empty. */
 static dt_status collect_rollouts(const answer *given, const dt_loaded *phase, dt_trial *t, dt_str *set)
 {
@@ -147,8 +158,14 @@ static dt_status collect_rollouts(const answer *given, const dt_loaded *phase, d
     if (is_set || env == NULL || !dt_trial_begin_step(t, "collecting rollouts")) {
         return DT_OK;
     }
-    dt_str_addf(set, "%s.%s=", c->id, o->name);
-    return dt_phase_trial_collect(given->args, env, given->folder, t, set);
+    dt_str folders = {0};
+    dt_status st = list_search_folders(phase->plugin, &folders);
+    if (st == DT_OK) {
+        dt_str_addf(set, "%s.%s=", c->id, o->name);
+        st = dt_phase_trial_collect(given->args, env, dt_str_text(&folders), given->folder, t, set);
+    }
+    dt_str_fini(&folders);
+    return st;
 }
 
 /* In short rounds where it takes them. */
@@ -156,13 +173,13 @@ static dt_status try_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_s
 {
     dt_str rollouts = {0};
     dt_status st = collect_rollouts(user, phase, t, &rollouts);
-    const char *more = rollouts.bytes > 0 ? dt_str_text(&rollouts) : NULL;
     if (st == DT_OK) {
+        const char *more = rollouts.bytes > 0 ? dt_str_text(&rollouts) : NULL;
         st = run_phase_by(user, phase, more, true, t, note_p);
-    }
-    if (is_misfit(st)) {
-        dt_error_clear();
-        st = run_phase_by(user, phase, more, false, t, note_p);
+        if (is_misfit(st)) {
+            dt_error_clear();
+            st = run_phase_by(user, phase, more, false, t, note_p);
+        }
     }
     dt_str_fini(&rollouts);
     return st;
@@ -171,15 +188,9 @@ static dt_status try_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_s
 /* Its folder in front of those that are searched, in this process, which is a copy on trial. */
 static dt_status search_folder_of_model(const dt_loaded *model)
 {
-    const char *path = model->plugin->path, *slash = strrchr(path, '/'), *old = getenv("DTRAIN_PLUGIN_PATH");
     dt_str folders = {0};
-    if (slash == NULL) {
-        return DT_OK; /* linked in */
-    }
-    dt_str_add_n(&folders, path, (size_t)(slash - path));
-    dt_str_addf(&folders, "%s%s", old != NULL && *old != '\0' ? ":" : "", old != NULL ? old : "");
-    dt_status st = dt_str_status(&folders);
-    if (st == DT_OK && setenv("DTRAIN_PLUGIN_PATH", dt_str_text(&folders), 1) != 0) {
+    dt_status st = list_search_folders(model->plugin, &folders);
+    if (st == DT_OK && folders.bytes > 0 && setenv("DTRAIN_PLUGIN_PATH", dt_str_text(&folders), 1) != 0) {
         st = DT_FAIL(DT_ENOMEM, "out of memory for the folders of plugins");
     }
     dt_str_fini(&folders);

@@ -41,6 +41,7 @@ done
 verdict 3 "environment faulty_env: playing: it changed the floating-point environment" --set faulty_env.fault=step
 verdict 3 "differs between step_many and step" --set faulty_env.fault=many
 verdict 3 "environment faulty_env: another process: " --set faulty_env.fault=address
+grep -qF "dtrain check faulty_env" "$work/out" || die "the phase is blamed for its environment"
 echo 'phases = ({ plugin = "phase2_ppo"; faulty_env = { fault = "address"; }; });' >"$work/phases.cfg"
 verdict 0 "the same in another process, at other addresses" --config "$work/phases.cfg" # all instances without it
 { "$dtrain" check "$module" --set faulty_env.fault=mask 2>/dev/null; echo $? >"$work/code"; } | true
@@ -76,6 +77,14 @@ grep -qF " 0 failed, 0 skipped" "$work/out" || die "check phase_offline skips it
 mkdir "$work/none"
 "$dtrain" check phase_offline --set env.id=cartpole --set "phase_offline.rollouts=$work/none" >"$work/out" 2>&1
 [ $? -eq 3 ] || die "check phase_offline accepts a folder without rollouts"
+# its plugin is in no folder of plugins, and has a section and an environment that phase2_ppo's has not; that they cannot
+# be collected is no fault of its own
+faulty=$module module=${module%/*}/stored.so
+verdict 0 " 0 failed, 0 skipped"
+verdict 0 " 0 failed, 0 skipped" --set stored.rounds=6 --set stored_env.steps=4
+verdict 0 "SKIP phase stored: life cycle: no rollouts to learn from: " --set models.controller=controller_conv
+grep -qF " 0 failed, 1 skipped" "$work/out" || die "a phase without rollouts is not skipped"
+module=$faulty
 n=$((n + 2))
 
 # ---- acting ----
