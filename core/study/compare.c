@@ -140,22 +140,25 @@ static dt_status check_steps_of(const dt_compare *c, const dt_run_facts *fact, u
         }
     }
     const double low = steps_of(c, &fact[least]), high = steps_of(c, &fact[most]);
+    const double first = first_of(c, &fact[late]);
+    if (isinf(first)) {
+        return DT_FAIL(DT_ECONFIG, "metric %s: %s has no finite value of it", c->metric, c->run[late].path);
+    }
     if (steps > 0 && low < steps * (1 - TOLERANCE)) {
         return DT_FAIL(DT_ECONFIG, "--steps %g: %s has %.10g %s only", steps, c->run[least].path, low, unit);
     }
-    if (steps == 0 && low < high * (1 - TOLERANCE) && first_of(c, &fact[late]) > low) {
+    if (steps == 0 && low < high * (1 - TOLERANCE) && low < first * (1 - TOLERANCE)) {
         return DT_FAIL(DT_ECONFIG,
                        "different numbers of steps: %s has %.10g %s, %s has %.10g, and the first value of %s that %s "
                        "has is at %.10g: no number of steps can be compared",
-                       c->run[least].path, low, unit, c->run[most].path, high, c->metric, c->run[late].path,
-                       first_of(c, &fact[late]));
+                       c->run[least].path, low, unit, c->run[most].path, high, c->metric, c->run[late].path, first);
     }
     if (steps == 0 && low < high * (1 - TOLERANCE)) {
         return DT_FAIL(
             DT_ECONFIG,
             "different numbers of steps: %s has %.10g %s, %s has %.10g; --steps %.10g compares results of the "
             "same number",
-            c->run[least].path, low, unit, c->run[most].path, high, low);
+            c->run[least].path, low, unit, c->run[most].path, high, fmax(low, first));
     }
     return DT_OK;
 }

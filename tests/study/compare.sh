@@ -72,12 +72,25 @@ expect 2 'env_cartpole.max_steps = 100' compare "$work/a" "$work/long"
 expect 0 '"n":1' seeds 1 short --set phase2_ppo.iterations=4
 expect 2 'short/seed-1' compare "$work/a" "$work/short"
 expect 0 '"steps":900' compare "$work/a" "$work/short" --steps 900 --json
+# a first value shortly after the other's end is of the same number of steps: these are advised
+cp -r "$work/a" "$work/near"
+for file in "$work"/near/seed-*/metrics.jsonl; do
+    sed -i '1,3 s/"eval\/return\/mean":[^,}]*/"eval\/return\/mean":null/' "$file"
+done
+expect 2 'short/seed-1' compare "$work/near" "$work/short" --metric return/mean
+steps=$(sed -n 's/.*--steps \([0-9]*\) .*/\1/p' "$work/err")
+expect 0 "\"steps\":$steps" compare "$work/near" "$work/short" --metric return/mean --steps "$steps" --json
 cp -r "$work/a" "$work/late" # without a value before the other's end: no --steps is advised
 for file in "$work"/late/seed-*/metrics.jsonl; do
     sed -i '$! s/"eval\/return\/mean":[^,}]*/"eval\/return\/mean":null/' "$file"
 done
 expect 2 'late/seed-' compare "$work/late" "$work/short"
 ! grep -qF -- '--steps' "$work/err" || fail "steps that have no value are advised"
+for file in "$work"/late/seed-*/metrics.jsonl; do
+    sed -i 's/"eval\/return\/mean":[^,}]*/"eval\/return\/mean":null/' "$file"
+done
+expect 2 'late/seed-' compare "$work/late" "$work/short" --metric return/mean
+! grep -q '[^a-z]inf[^a-z]' "$work/err" || fail "a value at step inf"
 expect 2 '--steps 99999' compare "$work/a" "$work/b" --steps 99999
 expect 2 '--steps 0' compare "$work/a" "$work/b" --steps 0
 expect 2 'return/mean' compare "$work/a" "$work/b" --metric return/maen
