@@ -46,6 +46,7 @@ typedef struct dt_trainer_config {
     /* on a device: */
     bool graphs;            /* replay captured steps */
     bool synchronous;       /* wait for every kernel, to find faults; for every step where there are graphs */
+    bool reads_each_step;   /* a step's result is in its own report, not in that of the next one */
     uint64_t device_budget; /* bytes for activations and inputs; 0: what is free */
     uint32_t nccl;          /* dt_train_nccl; changes no bit of exact sums */
     /* everywhere: */

@@ -449,6 +449,7 @@ static dt_status fill_trainer_config(dt_train *tr, dt_trainer_config *c)
                              .recompute_roles = e.recompute_roles,
                              .graphs = e.graphs != 0 && e.synchronous == 0,
                              .synchronous = e.synchronous != 0,
+                             .reads_each_step = s->opts.stop.training_metric[0] != '\0',
                              .math = e.tf32 ? DT_DEVICE_MATH_TF32 : DT_DEVICE_MATH_F32,
                              .device_budget = (uint64_t)(m.vram_gb * 1e9),
                              .micro_shards = (uint32_t)e.micro_shards,

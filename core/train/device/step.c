@@ -423,6 +423,7 @@ dt_status dt_device_read_step(dt_trainer *t, dt_step_report *out)
     if (before->step > d->read) {
         DT_TRY(dt_device_read_result(t, before, out));
     }
-    const bool is_waited_for = t->c.synchronous || d->read == 0 || t->state.step % t->state.steps_per_epoch == 0;
+    const bool is_waited_for =
+        t->c.synchronous || t->c.reads_each_step || d->read == 0 || t->state.step % t->state.steps_per_epoch == 0;
     return dt_device_read_result(t, is_waited_for ? b : before, out);
 }

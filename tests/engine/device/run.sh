@@ -122,6 +122,25 @@ else
     fail "the run was not killed between two checkpoints"
 fi
 
+# a metric of training: each report has the loss of its own step, so that the epoch's sum is the same after a resume
+patient() { # DIR arguments...
+    dir=$1
+    shift
+    cat >"$work/patient.cfg" <<END
+phases = ( { plugin = "phase1_world_model"; stop = { metric = "min:train/loss"; patience = 3; }; } );
+END
+    # shellcheck disable=SC2086
+    "$dtrain" ${tiny#--plugin phase1_world_model} --config "$work/patient.cfg" --run-dir "$dir" "$@" 2>"$work/err" ||
+        fail "exit code $?: $*"
+}
+patient "$work/patient" --device cuda
+patient "$work/rested" --device cuda --max-steps 3
+"$dtrain" run --resume "$work/rested" --device cuda --max-steps $steps -q 2>"$work/err" || fail "the resumed run"
+same "$work/patient" "$work/rested" "stopped and resumed, with a metric of training"
+cases=$((cases + 1))
+losses "$work/patient" >"$work/patient.loss"
+cmp -s "$work/patient.loss" "$work/sync.loss" || fail "losses of other steps than of steps that are waited for"
+
 # a device for the first phase alone: the second one gives it back
 phases() { # DIR DEVICE DEVICE
     cat >"$work/two.cfg" <<END
