@@ -606,22 +606,30 @@ static dt_status read_rollouts(dt_config *c, int64_t phase, dt_rollouts_opts *ou
     return dt_config_section(c, phase, "rollouts", NULL, 0, out_p, sizeof(*out_p));
 }
 
+bool dt_config_is_measured_metric(const char *name)
+{
+    static const char *const group[] = {"time/", "mem/", "gpu/", "ranks/", "charts/SPS"}, rate[] = "_per_s";
+    const size_t n = strlen(name), tail = sizeof(rate) - 1;
+    for (size_t i = 0; i < sizeof(group) / sizeof(group[0]); i++) {
+        if (strncmp(group[i], name, strlen(group[i])) == 0) {
+            return true;
+        }
+    }
+    const bool is_simulated = strncmp(name, "env/", 4) == 0 || strncmp(name, "costs/", 6) == 0;
+    return !is_simulated && n >= tail && strcmp(name + n - tail, rate) == 0;
+}
+
 /* "train/loss": recorded while training, and no result of evaluations. What depends on the machine would end the phase
  * at another step in every run. */
 static dt_status move_training_metric(const dt_node *stop, const char *path, dt_stop_opts *out_p)
 {
     static const char prefix[] = "train/";
-    static const char *const measured[] = {"time/", "mem/", "gpu/", "charts/SPS"};
     if (strncmp(out_p->metric, prefix, sizeof(prefix) - 1) != 0) {
         return DT_OK;
     }
     out_p->training_metric = out_p->metric + sizeof(prefix) - 1;
     out_p->metric = "";
-    bool is_measured = false;
-    for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
-        is_measured = is_measured || strncmp(out_p->training_metric, measured[i], strlen(measured[i])) == 0;
-    }
-    return out_p->training_metric[0] != '\0' && !is_measured
+    return out_p->training_metric[0] != '\0' && !dt_config_is_measured_metric(out_p->training_metric)
                ? DT_OK
                : dt_node_fail(stop, path,
                               "metric = \"train/%s\": expected what training records and what is the same in every "

@@ -162,6 +162,9 @@ typedef struct dt_stop_opts { /* its stop group; 0 = no limit */
     bool has_above, has_below, is_min;
 } dt_stop_opts;
 
+/* Of what training records: does it depend on the machine, or on how many processes there are? */
+bool dt_config_is_measured_metric(const char *name);
+
 typedef struct dt_sections { /* the host's sections as a phase sees them */
     dt_data_opts data;
     dt_training_opts training;

@@ -108,7 +108,8 @@ typedef struct dt_rank {
     uint64_t epoch;          /* epochs of the phase that are done */
     uint32_t pending;        /* DT_PENDING_* */
     dt_snapshot_patience patience; /* rank 0 */
-    bool has_training_metric;      /* rank 0: stop.metric = "train/...": it was recorded in this process */
+    uint64_t n_training_known;     /* rank 0, in this process: iterations with a value of stop.metric = "train/..." */
+    uint64_t n_training_epochs;    /* the same: epochs, or rounds, at whose end it was checked */
     uint32_t n_lost;               /* instances of this rank's environments, as far as they are known */
     dt_forecast forecast;          /* rank 0 */
     bool has_peak;                 /* rank 0: the peak of resident memory is that of the phase */
@@ -164,9 +165,10 @@ void dt_mirror_remove_later(const char *run, uint64_t step); /* one of a later s
 bool dt_rank_evaluation_due(const dt_rank *k, const dt_progress *p, bool ends);
 /* met_p: whether the result ends the phase. */
 dt_status dt_rank_evaluate(dt_rank *k, bool *met_p);
-/* [collective] After an iteration, before its record: stop.metric = "train/...". met_p: it ends the phase. Errors:
- * DT_ECONFIG: nothing of this name is recorded. */
+/* [collective] After an iteration, before its record: stop.metric = "train/...". met_p: it ends the phase. */
 dt_status dt_rank_check_training(dt_rank *k, const dt_progress *p, bool *met_p);
+/* Rank 0: appends what stop.metric may name, where the configured name has had no value in this process. */
+void dt_rank_list_training_names(const dt_rank *k, dt_str *out);
 /* Results that stop.metric and checkpoint.best_by name are looked for before the first step, by an evaluation: which
  * ones a phase reports, is not known before. Several phases may share a best_by that one of them lacks; that is a
  * warning, unless this phase has a result of nearly that name. Errors: DT_ECONFIG with those that there are. */

@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char *const host_record[] = {"loss", "grad/norm", "lr"}; /* in every record of training */
+
 static dt_status evaluate_stage(dt_rank *k, dt_progress *p)
 {
     DT_TRACE("run", "evaluation");
@@ -157,22 +159,53 @@ static dt_status check_stop_target(dt_rank *k, bool *met_p)
     return DT_OK;
 }
 
-/* The phase's own records of this iteration, and those that the host adds when it ends. */
-static bool find_training_value(const dt_rank *k, const dt_progress *p, double *out)
+/* The phase's own records of this iteration, and those that the host adds when it ends. NAN: none. */
+static double find_training_value(const dt_rank *k, const dt_progress *p)
 {
-    const struct {
-        const char *name;
-        double value;
-    } of_host[] = {{"loss", p->loss}, {"grad/norm", p->grad_norm}, {"lr", p->learning_rate}};
+    const double of_host[] = {p->loss, p->grad_norm, p->learning_rate};
     const char *name = k->stop.training_metric;
     for (size_t i = 0; i < sizeof(of_host) / sizeof(of_host[0]); i++) {
-        if (strcmp(of_host[i].name, name) == 0) {
-            *out = of_host[i].value;
-            return true;
+        if (strcmp(host_record[i], name) == 0) {
+            return of_host[i];
         }
     }
-    *out = dt_metrics_pending_mean(k->r->metrics, name);
-    return dt_metrics_has_pending(k->r->metrics, name);
+    return dt_metrics_pending_mean(k->r->metrics, name);
+}
+
+void dt_rank_list_training_names(const dt_rank *k, dt_str *out)
+{
+    const char *name = NULL;
+    dt_str_addf(out, "%s, %s, %s", host_record[0], host_record[1], host_record[2]);
+    for (uint32_t i = 0; (name = dt_metrics_marked(k->r->metrics, i)) != NULL; i++) {
+        if (!dt_config_is_measured_metric(name)) {
+            dt_str_addf(out, ", %s", name);
+        }
+    }
+}
+
+/* Recorded of episodes that end: in a round that is shorter than an episode there are none. */
+static bool is_of_episodes(const dt_rank *k)
+{
+    static const char *const group[] = {"charts/episodic_", "costs/", "env/"};
+    for (size_t i = 0; i < sizeof(group) / sizeof(group[0]); i++) {
+        if (strncmp(k->stop.training_metric, group[i], strlen(group[i])) == 0) {
+            return k->stage->rollout != NULL;
+        }
+    }
+    return false;
+}
+
+/* After the first epoch: a mistyped name is known long before the end of the phase, where it is an error. */
+static void warn_unknown_name(const dt_rank *k)
+{
+    dt_str names = {0};
+    if (k->n_training_epochs != 1 || k->n_training_known > 0 || is_of_episodes(k)) {
+        return;
+    }
+    dt_rank_list_training_names(k, &names);
+    dt_log(DT_LOG_WARN, "stop.metric = \"train/%s\" has no value in the first epoch of %s, which records %s",
+           k->stop.training_metric, k->stage->d.phase->desc.id, dt_str_text(&names));
+    dt_str_fini(&names);
 }
 
 /* The end of an epoch: its mean. One without a number, as a round in which no episode ended, does not count. */
@@ -200,31 +233,29 @@ static bool is_training_over(dt_rank *k)
 dt_status dt_rank_check_training(dt_rank *k, const dt_progress *p, bool *met_p)
 {
     const char *name = k->stop.training_metric;
-    double value = NAN;
     uint32_t met = 0;
     if (name[0] == '\0') {
         return DT_OK;
     }
     if (dt_rank_is_first(k)) {
+        const double value = find_training_value(k, p);
         keep_rule(&k->patience, name, 2 + k->stop.is_min);
-        k->has_training_metric = find_training_value(k, p, &value) || k->has_training_metric;
         if (!isnan(value)) {
             k->patience.sum += value;
             k->patience.n++;
+            k->n_training_known++;
+        } else if (k->n_training_known == 0) {
+            dt_metrics_mark_pending(k->r->metrics);
         }
     }
     if (!p->epoch_end) {
         return DT_OK;
     }
-    const dt_status known =
-        !dt_rank_is_first(k) || k->has_training_metric
-            ? DT_OK
-            : DT_FAIL(DT_ECONFIG,
-                      "stop.metric = \"train/%s\": training of %s recorded nothing of this name in its first epoch; "
-                      "metrics.jsonl has the names",
-                      name, k->stage->d.phase->desc.id);
-    DT_TRY(dt_comm_agree(k->comm, known));
-    met = dt_rank_is_first(k) && is_training_over(k);
+    k->n_training_epochs++;
+    if (dt_rank_is_first(k)) {
+        warn_unknown_name(k);
+        met = is_training_over(k);
+    }
     DT_TRY(dt_comm_broadcast(k->comm, 0, &met, sizeof(met)));
     *met_p = *met_p || met != 0;
     return DT_OK;

@@ -72,6 +72,29 @@ static dt_status check_result_was_number(const dt_rank *k, const char *option, c
     return DT_FAIL(DT_ECONFIG, text, option, name, k->n_evaluations, id);
 }
 
+/* The same of what training records. */
+static dt_status check_training_was_number(const dt_rank *k)
+{
+    static const char text[] =
+        "stop.metric = \"train/%s\" was not a number in any of %llu epochs of phase %s, so that it "
+        "had no effect; it can be one of %s";
+    const char *name = k->stop.training_metric, *id = k->stage->d.phase->desc.id;
+    const unsigned long long n = k->n_training_epochs;
+    dt_str known = {0};
+    dt_status st = DT_OK;
+    if (name[0] == '\0' || n == 0 || k->n_training_known > 0) {
+        return DT_OK;
+    }
+    dt_rank_list_training_names(k, &known);
+    if (k->begin_step > 0) {
+        dt_log(DT_LOG_WARN, text, name, n, id, dt_str_text(&known));
+    } else {
+        st = DT_FAIL(DT_ECONFIG, text, name, n, id, dt_str_text(&known));
+    }
+    dt_str_fini(&known);
+    return st;
+}
+
 static dt_status check_names(const dt_rank *k)
 {
     const char *best = dt_rank_best_result_name(k);
@@ -79,6 +102,7 @@ static dt_status check_names(const dt_rank *k)
         return DT_OK;
     }
     DT_TRY(check_result_was_number(k, "stop.metric", k->stop.metric, k->n_target_known));
+    DT_TRY(check_training_was_number(k));
     return check_result_was_number(k, "checkpoint.best_by", dt_stage_find_result(k->stage, best) != NULL ? best : "",
                                    k->n_best_known);
 }

@@ -245,7 +245,7 @@ static dt_status check_phase(dt_rank *k)
     dt_rank_begin_progress(k); /* the check may evaluate for minutes */
     DT_TRY(begin == 0 ? dt_rank_check_results(k) : DT_OK);
     k->n_evaluations = k->n_target_known = k->n_best_known = 0;
-    k->has_training_metric = false;
+    k->n_training_known = k->n_training_epochs = 0;
     k->n_empty = 0;
     return DT_OK;
 }

@@ -62,7 +62,28 @@ LSAN_OPTIONS=$leaks${leaks:+:}detect_leaks=0
 expect 0 '' trained tranks --nproc 2
 LSAN_OPTIONS=$leaks
 [ "$(records tranks)" = "$(records t)" ] || fail "other records on two ranks, by a metric of training"
-expect 2 'train/nothing' trained tnone --set 'phases.0.stop.metric=train/nothing'
-expect 2 'train/time/step' trained ttime --set 'phases.0.stop.metric=train/time/step'
+# episodes of 200 steps, rounds of 64: three of four rounds have no value, as has the first one after a resume
+slow() { # FOLDER [options]
+    trained "$@" --set env.id=env_pendulum
+}
+expect 0 '' slow s
+n=$(records s | wc -l)
+[ "$n" -eq 10 ] || fail "$n iterations, expected 10: episodes end in rounds 4, 7 and 10"
+expect 137 '' env DTRAIN_FAULT=run.iterate:6! "$dtrain" run --config "$work/trained.cfg" $long \
+    --set training.eval_interval=0 --set env.id=env_pendulum --run-dir "$work/skilled"
+expect 0 '' slow skilled
+[ "$(state_hash skilled)" = "$(state_hash s)" ] || fail "other bits after kill -9, of rounds without a value"
+# what has no value in the whole phase: an error with the names that have one; a warning where the run was resumed
+expect 2 'train/charts/episodic_return' slow snever --set phase2_ppo.iterations=2
+grep 'train/charts/episodic_return' "$work/err" | grep -qF 'charts/episodes' || fail "the names are not listed"
+! grep 'train/charts/episodic_return' "$work/err" | grep -q 'time/\|_per_s' || fail "names are listed that are rejected"
+expect 137 '' env DTRAIN_FAULT=run.iterate:2! "$dtrain" run --config "$work/trained.cfg" $long \
+    --set training.eval_interval=0 --set env.id=env_pendulum --set phase2_ppo.iterations=2 --run-dir "$work/sresumed"
+expect 0 'train/charts/episodic_return' slow sresumed --set phase2_ppo.iterations=2
+expect 2 'train/nothing' trained tnone --set 'phases.0.stop.metric=train/nothing' --set phase2_ppo.iterations=2
+for name in time/step charts/env_steps_per_s charts/learn_samples_per_s ranks/busy_s; do
+    expect 2 "train/$name" trained tmeasured --set "phases.0.stop.metric=train/$name" --dry-run
+done
+expect 0 '' trained tsimulated --set 'phases.0.stop.metric=train/costs/x_per_s' --dry-run # of simulated seconds
 expect 2 'min_delta' "$dtrain" run --config "$work/tiny.cfg" --set phases.0.stop.min_delta=1 --run-dir "$work/none"
 finish patience

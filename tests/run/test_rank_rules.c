@@ -215,8 +215,40 @@ static void test_training_patience(void **state)
     assert_false(ends_with(1, false));
     assert_false(ends_with(3, true));
     assert_true(ends_with(9, true));
+    assert_int_equal(k.n_training_known, 7);
+    assert_int_equal(k.n_training_epochs, 6);
     k.stop.training_metric = "";
     assert_false(ends_with(9, true));
+}
+
+/* An epoch without a value fails nothing; a phase without one does, where all of it ran in this process. */
+static void test_training_metric_without_value(void **state)
+{
+    static const dt_loaded phase = {.desc.id = "p"};
+    dt_metrics *m = NULL;
+    assert_int_equal(dt_metrics_open("/dev/null", &m), DT_OK);
+    assert_false(is_target_met(1)); /* sets up the communicator */
+    k.stage->d.phase = &phase;
+    context.metrics = m;
+    k.stop.training_metric = "charts/x";
+    assert_int_equal(check_training_was_number(&k), DT_OK);
+    dt_metrics_add_scalar(m, "charts/y", 1);
+    dt_metrics_add_scalar(m, "charts/z", NAN);
+    dt_metrics_add_scalar(m, "time/env", 1);
+    assert_false(ends_with(1, true));
+    dt_metrics_discard_pending(m);
+    assert_int_equal(check_training_was_number(&k), DT_ECONFIG);
+    assert_non_null(strstr(dt_error_text(), "loss, grad/norm, lr, charts/y"));
+    assert_null(strstr(dt_error_text(), "charts/z"));
+    assert_null(strstr(dt_error_text(), "time/env"));
+    dt_error_clear();
+    k.begin_step = 1;
+    assert_int_equal(check_training_was_number(&k), DT_OK);
+    k.begin_step = 0;
+    dt_metrics_add_scalar(m, "charts/x", 1);
+    assert_false(ends_with(1, true));
+    assert_int_equal(check_training_was_number(&k), DT_OK);
+    dt_metrics_close(m);
 }
 
 /* ---- checkpoint.best_by ------------------------------------------------------------------------------------------ */
@@ -365,9 +397,17 @@ static void test_histograms_due(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {OF(test_stop_rules),  OF(test_checkpoint_due), OF(test_retry_delay),
-                                       OF(test_stop_target), OF(test_patience),       OF(test_training_patience),
-                                       OF(test_best_by),     OF(test_limit_warnings), OF(test_part_done),
-                                       OF(test_trend),       OF(test_histograms_due)};
+    const struct CMUnitTest tests[] = {OF(test_stop_rules),
+                                       OF(test_checkpoint_due),
+                                       OF(test_retry_delay),
+                                       OF(test_stop_target),
+                                       OF(test_patience),
+                                       OF(test_training_patience),
+                                       OF(test_training_metric_without_value),
+                                       OF(test_best_by),
+                                       OF(test_limit_warnings),
+                                       OF(test_part_done),
+                                       OF(test_trend),
+                                       OF(test_histograms_due)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

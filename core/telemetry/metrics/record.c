@@ -25,6 +25,7 @@ typedef struct scalar { /* of the record being collected; names stay for the nex
     char *name;
     double sum;
     uint64_t n; /* 0: not given in this record */
+    bool is_marked;
 } scalar;
 
 struct dt_metrics {
@@ -239,6 +240,9 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint
     DT_TRY(st);
     dt_error_clear();
     dt_metrics_discard_pending(m);
+    for (uint32_t i = 0; i < m->n; i++) {
+        m->list[i].is_marked = false;
+    }
     dt_str_clear(&m->waiting);
     m->n_waiting = m->n_lost = 0;
     if (ftruncate(fileno(m->file), keep) != 0) {
@@ -307,9 +311,21 @@ double dt_metrics_pending_mean(const dt_metrics *m, const char *name)
     return s != NULL ? s->sum / (double)s->n : (double)NAN;
 }
 
-bool dt_metrics_has_pending(const dt_metrics *m, const char *name)
+void dt_metrics_mark_pending(dt_metrics *m)
 {
-    return find_pending(m, name) != NULL;
+    for (uint32_t i = 0; m != NULL && i < m->n; i++) {
+        m->list[i].is_marked = m->list[i].is_marked || (m->list[i].n > 0 && !isnan(m->list[i].sum));
+    }
+}
+
+const char *dt_metrics_marked(const dt_metrics *m, uint32_t i)
+{
+    for (uint32_t at = 0; m != NULL && at < m->n; at++) {
+        if (m->list[at].is_marked && i-- == 0) {
+            return m->list[at].name;
+        }
+    }
+    return NULL;
 }
 
 void dt_metrics_events_set(dt_metrics *m, dt_events *events)
@@ -367,7 +383,7 @@ static dt_status collect_last(dt_metrics *m, double *wall_s_p)
             scalar *s = find_metric(m, dt_str_text(&key));
             st = s != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the metrics of a step");
             if (s != NULL && s->n == 0) {
-                *s = (scalar){.name = s->name, .sum = value, .n = 1};
+                *s = (scalar){.name = s->name, .sum = value, .n = 1, .is_marked = s->is_marked};
             }
         }
     }

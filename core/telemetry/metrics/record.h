@@ -10,6 +10,7 @@
 #include "dtrain/status.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct dt_metrics dt_metrics;
 
@@ -22,7 +23,10 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint
 void dt_metrics_add_scalar(dt_metrics *m, const char *name, double value); /* m may be NULL: nothing is kept */
 /* The mean so far of what was collected under a name for the next record; NAN: none. */
 double dt_metrics_pending_mean(const dt_metrics *m, const char *name);
-bool dt_metrics_has_pending(const dt_metrics *m, const char *name); /* even one that is NAN */
+/* Names whose mean so far is a number are listed from now on, until the next rewind. */
+void dt_metrics_mark_pending(dt_metrics *m);
+/* The i-th of the marked names; NULL: there are no more. */
+const char *dt_metrics_marked(const dt_metrics *m, uint32_t i);
 /* What was collected belongs to an iteration that is not recorded (log.every). */
 void dt_metrics_discard_pending(dt_metrics *m);
 /* Records go to this event file too (events.h) until another is set; NULL: to none. It is closed with m. */

@@ -81,8 +81,15 @@ static void test_pending(void **state)
     dt_metrics_add_scalar(m, "eval/seed", 7);
     dt_metrics_add_scalar(m, "eval/horizon_s", 7);
     assert_true(dt_metrics_pending_mean(m, "loss") == 3 && isnan(dt_metrics_pending_mean(m, "los")));
+    assert_null(dt_metrics_marked(m, 0));
+    dt_metrics_mark_pending(m);
     assert_int_equal(dt_metrics_flush(m, "p", 1, 1), DT_OK);
     assert_true(isnan(dt_metrics_pending_mean(m, "loss")));
+    assert_string_equal(dt_metrics_marked(m, 0), "loss");
+    assert_string_equal(dt_metrics_marked(m, 4), "eval/horizon_s");
+    assert_null(dt_metrics_marked(m, 5));
+    assert_int_equal(dt_metrics_rewind(m, "p", 0, 1), DT_OK);
+    assert_null(dt_metrics_marked(m, 0));
     dt_metrics_close(m);
     expect("{\"step\":1,\"phase\":\"p\",\"wall_s\":1,\"loss\":3,\"eval/seeds/1\":7,\"eval/horizon_s/1\":7,"
            "\"eval/seed\":7,\"eval/horizon_s\":7}\n");
