@@ -264,6 +264,7 @@ static void test_rounds(void **unused)
     assert_true(recorded_value("charts/env_steps_per_s") <= 72 / fmax(learn_s, 1e-9) * (1 + 1e-9));
 
     fake.report.episodes = 0;
+    fake.report.episode_length = NAN;
     fake.samples = 0;
     n_recorded = 0;
     assert_int_equal(offpolicy_iterate(&l, &p), DT_OK); /* enough is kept */

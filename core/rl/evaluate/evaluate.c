@@ -236,35 +236,37 @@ static void summarise_seed(const evaluation *e, const double *result, dt_rollout
     all.env_s = sum[ITEM_ENV_S];
     all.explained_variance = NAN;
     const uint32_t n = e->episodes, at = ITEM_EPISODE;
-    all.episode_return = dt_episode_mean(result + at, e->items, n, NULL, &all.episode_return_std);
-    all.episode_length = dt_episode_mean(result + at + 1, e->items, n, NULL, NULL);
+    all.episode_return = dt_episode_mean(result + at, e->items, n, NULL, 0, &all.episode_return_std);
+    all.episode_length = dt_episode_mean(result + at + 1, e->items, n, NULL, 0, NULL);
     for (uint32_t k = 0; k < s->n_costs; k++) {
-        all.episode_cost[k] = dt_episode_mean(result + at + 2 + k, e->items, n, NULL, &all.episode_cost_std[k]);
+        all.episode_cost[k] = dt_episode_mean(result + at + 2 + k, e->items, n, NULL, 0, &all.episode_cost_std[k]);
     }
     for (uint32_t m = 0; m < s->n_metrics; m++) {
-        all.metric[m] = dt_episode_mean(result + at + 2 + s->n_costs + m, e->items, n, NULL, &all.metric_std[m]);
+        all.metric[m] = dt_episode_mean(result + at + 2 + s->n_costs + m, e->items, n, NULL, 0, &all.metric_std[m]);
     }
     memcpy(out, &all, out->struct_size < sizeof(all) ? out->struct_size : sizeof(all));
 }
 
+/* Said once in a run. */
 static void count_unplayed(evaluation *e, const double *result, uint32_t jobs)
 {
     for (uint32_t i = 0; i < jobs; i++) {
         e->unplayed += isnan(result[(size_t)i * e->items + ITEM_EPISODE]);
     }
-    if (e->unplayed > 0 && dt_comm_rank(e->r->stage->d.comm) == 0) {
+    if (e->unplayed > 0 && !e->r->has_warned_unplayed_evaluation && dt_comm_rank(e->r->stage->d.comm) == 0) {
         dt_log(DT_LOG_WARN,
                "in %u of the %u episodes of the evaluation no agent%s acted; they have neither a return nor costs, and "
-               "count for neither",
+               "count for neither, now and later (unplayed_episodes)",
                e->unplayed, jobs, e->r->opponents != NULL ? " of the learning team" : "");
     }
+    e->r->has_warned_unplayed_evaluation |= e->unplayed > 0;
 }
 
 /* Means over the episodes of a seed. */
 static void summarise_places(const evaluation *e, const double *result, double *out)
 {
     for (uint32_t a = 0; a < e->places; a++) {
-        out[a] = dt_episode_mean(result + e->items - e->places + a, e->items, e->episodes, NULL, NULL);
+        out[a] = dt_episode_mean(result + e->items - e->places + a, e->items, e->episodes, NULL, 0, NULL);
     }
 }
 

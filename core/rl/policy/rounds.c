@@ -305,15 +305,18 @@ static void report_round(const rounds *r, const dt_rollout_report *c, uint64_t s
 {
     const dt_metrics_api *m = r->metrics;
     const dt_env_spec *spec = r->face.wiring->spec;
+    const bool is_known = !isnan(c->episode_length); /* also where no agent acted, unlike return and costs */
     if (c->episodes > 0) {
         m->scalar(r->h, "charts/episodic_return", c->episode_return);
+    }
+    if (is_known) {
         m->scalar(r->h, "charts/episodic_length", c->episode_length);
-        for (uint32_t i = 0; i < spec->n_costs; i++) {
-            report_scalar(r, "costs", spec->costs[i], c->episode_cost[i]);
-        }
-        for (uint32_t i = 0; i < spec->n_metrics; i++) {
-            report_scalar(r, "env", spec->metrics[i], c->metric[i]);
-        }
+    }
+    for (uint32_t i = 0; i < spec->n_costs && c->episodes > 0; i++) {
+        report_scalar(r, "costs", spec->costs[i], c->episode_cost[i]);
+    }
+    for (uint32_t i = 0; i < spec->n_metrics && is_known; i++) {
+        report_scalar(r, "env", spec->metrics[i], c->metric[i]);
     }
     m->scalar(r->h, "charts/episodes", (double)c->episodes);
     m->scalar(r->h, "losses/explained_variance", c->explained_variance);

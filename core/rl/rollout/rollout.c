@@ -270,7 +270,7 @@ static void report_unplayed_games(dt_rollout *r)
     if (!r->has_warned_unplayed && dt_comm_rank(r->stage->d.comm) == 0) {
         dt_log(DT_LOG_WARN,
                "%sin %u of the episodes that ended in this round no agent%s acted; such episodes have neither a return "
-               "nor costs and are not counted, now and later (%s)",
+               "nor costs and count for neither, now and later (%s)",
                r->opponents != NULL ? "opponents.learner: " : "", n,
                r->opponents != NULL ? " of the learning team" : "", key);
     }
@@ -324,8 +324,8 @@ static void report_metrics(dt_rollout *r)
     const uint32_t n_cut = dt_round_count_ends(r->all, DT_DONE_CUT);
     if (r->opponents != NULL) {
         dt_metrics_add_scalar(m, "opponents/snapshots", dt_opponents_count_snapshots(r->opponents));
-        report_unplayed_games(r);
     }
+    report_unplayed_games(r);
     if (n_cut > 0) {
         dt_metrics_add_scalar(m, "env/cut_episodes", n_cut);
     }
@@ -348,7 +348,9 @@ static void report_parts(dt_rollout *r)
         snprintf(name, sizeof(name), "mix/%u/return", k);
         if (part.episodes > 0) {
             dt_metrics_add_scalar(m, name, part.episode_return);
-            snprintf(name, sizeof(name), "mix/%u/length", k);
+        }
+        snprintf(name, sizeof(name), "mix/%u/length", k);
+        if (!isnan(part.episode_length)) {
             dt_metrics_add_scalar(m, name, part.episode_length);
         }
     }

@@ -103,7 +103,8 @@ struct dt_rollout {
     uint64_t env_steps;        /* of all collects together; DT_ENV_STEPS_UNKNOWN */
     uint32_t evaluation_steps; /* of an evaluated episode, in an environment without a limit of its own */
     bool has_warned_unplayed;  /* that there are episodes without a learning agent */
-    struct dt_replay *replay;  /* of its rounds; NULL: none */
+    bool has_warned_unplayed_evaluation;
+    struct dt_replay *replay; /* of its rounds; NULL: none */
     void (*destroy_replay)(struct dt_replay *p);
     dt_round_listener listener;
 };

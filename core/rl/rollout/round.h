@@ -8,11 +8,7 @@
 #include "rl/buffer/buffer.h"
 #include "rl/rollout/returns.h"
 
-/* An episode ended, and a learning agent was in it. */
-static inline bool dt_round_counts_episode(uint8_t done)
-{
-    return done != 0 && (done & DT_DONE_UNPLAYED) == 0;
-}
+/* Episodes that ended and have a return: a learning agent was in them. */
 uint64_t dt_round_count_episodes(const dt_buffer *b);
 uint32_t dt_round_count_ends(const dt_buffer *b, uint8_t how); /* DT_DONE_* */
 uint64_t dt_round_count_rows(const dt_buffer *b);              /* of agents that acted */
@@ -24,13 +20,13 @@ uint64_t dt_round_list_acted(const dt_buffer *b, uint64_t *sample);
 void dt_round_mark_unfinished(dt_buffer *b);
 void dt_round_summarise(const dt_buffer *b, const dt_returns *x, dt_rollout_report *out);
 
-/* Mean and deviation (n - 1) of x[i * stride], i < n; NAN ones do not count, nor those of episodes that do not. done
- * [n] NULL: all are counted. std_p may be NULL. */
-double dt_episode_mean(const double *x, size_t stride, size_t n, const uint8_t *done, double *std_p);
+/* Mean and deviation (n - 1) of x[i * stride], i < n; NAN ones do not count. done [n]: nor do those of steps that ended
+ * no episode, or did with one of the flags `without`; NULL: all are counted. std_p may be NULL. */
+double dt_episode_mean(const double *x, size_t stride, size_t n, const uint8_t *done, uint8_t without, double *std_p);
 
 enum { DT_ROUND_MOST_PARTS = 16 }; /* entries of a mix, places of agents: of more, the first ones are reported */
-/* Of the episodes of instances k, k + stride, ...: how many ended, and the means of their returns and lengths, NAN
- * without one. */
+/* Of the episodes of instances k, k + stride, ...: how many ended and have a return, and the means of their returns and
+ * of lengths, NAN without one. */
 typedef struct dt_round_part {
     uint64_t episodes;
     double episode_return, episode_length;

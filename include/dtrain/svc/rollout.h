@@ -154,7 +154,7 @@ typedef struct
     uint32_t struct_size, n_costs, n_metrics, reserved;
     uint64_t env_steps;                        /* steps of instances, resets not counted */
     uint64_t agent_steps;                      /* rows */
-    uint64_t episodes;                         /* finished */
+    uint64_t episodes;                         /* finished; of collect those in which an agent acted */
     double episode_return, episode_return_std; /* sum over agents of the raw reward; not of opponents */
     double episode_length;
     double episode_cost[DT_ENV_MAX_COSTS], episode_cost_std[DT_ENV_MAX_COSTS];

@@ -6,6 +6,7 @@
 
 #include "worlds.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "dtrain/svc/metrics.h"
 #include "rl/rollout/rollout.h"
@@ -139,12 +140,21 @@ static void test_unknown_metric(void **state)
     world_close(&w);
 }
 
+static void count_warning(void *user, int level, const char *line)
+{
+    int *n = user;
+    n[strstr(line, "charts/unplayed_episodes") == NULL] +=
+        level == DT_LOG_WARN && strstr(line, "unplayed_episodes") != NULL;
+}
+
 /* Of an episode in which no agent acted neither return nor costs are known, in evaluations as in rounds. */
 static void test_episodes_without_agents(void **state)
 {
     const uint64_t seed[] = {4, 5}; /* even and odd */
     dt_rollout_report r[2] = {{.struct_size = sizeof(*r)}, {.struct_size = sizeof(*r)}};
+    int warned[2] = {0}; /* of rounds, of evaluations */
     world w;
+    dt_log_sink_set(count_warning, warned);
     world_begin_env(&w, "liar", "liar.lie=deserted");
     assert_done(world_iterate(&w));
     assert_true(w.phase->report.episodes > 0 && w.phase->report.episode_return >= 3);
@@ -154,9 +164,13 @@ static void test_episodes_without_agents(void **state)
     assert_true(r[1].episode_length == 3 && r[1].metric[0] == 50); /* the environment's own numbers are known */
     assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 1, 16, 1, r));
     assert_true(r[0].episode_return >= 3 && r[0].agent_steps < 16 * 3 + 16 * 4);
+    assert_true(warned[0] == 1 && warned[1] == 1); /* once each */
     world_close(&w);
+    dt_log_sink_set(NULL, NULL);
     world_begin_env(&w, "liar", "liar.lie=nobody");
-    world_collect(&w);
+    assert_done(w.phase->rollout->collect(w.phase->r, w.phase->t, r));
+    assert_true(r[0].episodes == 0 && isnan(r[0].episode_return) && isnan(r[0].episode_cost[0]));
+    assert_true(r[0].episode_length >= 3 && isfinite(r[0].metric[0]));
     assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 2, 3, 1, r));
     assert_true(isnan(r[0].episode_return) && isnan(r[1].episode_cost[0]) && r[0].agent_steps == 0);
     world_close(&w);

@@ -205,7 +205,7 @@ static void test_empty_round(void **state)
     rig g;
     dt_progress p = {0};
     rig_open(&g);
-    collected_report = (dt_rollout_report){.episodes = 0};
+    collected_report = (dt_rollout_report){.episodes = 0, .episode_length = NAN};
     for (int k = 0; k < ROUNDS; k++) {
         n_recorded = 0;
         assert_int_equal(rounds_iterate(&g.r.face, &p), k == 0 ? DT_OK : DT_DONE);

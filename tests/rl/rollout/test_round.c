@@ -146,18 +146,20 @@ static void test_means(void **state)
     const uint8_t done[] = {DT_DONE_ENDED, DT_DONE_ENDED | DT_DONE_CUT, DT_DONE_ENDED, 0};
     const uint8_t unplayed[] = {DT_DONE_ENDED, DT_DONE_ENDED | DT_DONE_UNPLAYED, 0, 0};
     double std = 0;
-    assert_near(dt_episode_mean(x, 2, 4, NULL, &std), 4);
+    assert_near(dt_episode_mean(x, 2, 4, NULL, 0, &std), 4);
     assert_near(std, sqrt((9 + 1 + 16) / 2.0));
-    assert_near(dt_episode_mean(x, 2, 4, done, &std), 2);
+    assert_near(dt_episode_mean(x, 2, 4, done, DT_DONE_UNPLAYED, &std), 2);
     assert_near(std, sqrt(2));
-    assert_near(dt_episode_mean(x, 2, 4, unplayed, &std), 1); /* of one there is no deviation */
+    assert_near(dt_episode_mean(x, 2, 4, unplayed, DT_DONE_UNPLAYED, &std), 1); /* of one there is no deviation */
+    assert_near(dt_episode_mean(x, 2, 4, unplayed, 0, NULL), 2);
     assert_true(isnan(std));
-    assert_true(isnan(dt_episode_mean(x + 4, 2, 1, NULL, &std)) && isnan(std));
-    assert_near(dt_episode_mean(x, 2, 4, done, NULL), 2);
+    assert_true(isnan(dt_episode_mean(x + 4, 2, 1, NULL, 0, &std)) && isnan(std));
+    assert_near(dt_episode_mean(x, 2, 4, done, DT_DONE_UNPLAYED, NULL), 2);
 }
 
 static void test_parts_of_a_mix_and_places(void **state)
 {
+    static const uint8_t is_opponent[A] = {0, 1};
     static const double first[] = {3, 2, 1, 0.5}, later[] = {6, 4, 0, 0}, second[] = {5, 4, 3, NAN};
     round_of r;
     open_round(&r);
@@ -169,7 +171,9 @@ static void test_parts_of_a_mix_and_places(void **state)
     assert_near(one.episode_return, 4.5);
     assert_near(one.episode_length, 3);
     assert_int_equal(other.episodes, 0); /* no learning agent was in it */
-    assert_true(isnan(other.episode_return) && isnan(other.episode_length));
+    assert_true(isnan(other.episode_return) && other.episode_length == 4);
+    r.b.d.is_opponent = is_opponent;
+    assert_true(isnan(dt_round_summarise_part(&r.b, 1, 2).episode_length));
     assert_near(dt_round_mean_reward(&r.b, 0), (1 + 5 + 2 + 6 + 7 + 4) / 6.0);
     assert_near(dt_round_mean_reward(&r.b, 1), (10 + 20) / 2.0);
     close_round(&r);
@@ -177,7 +181,8 @@ static void test_parts_of_a_mix_and_places(void **state)
 
 static void test_summary(void **state)
 {
-    static const double first[] = {3, 2, 1, 0.5}, second[] = {5, 4, 3, NAN};
+    static const double first[] = {3, 2, 1, 0.5}, second[] = {5, 4, 3, NAN}, empty[] = {0, 6, 0, 1.5};
+    static const uint8_t is_opponent[A] = {0, 1};
     dt_rollout_report out = {.struct_size = sizeof(out)};
     dt_returns x = {.deviation = {0.25, 0.75}};
     round_of r;
@@ -201,6 +206,16 @@ static void test_summary(void **state)
     assert_true(isnan(out.metric_std[0]));
     assert_near(out.advantage_std, 0.25);
     assert_near(out.cost_advantage_std[0], 0.75);
+    end_episode(&r, 3, 0, DT_DONE_ENDED | DT_DONE_UNPLAYED, empty);
+    for (int k = 0; k < 2; k++) { /* no agent acted: length and metrics are known, unless opponents played */
+        r.b.d.is_opponent = k > 0 ? is_opponent : NULL;
+        dt_round_summarise(&r.b, &x, &out);
+        assert_int_equal(out.episodes, 2);
+        assert_near(out.episode_return, 4);
+        assert_near(out.episode_cost[0], 2);
+        assert_near(out.episode_length, k > 0 ? 3 : 4);
+        assert_near(out.metric[0], k > 0 ? 0.5 : 1);
+    }
     close_round(&r);
 }
 
