@@ -21,10 +21,11 @@
 enum { MAX_PORTS = 32 };
 
 /* What phases fix by name; small, all different where they can be, so that mixed-up sizes do not fit by chance. */
-static const dt_dim dims[] = {{"D", 9},       {"H", 16},      {"T", 3},       {"F", 4},          {"W", 5},
-                              {"dt_ms", 200}, {"K", 2},       {"choices", 7}, {"continuous", 6}, {"phases", 13},
-                              {"ego", 10},    {"advice", 42}, {"P", 2},       {"Q", 2},          {"moves", 2},
-                              {"others", 14}, {"X", 11},      {"Y", 8},       {"copies", 3}};
+static const dt_dim dims[] = {
+    {"D", 9},      {"H", 16},          {"T", 3},           {"F", 4},         {"W", 5},    {"dt_ms", 200},
+    {"K", 2},      {"choices", 7},     {"continuous", 6},  {"phases", 13},   {"ego", 10}, {"advice", 42},
+    {"P", 2},      {"Q", 2},           {"moves", 2},       {"others", 14},   {"X", 11},   {"Y", 8},
+    {"copies", 3}, {"image_dim1", 36}, {"image_dim2", 44}, {"image_dim3", 4}};
 enum { N_DIMS = sizeof(dims) / sizeof(dims[0]) };
 
 static const char *const letters[] = {"B", "N", "E", "S", "A"}; /* ragged, roles.h */
