@@ -122,7 +122,9 @@ done
 "$dtrain" sweep "$work/asha.cfg" --run-dir "$work/held" --array --parallel 1 >/dev/null 2>&1 &
 pid=$!
 until [ -e "$work/held/study.json" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+kill -STOP $pid # it holds the folder for as long as it takes to be refused
 expect 1 'in use' sweep asha held
+kill -CONT $pid
 kill $pid
 wait $pid
 

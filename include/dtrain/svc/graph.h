@@ -642,12 +642,12 @@ static inline dt_status dt_batch_norm_params(dt_params *reg, const char *layer, 
 {
     static const struct {
         const char *name;
-        uint32_t init;
         double a;
-    } part[4] = {{"gamma", DT_INIT_CONST, 1},
-                 {"beta", DT_INIT_ZERO, 0},
-                 {"mean", (uint32_t)DT_INIT_ZERO | (uint32_t)DT_INIT_STATISTIC, 0},
-                 {"var", (uint32_t)DT_INIT_CONST | (uint32_t)DT_INIT_STATISTIC, 1}};
+        uint32_t init, reserved;
+    } part[4] = {{"gamma", 1, DT_INIT_CONST, 0},
+                 {"beta", 0, DT_INIT_ZERO, 0},
+                 {"mean", 0, (uint32_t)DT_INIT_ZERO | (uint32_t)DT_INIT_STATISTIC, 0},
+                 {"var", 1, (uint32_t)DT_INIT_CONST | (uint32_t)DT_INIT_STATISTIC, 0}};
     for (int i = 0; i < 4; i++) {
         char name[160]; /* longer than any that add accepts */
         snprintf(name, sizeof(name), "%s.%s", layer != NULL ? layer : "", part[i].name);
