@@ -247,7 +247,9 @@ dt_status roadnet_finish(roadnet *r)
     for (int32_t k = 0; k < r->links.n; k++) {
         DT_TRY(check_link(r, RN_LINK(r, k)));
     }
-    qsort(r->links.items, (size_t)r->links.n, sizeof(rn_link), compare_links);
+    if (r->links.n > 0) {
+        qsort(r->links.items, (size_t)r->links.n, sizeof(rn_link), compare_links);
+    }
     for (int32_t k = 0; k < r->links.n; k++) {
         const rn_link *l = RN_LINK(r, k);
         rn_node *node = RN_NODE(r, l->node);
