@@ -102,6 +102,9 @@ void dt_step_value_fini(dt_step_value *v)
 static dt_status set_value(dt_trainer *t, const char *name, bool is_acting, const float *value, uint32_t n)
 {
     dt_step_value *v = find_value(t, name, is_acting);
+    if (v == NULL && t->state.has_started && find_value(t, name, false) == NULL) {
+        return DT_BREACH(DT_EINVAL, "no step input is called %s: start sets each one that the phase records", name);
+    }
     if (v == NULL) {
         DT_TRY(add_value(t, name, n, is_acting, &v));
     }

@@ -23,6 +23,10 @@ static bool is_key(dt_stage *s, const char *call, const char *name, bool has_val
     enum { MOST = 255 };
     const char *id = s->d.phase->desc.id;
     dt_status st = dt_text_check(DT_EPLUGIN, MOST, name, "%s: the name of %s of dtrain.metrics/1", id, call);
+    if (st == DT_OK && strpbrk(name, "\t\n\r") != NULL) { /* printable elsewhere, but records are lines */
+        st = DT_FAIL(DT_EPLUGIN, "%s: the name of %s of dtrain.metrics/1 has a tab or a line break: \"%s\"; remove it",
+                     id, call, name);
+    }
     if (st == DT_OK && (*name == '\0' || !has_values)) {
         st = DT_FAIL(DT_EPLUGIN,
                      "%s: %s of dtrain.metrics/1 is called with %s; pass a name such as \"charts/x\", and numbers", id,

@@ -322,7 +322,7 @@ static void replay_in_second_instance(dt_checker *k, env_life *l, bool is_played
     second.trial = k->trial;
     if (st == DT_OK && dt_check_may_call(k, c, "playing again", is_played)) {
         step = "playing again";
-        st = dt_probe_env_replay(&second, l->trace);
+        st = dt_probe_env_replay(&second, l->first.is_created ? &l->first : NULL, l->trace);
         if (st == DT_OK) {
             dt_check_pass(k, c, "the same seeds and actions give identical results in another instance");
         }
@@ -349,7 +349,7 @@ static void replay_in_worker(dt_checker *k, env_life *l, bool is_played)
     dt_status st = dt_probe_env_create_in_worker(&p, l->env, k->tree, k->desc->timeout_s);
     if (st == DT_OK) {
         p.trial = k->trial;
-        st = dt_probe_env_replay(&p, l->trace);
+        st = dt_probe_env_replay(&p, NULL, l->trace);
     }
     if (st == DT_OK) {
         dt_check_pass(k, c, "the same in another process, at other addresses");

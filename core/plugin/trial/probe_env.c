@@ -297,6 +297,8 @@ static void hash_record(const game *g, bool is_over, uint64_t *hash)
     }
 }
 
+enum { OTHER_SEEDS = 1000 }; /* seeds of an instance that is called in between begin there */
+
 /* ---- playing ----------------------------------------------------------------------------------------------------- */
 
 static float draw_number_within(dt_random *r, float low, float high)
@@ -360,7 +362,7 @@ static dt_status step_game(game *g, uint64_t *hash, bool *is_over_p)
     dt_error_clear();
     const dt_status st = g->ops->step(g->self, &io);
     if (st < 0) {
-        return st;
+        return *dt_error_text() != '\0' ? st : DT_FAIL(st, "step returns %s without a reason", dt_status_name(st));
     }
     if (st != DT_OK && st != DT_DONE) {
         return DT_FAIL(DT_EPLUGIN, "step returns %s, expected DT_OK or DT_DONE", dt_status_name(st));
@@ -373,10 +375,24 @@ static dt_status step_game(game *g, uint64_t *hash, bool *is_over_p)
     return DT_OK;
 }
 
-/* An episode of at most n_calls calls, the reset among them, until until_s; n_p: how many it took. */
-static dt_status play_episode(game *g, uint64_t seed, uint32_t n_calls, double until_s,
+/* One call of another instance, under actions of its own. */
+static dt_status disturb(game *other, uint64_t seed, uint32_t step, bool *is_over_p)
+{
+    uint64_t hash[DT_PROBE_ENV_ARRAYS];
+    if (*is_over_p) {
+        *is_over_p = false;
+        return reset_game(other, seed, hash);
+    }
+    draw_actions(other, seed, step);
+    return step_game(other, hash, is_over_p);
+}
+
+/* An episode of at most n_calls calls, the reset among them, until until_s; n_p: how many it took. other: an instance
+ * that is called in between, or NULL. */
+static dt_status play_episode(game *g, game *other, uint64_t seed, uint32_t n_calls, double until_s,
                               uint64_t (*hash)[DT_PROBE_ENV_ARRAYS], uint32_t *n_p, bool *is_over_p)
 {
+    bool is_other_over = true;
     const uint32_t max_steps = g->l->spec.max_steps;
     uint32_t n = 0;
     memset(g->drawn_i, 0, g->fixed[ACT_I].bytes);
@@ -384,6 +400,9 @@ static dt_status play_episode(game *g, uint64_t seed, uint32_t n_calls, double u
     *is_over_p = false;
     dt_status st = reset_game(g, seed, hash[n++]);
     while (st >= 0 && n < n_calls && !*is_over_p && (n < 2 || dt_clock_s() < until_s)) {
+        if (other != NULL) {
+            DT_TRY(disturb(other, seed + OTHER_SEEDS, n, &is_other_over));
+        }
         draw_actions(g, seed, n);
         st = step_game(g, hash[n++], is_over_p);
         if (st >= 0 && !*is_over_p && max_steps > 0 && n > max_steps) {
@@ -407,7 +426,8 @@ dt_status dt_probe_env_play(dt_probe_env *p, dt_probe_trace *out)
         uint32_t n_calls = 0;
         bool is_over = false;
         out->first[out->n_episodes++] = n;
-        st = play_episode(&g, out->n_episodes, DT_PROBE_ENV_CALLS - n, until_s, out->hash + n, &n_calls, &is_over);
+        st =
+            play_episode(&g, NULL, out->n_episodes, DT_PROBE_ENV_CALLS - n, until_s, out->hash + n, &n_calls, &is_over);
         n += n_calls;
         out->n_steps += n_calls - 1;
         out->n_ended += is_over;
@@ -432,19 +452,17 @@ static dt_status compare_hashes(const game *g, const uint64_t *is, const uint64_
     return DT_OK;
 }
 
-dt_status dt_probe_env_replay(dt_probe_env *p, const dt_probe_trace *trace)
+static dt_status replay(game *g, game *other, const dt_probe_trace *trace)
 {
-    game g;
-    DT_TRY(game_init(&g, p));
     uint64_t(*hash)[DT_PROBE_ENV_ARRAYS] = dt_alloc_n(DT_PROBE_ENV_CALLS, sizeof(*hash));
     dt_status st = hash != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "no memory for a second trial");
     for (uint32_t e = trace->n_episodes; e-- > 0 && st == DT_OK;) {
         const uint32_t n_calls = trace->first[e + 1] - trace->first[e];
         uint32_t n = 0;
         bool is_over = false;
-        st = play_episode(&g, e + 1, n_calls, INFINITY, hash, &n, &is_over);
+        st = play_episode(g, other, e + 1, n_calls, INFINITY, hash, &n, &is_over);
         for (uint32_t i = 0; i < n && st == DT_OK; i++) {
-            st = compare_hashes(&g, hash[i], trace->hash[trace->first[e] + i], e + 1, i);
+            st = compare_hashes(g, hash[i], trace->hash[trace->first[e] + i], e + 1, i);
         }
         if (st == DT_OK && n != n_calls) {
             st = DT_FAIL(DT_EPLUGIN, "seed %u: the episode ends after %u steps, and in another instance after %u",
@@ -452,6 +470,20 @@ dt_status dt_probe_env_replay(dt_probe_env *p, const dt_probe_trace *trace)
         }
     }
     dt_free(hash);
+    return st;
+}
+
+dt_status dt_probe_env_replay(dt_probe_env *p, dt_probe_env *other, const dt_probe_trace *trace)
+{
+    game g, o;
+    DT_TRY(game_init(&g, p));
+    dt_status st = other != NULL ? game_init(&o, other) : DT_OK;
+    if (st == DT_OK) {
+        st = replay(&g, other != NULL ? &o : NULL, trace);
+        if (other != NULL) {
+            game_fini(&o);
+        }
+    }
     game_fini(&g);
     return st;
 }

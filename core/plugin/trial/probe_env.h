@@ -49,8 +49,9 @@ dt_status dt_probe_env_spec(dt_probe_env *p) DT_NODISCARD; /* legal; fills layou
  * nor a buffer of the call before, numbers are finite, sizes, indices and ends obey the contract, and no episode is
  * longer than the spec allows. */
 dt_status dt_probe_env_play(dt_probe_env *p, dt_probe_trace *out) DT_NODISCARD;
-/* The same episodes in an instance with another past, the last one first: the same bits. */
-dt_status dt_probe_env_replay(dt_probe_env *p, const dt_probe_trace *trace) DT_NODISCARD;
+/* The same episodes in an instance with another past, the last one first: the same bits. other: an instance that plays
+ * other episodes in between, or NULL. */
+dt_status dt_probe_env_replay(dt_probe_env *p, dt_probe_env *other, const dt_probe_trace *trace) DT_NODISCARD;
 /* The same episodes by step_many, in n instances at the same time: the same bits, and nothing outside the arrays. */
 dt_status dt_probe_env_play_many(dt_probe_env *const *p, uint32_t n, const dt_probe_trace *trace) DT_NODISCARD;
 void dt_probe_env_destroy(dt_probe_env *p); /* calls the component's destroy; then host.n_live counts leaks */

@@ -40,6 +40,8 @@ for fault in "handler:handler of signal 15" "stdout:wrote 5 bytes to standard ou
 done
 verdict 3 "environment faulty_env: playing: it changed the floating-point environment" --set faulty_env.fault=step
 verdict 3 "differs between step_many and step" --set faulty_env.fault=many
+verdict 3 "environment faulty_env: playing again: seed" --set faulty_env.fault=shared
+verdict 3 "step returns DT_EINVAL without a reason" --set faulty_env.fault=silent
 verdict 3 "environment faulty_env: another process: " --set faulty_env.fault=address
 grep -qF "dtrain check faulty_env" "$work/out" || die "the phase is blamed for its environment"
 echo 'phases = ({ plugin = "phase2_ppo"; faulty_env = { fault = "address"; }; });' >"$work/phases.cfg"
@@ -60,6 +62,8 @@ faulty.fault=forgets:save leaves out state
 faulty.fault=static:a second instance of the phase in this process
 faulty.fault=address:in other weights
 faulty.fault=graph:record records another graph
+faulty.fault=typo:no step input is called scal
+faulty.fault=metric:has a tab or a line break
 faulty.fault=stuck:advanced neither
 faulty.fault=again:advanced neither
 faulty.fault=invalid:returned 55, which is not a valid code

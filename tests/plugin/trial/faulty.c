@@ -6,6 +6,7 @@
  */
 #include "dtrain/helpers.h"
 #include "dtrain/random.h"
+#include "dtrain/svc/metrics.h"
 #include "dtrain/svc/rounds.h"
 
 #include <fenv.h>
@@ -21,7 +22,8 @@
 
 #define ID "faulty"
 
-static int counter; /* what no plugin may have */
+static int counter;      /* what no plugin may have */
+static float last_begin; /* nor this: of whatever instance was reset last */
 
 /* An environment variable picks the faults of opening, where there are no options yet. */
 __attribute__((constructor)) static void on_open(void)
@@ -47,11 +49,13 @@ enum {
     ROUNDING_IN_STEP,
     LEAK,
     MANY,
-    CODE_ADDRESS
+    CODE_ADDRESS,
+    SHARED,
+    SILENT
 };
-static const char *const env_faults[] = {"none",     "handler", "stdout", "folder",   "locale",
-                                         "rounding", "limit",   "mask",   "variable", "timer",
-                                         "step",     "leak",    "many",   "address",  NULL};
+static const char *const env_faults[] = {"none",  "handler", "stdout",   "folder", "locale", "rounding",
+                                         "limit", "mask",    "variable", "timer",  "step",   "leak",
+                                         "many",  "address", "shared",   "silent", NULL};
 
 typedef struct env_config {
     uint32_t fault;
@@ -145,6 +149,7 @@ static dt_status env_reset(void *self, const dt_env_io *io, uint64_t seed)
     s->at = (float)dt_random_between(&r, -1, 1);
     s->to = (float)dt_random_between(&r, -1, 1);
     s->step = 0;
+    last_begin = s->at;
     io->alive[0] = 1;
     observe(s, io);
     return DT_OK;
@@ -167,6 +172,12 @@ static dt_status env_step(void *self, const dt_env_io *io)
     io->reward[0] = -(s->at - s->to) * (s->at - s->to);
     if (s->config.fault == CODE_ADDRESS) { /* the same in every instance of a process */
         io->reward[0] += (float)(((uintptr_t)&counter >> 12) % 65536);
+    }
+    if (s->config.fault == SHARED) { /* right as long as instances play one after another */
+        io->reward[0] += last_begin;
+    }
+    if (s->config.fault == SILENT && s->step == 3) {
+        return DT_EINVAL;
     }
     io->terminated[0] = s->step == 8;
     io->alive[0] = s->step < 8;
@@ -278,9 +289,25 @@ DT_MODEL_DEFINE(model, "faulty_model", "a linear layer", "none", model_config, m
 
 /* ---- the phase --------------------------------------------------------------------------------------------------- */
 
-enum { DECLARES = 1, RESETS, UNSET, FORGETS, STATIC, GRAPH, STUCK, AGAIN, INVALID, PHASE_ROUNDING, ADDRESS, COARSE };
-static const char *const phase_faults[] = {"none",  "declares", "resets",  "unset",    "forgets", "static", "graph",
-                                           "stuck", "again",    "invalid", "rounding", "address", "coarse", NULL};
+enum {
+    DECLARES = 1,
+    RESETS,
+    UNSET,
+    FORGETS,
+    STATIC,
+    GRAPH,
+    STUCK,
+    AGAIN,
+    INVALID,
+    PHASE_ROUNDING,
+    ADDRESS,
+    COARSE,
+    TYPO,
+    METRIC
+};
+static const char *const phase_faults[] = {"none",   "declares", "resets", "unset",   "forgets",  "static",
+                                           "graph",  "stuck",    "again",  "invalid", "rounding", "address",
+                                           "coarse", "typo",     "metric", NULL};
 
 typedef struct phase_config {
     dt_wiring_config wiring;
@@ -292,6 +319,8 @@ typedef struct phase_state {
     phase_config config;
     dt_wiring *wiring;
     dt_rounds *rounds;
+    const dt_host *h;
+    const dt_metrics_api *metrics;
     int64_t round;
     int records;
 } phase_state;
@@ -340,6 +369,8 @@ static dt_status phase_create(void *self, const dt_host *h, const void *cfg)
     s->config = *(const phase_config *)cfg;
     DT_SERVICE_H(h, wiring, DT_SVC_WIRING, ID);
     DT_SERVICE_H(h, rounds, DT_SVC_ROUNDS, ID);
+    DT_SERVICE_H(h, s->metrics, DT_SVC_METRICS, ID);
+    s->h = h;
     if (s->config.fault == COARSE && s->config.rounds.train_batch < 64) { /* legal */
         return DT_FAIL_H(h, DT_ECONFIG, ID ".train_batch must be at least 64");
     }
@@ -374,6 +405,13 @@ static dt_status phase_iterate(void *self, dt_progress *out)
     s->round++;
     counter++;
     DT_TRY_H(set_coldness(s, false, 3.14159265F));
+    if (fault == TYPO) {
+        const float value = 2;
+        DT_TRY_H(s->rounds->train->set(s->rounds->trainer, "scal", &value, 1));
+    }
+    if (fault == METRIC) {
+        s->metrics->scalar(s->h, "charts/two\nlines", 1);
+    }
     DT_TRY_H(set_scale(s, fault == FORGETS   ? (float)s->round
                           : fault == STATIC  ? (float)counter
                           : fault == ADDRESS ? 1 + (float)((uintptr_t)s->rounds % 65536)
