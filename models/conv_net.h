@@ -41,6 +41,12 @@ typedef struct conv_config {
     bool has_padding;
 } conv_config;
 
+/* Those members of a configuration. */
+#define CONV_CONFIG(c)                                                                                                 \
+    {                                                                                                                  \
+        (c)->channels, (c)->kernels, (c)->strides, (c)->hidden, (c)->layout, (c)->padding != 0                         \
+    }
+
 typedef struct conv_net {
     const char *id; /* of the model, for messages */
     char port[CONTROLLER_TEXT], dims[CONTROLLER_TEXT], row_dims[CONTROLLER_TEXT];

@@ -27,12 +27,7 @@ typedef struct state {
 
 static dt_status read_config(conv_net *n, const dt_host *h, const config *c)
 {
-    const conv_config of = {.channels = c->channels,
-                            .kernels = c->kernels,
-                            .strides = c->strides,
-                            .hidden = c->hidden,
-                            .layout = c->layout,
-                            .has_padding = c->padding != 0};
+    const conv_config of = CONV_CONFIG(c);
     return conv_read(n, h, "controller_conv", &of);
 }
 
