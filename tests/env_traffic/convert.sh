@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # `dtrain data convert`: a network of CityFlow with two signals is driven on in env_traffic and, where SUMO is installed,
-# in SUMO: as many vehicles are due, nobody collides, and the fixed program brings through as many within a tenth.
+# in SUMO: as many vehicles are due, no vehicles collide, and the fixed program brings through as many within a tenth.
 set -u
 src=${DT_SRCDIR:-.}
 dtrain=${DT_BUILDDIR:-.}/dtrain

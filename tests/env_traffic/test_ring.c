@@ -328,7 +328,7 @@ static void test_krauss_keeps_its_distance(void **test)
     rig_close(&r);
     const char *at_once[] = {"model=krauss", "vehicles=22", "length_m=160", "sigma=0.5",
                              "dt_s=1",       "action_s=1",  "headway_s=0",  NULL};
-    rig_open(&r, at_once); /* no reaction time: still nobody drives into a vehicle that stands */
+    rig_open(&r, at_once); /* no reaction time: still no vehicle drives into a stopped one */
     rig_run(&r, 2000);
     assert_int_equal(r.sim.sum.collisions, 0);
     rig_close(&r);
